@@ -1,0 +1,322 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { ExpungeError, messageOf } from './errors.ts';
+import * as parse from './parse-setting.ts';
+import { suggest } from './suggest.ts';
+
+type Setting<T> = {
+  flag: string;
+  env: string | null;
+  arg: string | null; // the placeholder in the help text; null for a switch
+  parse: (text: string) => T;
+  fallback: T | undefined;
+  help: string;
+};
+
+function setting<T, F extends T | undefined>(row: Omit<Setting<T>, 'fallback'> & { fallback: F }) {
+  return row as Setting<T> & { fallback: F };
+}
+
+/**
+ * Every setting once: its flag, its variable, its default and how its text is read. Help, configuration file, `config show`
+ * and the README's table follow from it. Secrets are not settings: see `delete/token.ts`.
+ */
+export const settings = {
+  baseUrl: setting({
+    flag: 'base-url',
+    env: 'EXPUNGE_BASE_URL',
+    arg: '<url>',
+    parse: parse.baseUrl,
+    fallback: undefined,
+    help: 'where the API lives; a path prefix is kept',
+  }),
+  account: setting({
+    flag: 'account',
+    env: 'EXPUNGE_ACCOUNT',
+    arg: '<name>',
+    parse: parse.text,
+    fallback: '',
+    help: 'tells apart accounts that share one base URL',
+  }),
+  resource: setting({
+    flag: 'resource',
+    env: 'EXPUNGE_RESOURCE',
+    arg: '<kind>',
+    parse: parse.resource,
+    fallback: undefined,
+    help: 'what the ids name: annotations or views',
+  }),
+  resourceColumn: setting({
+    flag: 'resource-column',
+    env: 'EXPUNGE_RESOURCE_COLUMN',
+    arg: '<name>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'the column or field that holds each row’s resource',
+  }),
+  format: setting({
+    flag: 'format',
+    env: 'EXPUNGE_FORMAT',
+    arg: '<format>',
+    parse: parse.oneOf(['csv', 'ndjson', 'lines']),
+    fallback: undefined,
+    help: 'csv, ndjson or lines; by default told by the file name, and lines on stdin',
+  }),
+  column: setting({
+    flag: 'column',
+    env: 'EXPUNGE_COLUMN',
+    arg: '<name>',
+    parse: parse.text,
+    fallback: 'id',
+    help: 'the column or field that holds the id; it must be in the header',
+  }),
+  noHeader: setting({
+    flag: 'no-header',
+    env: 'EXPUNGE_NO_HEADER',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'the CSV has no header: its first column holds the ids',
+  }),
+  delimiter: setting({
+    flag: 'delimiter',
+    env: 'EXPUNGE_DELIMITER',
+    arg: '<char>',
+    parse: parse.delimiter,
+    fallback: ',',
+    help: 'what separates the columns of a CSV: one character, or "tab"',
+  }),
+  limit: setting({
+    flag: 'limit',
+    env: 'EXPUNGE_LIMIT',
+    arg: '<n>',
+    parse: parse.positiveInteger,
+    fallback: undefined,
+    help: 'take only the first n rows: a trial on real data',
+  }),
+  protect: setting({
+    flag: 'protect',
+    env: 'EXPUNGE_PROTECT',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'ids in this file (one a line) are never deleted',
+  }),
+  allowIdChars: setting({
+    flag: 'allow-id-chars',
+    env: 'EXPUNGE_ALLOW_ID_CHARS',
+    arg: '<chars>',
+    parse: parse.idChars,
+    fallback: '',
+    help: 'characters of / \\ % ? # ; and the space that ids may hold',
+  }),
+  maxDeletes: setting({
+    flag: 'max-deletes',
+    env: 'EXPUNGE_MAX_DELETES',
+    arg: '<n>',
+    parse: parse.positiveInteger,
+    fallback: undefined,
+    help: 'refuse a list with more ids than this before the first delete',
+  }),
+  rate: setting({
+    flag: 'rate',
+    env: 'EXPUNGE_RATE',
+    arg: '<n/s>',
+    parse: parse.rate,
+    fallback: undefined,
+    help: 'at most this many requests: 200/s, 6000/min, 100000/h',
+  }),
+  maxConcurrency: setting({
+    flag: 'max-concurrency',
+    env: 'EXPUNGE_MAX_CONCURRENCY',
+    arg: '<n>',
+    parse: parse.integerFrom(1, 4096),
+    fallback: 64,
+    help: 'requests on the wire at once, in this process',
+  }),
+  requestTimeoutMs: setting({
+    flag: 'request-timeout-ms',
+    env: 'EXPUNGE_REQUEST_TIMEOUT_MS',
+    arg: '<ms>',
+    parse: parse.integerFrom(1, 600_000),
+    fallback: 10_000,
+    help: 'abandon one request after this long',
+  }),
+  retryDelays: setting({
+    flag: 'retry-delays',
+    env: 'EXPUNGE_RETRY_DELAYS',
+    arg: '<list>',
+    parse: parse.durations,
+    fallback: [5_000, 30_000, 120_000, 600_000, 1_800_000] as number[],
+    help: 'waits before the later passes: five durations like 5s,30s,2min,10min,30min',
+  }),
+  patienceMs: setting({
+    flag: 'patience-ms',
+    env: 'EXPUNGE_PATIENCE_MS',
+    arg: '<ms>',
+    parse: parse.integerFrom(0, 86_400_000),
+    fallback: 60_000,
+    help: 'how long the API may be unreachable before the run halts',
+  }),
+  tokenFile: setting({
+    flag: 'token-file',
+    env: 'EXPUNGE_TOKEN_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'holds the access token; read again when it changes (else EXPUNGE_TOKEN)',
+  }),
+  caFile: setting({
+    flag: 'ca-file',
+    env: 'EXPUNGE_CA_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'certificate authorities to trust for the API (PEM)',
+  }),
+  proxy: setting({
+    flag: 'proxy',
+    env: 'EXPUNGE_PROXY',
+    arg: '<url>',
+    parse: parse.proxyUrl,
+    fallback: undefined,
+    help: 'send the requests through this HTTP proxy; proxy variables are ignored',
+  }),
+  allowHttp: setting({
+    flag: 'allow-http',
+    env: 'EXPUNGE_ALLOW_HTTP',
+    arg: '<host>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'send the token unencrypted to this host (loopback is always allowed)',
+  }),
+  strictConnections: setting({
+    flag: 'strict-connections',
+    env: 'EXPUNGE_STRICT_CONNECTIONS',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'a connection per request: slow, but immune to stray answers of a broken server',
+  }),
+  keep: setting({
+    flag: 'keep',
+    env: 'EXPUNGE_KEEP',
+    arg: '<duration>',
+    parse: parse.duration,
+    fallback: 30 * 86_400_000,
+    help: 'how long Redis keeps an ended run: 30d, 12h',
+  }),
+  stateDir: setting({
+    flag: 'state-dir',
+    env: 'EXPUNGE_STATE_DIR',
+    arg: '<folder>',
+    parse: parse.text,
+    fallback: '.expunge',
+    help: 'holds the spool, the reports and the private Redis',
+  }),
+  allowPlaintextRedis: setting({
+    flag: 'allow-plaintext-redis',
+    env: 'EXPUNGE_ALLOW_PLAINTEXT_REDIS',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'accept a Redis on another machine without TLS',
+  }),
+  logLevel: setting({
+    flag: 'log-level',
+    env: 'EXPUNGE_LOG_LEVEL',
+    arg: '<level>',
+    parse: parse.oneOf(['debug', 'info', 'warn', 'error', 'silent']),
+    fallback: 'info',
+    help: 'what a worker logs to stderr: debug, info, warn, error or silent',
+  }),
+} as const;
+
+export type SettingName = keyof typeof settings;
+type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F }
+  ? F extends undefined
+    ? T | undefined
+    : T
+  : never;
+
+/** All settings with their values. Frozen; made once per command, before any work. */
+export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> };
+
+/** Where the value of a setting came from, for `config show`. */
+export type Source = 'flag' | 'environment' | 'file' | 'default';
+
+/** Variables beside the settings that begin with EXPUNGE_. */
+const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CONFIG'];
+
+type Inputs = {
+  flags: Partial<Record<string, string | boolean>>;
+  env: NodeJS.ProcessEnv;
+  configFile: string | undefined; // named on the command line: must exist
+};
+
+/** Flags beat variables beat the configuration file beat defaults. Throws USAGE for unknown names and unreadable values. */
+export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Record<string, Source> } {
+  refuseUnknownVariables(env);
+  const file = readConfigFile(configFile ?? env.EXPUNGE_CONFIG);
+  const values: Record<string, unknown> = {};
+  const sources: Record<string, Source> = {};
+  for (const name of Object.keys(settings) as SettingName[]) {
+    const row = settings[name];
+    const [source, text, where] = pick(name, flags, env, file);
+    values[name] = text === undefined ? row.fallback : readValue(row, text, where);
+    sources[name] = source;
+  }
+  return { config: Object.freeze(values) as Config, sources };
+}
+
+function pick(
+  name: SettingName,
+  flags: Inputs['flags'],
+  env: NodeJS.ProcessEnv,
+  file: Record<string, string>,
+): [Source, string | undefined, string] {
+  const row = settings[name];
+  if (flags[name] !== undefined) return ['flag', String(flags[name]), `--${row.flag}`];
+  if (row.env && env[row.env] !== undefined) return ['environment', env[row.env], row.env];
+  if (file[name] !== undefined) return ['file', file[name], `"${name}" in the configuration file`];
+  return ['default', undefined, ''];
+}
+
+function readValue(row: (typeof settings)[SettingName], text: string, where: string): unknown {
+  try {
+    return row.parse(text);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${where}: ${messageOf(error)}`);
+  }
+}
+
+function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
+  const known = [...Object.values(settings).map((row) => row.env), ...otherVariables].filter((name) => name !== null);
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith('EXPUNGE_') || known.includes(name)) continue;
+    throw new ExpungeError('USAGE', `${name}: no such setting.${suggest(name, known)}`, {
+      next: 'expunge config show lists every variable',
+    });
+  }
+}
+
+function readConfigFile(named: string | undefined): Record<string, string> {
+  const path = named ?? './expunge.config.json';
+  if (!named && !existsSync(path)) return {};
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings, ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
+  }
+  return Object.fromEntries(Object.entries(content).map(([name, value]) => [knownName(name, path), String(value)]));
+}
+
+function knownName(name: string, path: string): string {
+  if (Object.hasOwn(settings, name)) return name;
+  throw new ExpungeError('USAGE', `${path}: "${name}" is no setting.${suggest(name, Object.keys(settings))}`);
+}

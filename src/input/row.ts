@@ -1,0 +1,38 @@
+import type { Resource } from '../ledger/outcome.ts';
+
+/** Where a row stands: index of its file in the order they were named, and its line there, counted from 1. */
+export type Position = { file: number; line: number };
+
+/** Why a row was rejected; stable words that appear in reports. */
+export type RejectCode =
+  | 'empty_id'
+  | 'dot_segment'
+  | 'lone_surrogate'
+  | 'control_character'
+  | 'unsafe_character'
+  | 'outer_white_space'
+  | 'too_long'
+  | 'spreadsheet_number'
+  | 'not_a_string'
+  | 'unsafe_number'
+  | 'missing_id'
+  | 'unknown_resource'
+  | 'path_not_stable';
+
+/** One row of the input as it was read: either an id that can be sent, or the reason why it cannot. */
+export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };
+
+/** Up to 500 ids of one resource, in input order: the unit of the queue. */
+export type Chunk = { n: number; resource: Resource; ids: string[]; positions: Position[] };
+
+/** A row that was settled while reading. `id` is cut to 200 characters; `first` is where a duplicate stood first. */
+export type SettledRow = Position & {
+  resource: Resource | null;
+  id: string;
+  outcome: 'rejected' | 'duplicate' | 'protected';
+  code: RejectCode | 'duplicate' | 'protected';
+  first: Position | null;
+};
+
+/** Up to 500 rows settled while reading. */
+export type SettledBlock = { n: number; rows: SettledRow[] };

@@ -1,0 +1,100 @@
+import { resources } from './ledger/outcome.ts';
+import { suggest } from './suggest.ts';
+
+// Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
+
+export const text = (value: string): string => {
+  if (value === '') throw new Error('expected a value, got nothing');
+  return value;
+};
+
+export const flag = (value: string): boolean => {
+  if (['true', '1', 'yes', 'on'].includes(value)) return true;
+  if (['false', '0', 'no', 'off', ''].includes(value)) return false;
+  throw new Error(`expected true or false, got "${value}"`);
+};
+
+export const integerFrom = (least: number, most: number) => (value: string) => {
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number >= least && number <= most) return number;
+  throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+};
+
+export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
+
+export const oneOf =
+  <const W extends string>(words: readonly W[]) =>
+  (value: string): W => {
+    if ((words as readonly string[]).includes(value)) return value as W;
+    throw new Error(`"${value}" is not one of ${words.join(', ')}.${suggest(value, words)}`);
+  };
+
+export const resource = oneOf(resources);
+
+export const delimiter = (value: string): string => {
+  if (value === 'tab' || value === '\\t') return '\t';
+  if (value.length === 1 && !'"\r\n'.includes(value)) return value;
+  throw new Error(`expected one character or "tab", got "${value}"`);
+};
+
+export const idChars = (value: string): string => {
+  const wrong = [...value].find((character) => !'/\\%?#; '.includes(character));
+  if (wrong === undefined) return value;
+  throw new Error(`only / \\ % ? # ; and the space can be allowed, got "${wrong}"`);
+};
+
+/** Requests per second. `200` and `200/s` are the same; `/min`, `/h` and `/day` are converted. */
+export const rate = (value: string): number => {
+  const match = /^(\d+(?:\.\d+)?)(?:\/(s|min|h|day))?$/.exec(value);
+  const seconds = { s: 1, min: 60, h: 3_600, day: 86_400 }[match?.[2] ?? 's'] ?? 1;
+  const perSecond = Number(match?.[1]) / seconds;
+  if (match && perSecond > 0) return perSecond;
+  throw new Error(`expected a rate like 200/s, 6000/min or 100000/h, got "${value}"`);
+};
+
+const unitsMs: Record<string, number> = { ms: 1, s: 1_000, min: 60_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of `500ms`, `5s`, `2min`, `12h` or `30d`. */
+export const duration = (value: string): number => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|min|m|h|d)$/.exec(value);
+  if (match) return Math.round(Number(match[1]) * unitsMs[match[2]!]!);
+  throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
+};
+
+/** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
+export const durations = (value: string): number[] => {
+  const list = value.split(',').map((part) => duration(part.trim()));
+  if (list.length === 5) return list;
+  throw new Error(`expected five durations separated by commas, got ${list.length}`);
+};
+
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** Whether a host name of a URL is this machine. */
+export function isLoopback(hostname: string): boolean {
+  return loopback.test(hostname);
+}
+
+/**
+ * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
+ * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `guard/check-target.ts`.
+ */
+export const baseUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error(
+      `expected a URL like https://api.example.com, got "${URL.canParse(value) ? url?.protocol : value}"`,
+    );
+  }
+  if (url.username || url.password) throw new Error('a base URL cannot hold a user name or password');
+  if (url.search || value.includes('?'))
+    throw new Error('a base URL cannot hold a query: ids are appended to its path');
+  if (url.hash || value.includes('#')) throw new Error('a base URL cannot hold a fragment');
+  return url.origin + url.pathname.replace(/\/+$/, '');
+};
+
+export const proxyUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (url && ['http:', 'https:'].includes(url.protocol)) return value;
+  throw new Error('expected an HTTP proxy like http://proxy.example.com:3128');
+};

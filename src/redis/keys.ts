@@ -1,0 +1,32 @@
+/**
+ * Every key we own. All keys of a run share the hash tag {run}, all of a target the tag {fp}, and no script touches
+ * both: so everything works on Redis Cluster.
+ */
+export const keys = {
+  /** hash: the run record, its counters and thresholds */
+  run: (run: string) => `expunge:{${run}}:run`,
+  /** string: ids and positions of manifest chunk n */
+  manifest: (run: string, n: number) => `expunge:{${run}}:m:${n}`,
+  /** string: ledger chunk n, one 16-bit cell an id behind a header */
+  ledger: (run: string, n: number) => `expunge:{${run}}:o:${n}`,
+  /** string: block n of rows settled while reading */
+  settled: (run: string, n: number) => `expunge:{${run}}:s:${n}`,
+  /** hash: chunk → epoch of its holder, 0 = fed and unclaimed */
+  open: (run: string) => `expunge:{${run}}:open`,
+  /** sorted set: chunks with parked ids by due time in ms */
+  later: (run: string) => `expunge:{${run}}:later`,
+  /** hash: `<chunk>.<index>` → excerpt of an error answer, bounded per reason */
+  details: (run: string) => `expunge:{${run}}:details`,
+  /** list: who did what to the run, when and why; newest first, bounded */
+  audit: (run: string) => `expunge:{${run}}:audit`,
+  /** sorted set of all runs by creation time in ms */
+  runs: 'expunge:runs',
+  /** string: the run that was made from this list for this target */
+  list: (sha256: string) => `expunge:list:${sha256}`,
+  /** set: detached runs of a target that have not ended */
+  targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
+  /** string with expiry: which worker of the target tends its runs */
+  tending: (fp: string) => `expunge:{${fp}}:tending`,
+  /** prefix of the queues of a target */
+  queuePrefix: (fp: string) => `expunge:{${fp}}`,
+} as const;
