@@ -1,0 +1,23 @@
+const baseMs = 200;
+const capMs = 10_000;
+
+/**
+ * The wait before quick try number `attempt` + 1, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s.
+ * `random` is from 0 to 1.
+ */
+export function backoffMs(attempt: number, random: number): number {
+  return random * Math.min(capMs, baseMs * 2 ** attempt);
+}
+
+/** Quick tries in an id's first pass. */
+export const quickTries = 3;
+
+/** Attempts an id has at most: the quick ones and one in each later pass. */
+export function attemptsAtMost(retryDelaysMs: readonly number[]): number {
+  return quickTries + retryDelaysMs.length;
+}
+
+/** How long after its last pass an id with this many attempts is due again; 0 while it has quick tries left. */
+export function parkedForMs(attempts: number, retryDelaysMs: readonly number[]): number {
+  return attempts < quickTries ? 0 : (retryDelaysMs[attempts - quickTries] ?? 0);
+}

@@ -1,0 +1,207 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { attemptsOf, type Cell, isSettled, putBack, settle } from '../ledger/cell.ts';
+import { codeOfStatus } from '../ledger/code.ts';
+import { type Grant, type Join, noPermit } from '../ledger/ledger.ts';
+import { type Answer, noContent } from './answer.ts';
+import { deleteId, type IdEnd, type Tries } from './delete-id.ts';
+import type { Lanes, QueuedRequest } from './lanes.ts';
+
+const flushAfterMs = 100;
+const longestPassMs = 30_000;
+const longestWaitMs = 5_000;
+const markLivesMs = 1_000;
+const code204 = codeOfStatus(204);
+
+/** What a pass needs from around it. */
+export type PassWork = Omit<Tries, 'send' | 'wait'> & {
+  lanes: Lanes;
+  window: number;
+  /** Monotonic milliseconds. */
+  clock: () => number;
+  /** Whether requests of this run may leave now. */
+  isOpen: () => boolean;
+  /** Aborted when nothing of this chunk may be sent any more. */
+  closed: AbortSignal;
+  /** Joins results and marks the next window; repeats itself while Redis is away. */
+  step(joins: Join[], wanted: number[]): Promise<Grant>;
+  /** An id ended badly: keep what the server said. */
+  note(index: number, cell: Cell, answer: Answer): void;
+};
+
+/**
+ * One pass over a chunk, window by window: results of the last window and marks for the next one travel in the same step. No
+ * request leaves before its mark is written. The pass ends when every due id is through, after 30 s, when it would have to
+ * wait for more than 5 s, or when nothing may be sent any more; then nothing of it is on its way.
+ */
+export class ChunkPass {
+  readonly cells: Cell[];
+  readonly #paths: readonly string[];
+  readonly #work: PassWork;
+  readonly #todo: number[];
+  readonly #endsAt: number;
+  #next = 0;
+  #joins: Join[] = [];
+  #marked = 0; // marked and without a result
+  #ended = false;
+  #waitMs = flushAfterMs;
+  #wake: () => void = () => {};
+
+  /** `cells` and `paths` run parallel; `due` are the indexes this pass may send. */
+  constructor(cells: Cell[], paths: readonly string[], due: number[], work: PassWork) {
+    this.cells = cells;
+    this.#paths = paths;
+    this.#todo = due;
+    this.#work = work;
+    this.#endsAt = work.clock() + longestPassMs;
+  }
+
+  async run(): Promise<void> {
+    const end = () => this.#end();
+    this.#work.closed.addEventListener('abort', end, { once: true });
+    if (this.#work.closed.aborted) this.#end();
+    while (!this.#isOver) {
+      const wanted = this.#nextWindow();
+      if (wanted.length > 0 || this.#joins.length > 0)
+        this.#launch(wanted, await this.#work.step(this.#takeJoins(), wanted));
+      if (!this.#isOver && !this.#isWorthAStep) await this.#change();
+    }
+    this.#work.closed.removeEventListener('abort', end);
+  }
+
+  get #isOver(): boolean {
+    return this.#marked === 0 && this.#joins.length === 0 && (this.#ended || this.#next === this.#todo.length);
+  }
+
+  /** Enough has happened to ask Redis again: the window is half empty, or everything has its result. */
+  get #isWorthAStep(): boolean {
+    if (this.#marked === 0 && this.#joins.length > 0) return true;
+    return this.#waitMs === 0 && this.#marked <= this.#work.window / 2 && this.#nextSize > 0;
+  }
+
+  get #nextSize(): number {
+    const { lanes, window } = this.#work;
+    if (this.#ended) return 0;
+    return Math.max(0, Math.min(window - this.#marked, lanes.room, this.#todo.length - this.#next));
+  }
+
+  #nextWindow(): number[] {
+    const { brake, clock } = this.#work;
+    if (clock() > this.#endsAt || brake.remainingMs > longestWaitMs) this.#end();
+    this.#waitMs = brake.isOn ? flushAfterMs : 0;
+    if (brake.isOn) return [];
+    const wanted = this.#todo.slice(this.#next, this.#next + this.#nextSize);
+    this.#next += wanted.length;
+    return wanted;
+  }
+
+  #takeJoins(): Join[] {
+    const joins = this.#joins;
+    this.#joins = [];
+    return joins;
+  }
+
+  #launch(wanted: number[], grant: Grant): void {
+    if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
+    if (grant.waitMs > 0) this.#waitMs = grant.waitMs;
+    const refused = grant.cells.indexOf(noPermit);
+    const looked = refused === -1 ? wanted.length : refused;
+    this.#next -= wanted.length - looked;
+    let slot = grant.firstSlotMs;
+    for (const [i, cell] of grant.cells.slice(0, looked).entries()) {
+      const index = wanted[i]!;
+      this.cells[index] = cell;
+      if (isSettled(cell)) continue;
+      this.#marked++;
+      this.#sendAt(
+        slot,
+        this.#request(index, (answer) => this.#first(index, answer)),
+      );
+      slot += grant.slotGapMs;
+    }
+  }
+
+  #sendAt(delayMs: number, request: QueuedRequest): void {
+    const { lanes } = this.#work;
+    if (delayMs < 1) lanes.submit(request);
+    else setTimeout(() => lanes.submit(request), delayMs);
+  }
+
+  #request(index: number, answered: (answer: Answer | null) => void): QueuedRequest {
+    const { clock } = this.#work;
+    const staysAfter = clock() + markLivesMs;
+    return {
+      path: this.#paths[index]!,
+      leave: () => (clock() < staysAfter && this.#mayLeave() ? this.#work.token.authorization() : null),
+      answered,
+    };
+  }
+
+  #mayLeave(): boolean {
+    return !this.#ended && this.#work.isOpen() && !this.#work.brake.isOn;
+  }
+
+  #first(index: number, answer: Answer | null): void {
+    const cell = this.cells[index]!;
+    if (answer === noContent) {
+      this.#work.brake.answered();
+      this.#finish(index, { cell: settle('deleted', attemptsOf(cell) + 1, code204), again: false });
+    } else if (answer === null) {
+      this.#finish(index, { cell: putBack(cell, attemptsOf(cell), false), again: true });
+    } else {
+      this.#tryFurther(index, answer);
+    }
+  }
+
+  /** Anything but a 204 is rare enough for promises. A bug in there must end the process, not vanish. */
+  #tryFurther(index: number, first: Answer): void {
+    let last = first;
+    const tries: Tries = {
+      ...this.#work,
+      send: async () => {
+        const answer = await new Promise<Answer | null>((answered) => {
+          this.#work.lanes.submit(this.#request(index, answered));
+        });
+        last = answer ?? last;
+        return answer;
+      },
+      wait: (ms) => this.#wait(ms),
+    };
+    void deleteId(this.cells[index]!, first, tries).then((end) => {
+      if (isSettled(end.cell)) this.#work.note(index, end.cell, last);
+      this.#finish(index, end);
+    });
+  }
+
+  async #wait(ms: number): Promise<boolean> {
+    if (this.#ended) return false;
+    return sleep(ms, true, { signal: this.#work.closed }).catch(() => false);
+  }
+
+  #finish(index: number, { cell, again }: IdEnd): void {
+    this.cells[index] = cell;
+    this.#joins.push({ index, cell });
+    this.#marked--;
+    if (again && !isSettled(cell)) this.#todo.push(index);
+    if (this.#isWorthAStep || this.#isOver) this.#wake();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#work.lanes.review();
+    this.#wake();
+  }
+
+  /** Until enough has happened for another step, or a tenth of a second: results don't wait longer than that. */
+  async #change(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, Math.min(flushAfterMs, this.#waitMs || flushAfterMs));
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#waitMs = 0;
+    this.#wake = () => {};
+  }
+}

@@ -1,0 +1,124 @@
+import pRetry from 'p-retry';
+import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle } from '../ledger/cell.ts';
+import { codeOfStatus, codeOfWord } from '../ledger/code.ts';
+import type { HaltCode } from '../ledger/run.ts';
+import type { Answer } from './answer.ts';
+import { attemptsAtMost, backoffMs, quickTries } from './backoff.ts';
+import type { Brake } from './brake.ts';
+import type { Token } from './token.ts';
+import { type Verdict, verdictOf } from './verdict.ts';
+
+/** What the tries of one id in this pass came to: its next cell, and whether this pass may send it again. */
+export type IdEnd = { cell: Cell; again: boolean };
+
+/** What an id's tries need from around them. */
+export type Tries = {
+  brake: Brake;
+  token: Token;
+  retryDelaysMs: readonly number[];
+  patienceMs: number;
+  random: () => number;
+  /** Sends the id's request once more; null if nothing may leave any more. */
+  send(): Promise<Answer | null>;
+  /** True after `ms`; false at once if the pass ends before. */
+  wait(ms: number): Promise<boolean>;
+  /** Stops the whole run. */
+  halt(code: HaltCode, reason: string): void;
+};
+
+/**
+ * Takes an id from its first answer to the end of its tries in this pass: up to three quick ones in the first pass, one in each
+ * later pass. `marked` is the cell as it was marked; while the id is here its mark stands, so a crash leaves it in doubt.
+ */
+export async function deleteId(marked: Cell, first: Answer, tries: Tries): Promise<IdEnd> {
+  const id: OpenId = { marked, attempts: attemptsOf(marked), doubtful: isDoubtful(marked), answer: first };
+  try {
+    const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, tries), {
+      retries: quickTries - 1,
+      minTimeout: 0, // p-retry takes no delay from us: we wait in its callback
+      shouldRetry: ({ error, attemptNumber }) => mayTryAgain(error, attemptNumber, id, tries),
+    });
+    return conclude(id, verdict, tries);
+  } catch (error) {
+    if (error instanceof Stayed) return { cell: open(id), again: true };
+    if (error instanceof TryAgain) return park(id, tries);
+    throw error;
+  }
+}
+
+/** An id with the facts its tries add up. */
+type OpenId = { readonly marked: Cell; attempts: number; doubtful: boolean; answer: Answer };
+
+class TryAgain extends Error {}
+class Stayed extends Error {}
+
+async function attempt(id: OpenId, first: Answer | null, tries: Tries): Promise<Verdict> {
+  const answer = first ?? (await tries.send());
+  if (answer === null) throw new Stayed('nothing may leave');
+  id.answer = answer;
+  const verdict = verdictOf(answer, id.doubtful);
+  if (verdict.kind === 'settle' || verdict.kind === 'retry') id.attempts++;
+  if (answer.kind === 'status' && answer.status !== 429) tries.brake.answered();
+  if (verdict.kind !== 'retry') return verdict;
+  id.doubtful ||= verdict.ambiguous;
+  if (answer.kind === 'status' && answer.headers['retry-after'] !== undefined) {
+    tries.brake.refused(answer.status, answer.headers);
+  }
+  throw new TryAgain('not final');
+}
+
+async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, tries: Tries): Promise<boolean> {
+  if (!(error instanceof TryAgain) || id.attempts >= quickTries) return false;
+  return tries.wait(backoffMs(attemptNumber, tries.random()));
+}
+
+function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
+  switch (verdict.kind) {
+    case 'settle':
+      return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), again: false };
+    case 'wait':
+      if (id.answer.kind === 'status') tries.brake.refused(id.answer.status, id.answer.headers);
+      break;
+    case 'credentials':
+      askForAnotherToken(id, tries);
+      break;
+    case 'unreachable':
+      waitForTarget(id, tries);
+      break;
+    case 'halt':
+      tries.halt(verdict.halt, `the API cannot be reached: ${whyOf(id.answer)}`);
+      break;
+    case 'retry':
+      break;
+  }
+  return { cell: open(id), again: true };
+}
+
+function askForAnotherToken({ answer }: OpenId, { token, halt }: Tries): void {
+  const sentWith = answer.kind === 'status' ? answer.authorization : '';
+  if (!token.refused(sentWith)) halt('credentials', `the API refused the token from ${token.source} (401)`);
+}
+
+function waitForTarget({ answer }: OpenId, { brake, patienceMs, halt }: Tries): void {
+  brake.unreachable(whyOf(answer));
+  if (brake.unreachableMs > patienceMs) halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
+}
+
+/** Out of quick tries: due again in a later pass, or at the end of all attempts. */
+function park(id: OpenId, { retryDelaysMs }: Tries): IdEnd {
+  if (id.attempts < attemptsAtMost(retryDelaysMs)) return { cell: open(id), again: false };
+  return { cell: settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer)), again: false };
+}
+
+function open(id: OpenId): Cell {
+  return isSettled(id.marked) ? id.marked : putBack(id.marked, id.attempts, id.doubtful);
+}
+
+function codeOf(answer: Answer): number {
+  if (answer.kind === 'status') return codeOfStatus(answer.status);
+  return codeOfWord(answer.kind === 'maybe-sent' ? answer.code : 'none');
+}
+
+function whyOf(answer: Answer): string {
+  return answer.kind === 'status' ? `status ${answer.status}` : answer.why;
+}

@@ -1,0 +1,86 @@
+import { statusOfCode, textOfCode } from './code.ts';
+import { type Outcome, type SentOutcome, sentOutcomes } from './outcome.ts';
+
+/**
+ * One id's state as a 16-bit number. Joining two reports about an id is `max`, so results can arrive twice, late and in any
+ * order, and the ledger is the same.
+ *
+ *   open     000 d mmmmmmmm aaaa   doubt, marks, attempts
+ *   settled  rrr aaaa ccccccccc    rank of the outcome, attempts, code
+ *
+ * An odd number of marks means: a request may be on its way and nobody has said yet what came of it.
+ */
+export type Cell = number;
+
+const settledFrom = 0x2000;
+const doubt = 0x1000;
+const marksMax = 255;
+const attemptsMax = 15;
+
+export const untouched: Cell = 0;
+
+export function isSettled(cell: Cell): boolean {
+  return cell >= settledFrom;
+}
+
+/** Requests sent for the id; they stop counting at 15. */
+export function attemptsOf(cell: Cell): number {
+  return isSettled(cell) ? (cell >> 9) & 15 : cell & 15;
+}
+
+/** Whether an earlier request of an open id may have been executed. */
+export function isDoubtful(cell: Cell): boolean {
+  return (cell & doubt) !== 0;
+}
+
+function marksOf(cell: Cell): number {
+  return (cell >> 4) & marksMax;
+}
+
+/**
+ * The mark that is written before a request leaves: marks become odd. A cell that is still marked belongs to a holder that
+ * died with the request on its way, so it becomes doubtful. The step script does the same in Lua.
+ */
+export function mark(cell: Cell): Cell {
+  const marks = marksOf(cell);
+  if (marks % 2 === 1) return cell | doubt;
+  const marked = cell + (1 << 4);
+  return marks + 1 === marksMax ? marked | doubt : marked;
+}
+
+/** A marked cell whose requests all have an answer, none of them final; `ambiguous` if one may have been executed. */
+export function putBack(marked: Cell, attempts: number, ambiguous: boolean): Cell {
+  const marks = Math.min(marksMax, marksOf(marked) + 1);
+  return (marked & doubt) | (ambiguous ? doubt : 0) | (marks << 4) | Math.min(attemptsMax, attempts);
+}
+
+/** The final cell of an id. */
+export function settle(outcome: SentOutcome, attempts: number, code: number): Cell {
+  const rank = sentOutcomes.indexOf(outcome) + 1;
+  return (rank << 13) | (Math.min(attemptsMax, attempts) << 9) | code;
+}
+
+/** Two reports about one id; the one with the better evidence wins. */
+export function join(a: Cell, b: Cell): Cell {
+  return Math.max(a, b);
+}
+
+/** What a report says about one id. */
+export type Fate = { outcome: Outcome | 'pending'; status: number | null; code: string; attempts: number };
+
+/** The fate in a cell of a run that goes on: an open cell is `pending`. */
+export function fateOf(cell: Cell): Fate {
+  const attempts = attemptsOf(cell);
+  if (!isSettled(cell)) return { outcome: 'pending', status: null, code: '', attempts };
+  const code = cell & 511;
+  return { outcome: sentOutcomes[(cell >> 13) - 1]!, status: statusOfCode(code), code: textOfCode(code), attempts };
+}
+
+/** The fate in a cell of a run that was sealed before everything was settled. */
+export function fateAtSeal(cell: Cell): Fate {
+  if (isSettled(cell)) return fateOf(cell);
+  const attempts = attemptsOf(cell);
+  const sealed = (outcome: Outcome): Fate => ({ outcome, status: null, code: 'run_cancelled', attempts });
+  if (isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
+  return sealed(attempts > 0 ? 'failed' : 'not_attempted');
+}

@@ -1,0 +1,49 @@
+import type { Redis } from 'ioredis';
+import { ExpungeError } from '../errors.ts';
+import type { Chunk, SettledBlock } from '../input/row.ts';
+import { keys } from '../redis/keys.ts';
+import { type Cell, fateOf } from './cell.ts';
+import { emptyLedgerChunk } from './cells.ts';
+import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from './manifest.ts';
+
+/** Writes a manifest chunk and its untouched ledger chunk. Only while the run is `preparing`; writing twice is harmless. */
+export function writeChunk(redis: Redis, run: string, chunk: Chunk): Promise<unknown> {
+  return redis.mset(
+    keys.manifest(run, chunk.n),
+    encodeChunk(chunk),
+    keys.ledger(run, chunk.n),
+    emptyLedgerChunk(chunk.ids.length),
+  );
+}
+
+/** Writes a block of rows settled while reading. Writing twice is harmless. */
+export function writeBlock(redis: Redis, run: string, block: SettledBlock): Promise<unknown> {
+  return redis.set(keys.settled(run, block.n), encodeBlock(block));
+}
+
+/** Throws INTERNAL if Redis has lost the chunk. */
+export async function readChunk(redis: Redis, run: string, n: number): Promise<Chunk> {
+  const bytes = await redis.getBuffer(keys.manifest(run, n));
+  if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run}: manifest chunk ${n} is missing in Redis`);
+  return decodeChunk(n, bytes);
+}
+
+/** Throws INTERNAL if Redis has lost the block. */
+export async function readBlock(redis: Redis, run: string, n: number): Promise<SettledBlock> {
+  const bytes = await redis.getBuffer(keys.settled(run, n));
+  if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run}: block ${n} of settled rows is missing in Redis`);
+  return decodeBlock(n, bytes);
+}
+
+/** What a server said about an id that ended badly. */
+export type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
+
+const detailsPerCode = 1_000;
+
+/** Keeps the excerpt of a failed or unknown id, up to 1,000 for each code. Best effort: the ledger doesn't depend on it. */
+export async function noteDetail(redis: Redis, run: string, { chunk, index, cell, excerpt }: Detail): Promise<void> {
+  const { outcome, code } = fateOf(cell);
+  if (excerpt === '' || (outcome !== 'failed' && outcome !== 'unknown')) return;
+  const kept = await redis.hincrby(keys.details(run), `count:${code}`, 1);
+  if (kept <= detailsPerCode) await redis.hset(keys.details(run), `${chunk}.${index}`, excerpt);
+}

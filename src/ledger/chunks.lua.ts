@@ -1,0 +1,91 @@
+/**
+ * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be
+ * repeated: what was moved already stays where it is.
+ */
+
+/**
+ * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run may have waiting.
+ *
+ * KEYS  1 run  2 open  3 later
+ * ARGV  1 now in ms  2 unclaimed chunks the run may have
+ * returns the numbers of the chunks that were fed now
+ */
+export const feedLua = `
+local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks')
+if run[1] ~= 'running' then return {} end
+local unclaimed = 0
+for _, epoch in ipairs(redis.call('HVALS', KEYS[2])) do
+  if epoch == '0' then unclaimed = unclaimed + 1 end
+end
+local fed, next = {}, tonumber(run[2])
+while unclaimed + #fed < tonumber(ARGV[2]) do
+  local due = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[1], 'LIMIT', 0, 1)[1]
+  if due then
+    redis.call('HSET', KEYS[2], due, 0)
+    redis.call('ZREM', KEYS[3], due)
+    fed[#fed + 1] = tonumber(due)
+  elseif next < tonumber(run[3]) then
+    redis.call('HSET', KEYS[2], next, 0)
+    fed[#fed + 1] = next
+    next = next + 1
+    redis.call('HSET', KEYS[1], 'next', next)
+  else
+    break
+  end
+end
+return fed
+`;
+
+/**
+ * Takes an open chunk under a new epoch; whoever held it before gets no more marks.
+ *
+ * KEYS  1 run  2 open  3 ledger chunk
+ * ARGV  1 chunk
+ * returns {state, epoch, ledger chunk}; epoch 0: nothing to do here (not open, or the run isn't running)
+ */
+export const claimLua = `
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return {'missing', 0, ''} end
+if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, ''} end
+local cells = redis.call('GET', KEYS[3])
+if not cells then return {'missing', 0, ''} end
+local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('HSET', KEYS[2], ARGV[1], epoch)
+return {state, epoch, cells}
+`;
+
+/**
+ * Gives a chunk back: settled, or parked until it is due. The last one back turns \`cancelling\` into \`cancelled\`.
+ *
+ * KEYS  1 run  2 open  3 later  4 ledger chunk
+ * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled  5 now in ms
+ * returns state, or 'stale' if another holder has the chunk
+ */
+export const handBackLua = `
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return 'missing' end
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
+redis.call('SETRANGE', KEYS[4], 0, ARGV[3])
+if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
+redis.call('HDEL', KEYS[2], ARGV[1])
+if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then
+  redis.call('HSET', KEYS[1], 'state', 'cancelled', 'sealed', ARGV[5], 'endedAt', ARGV[5])
+  return 'cancelled'
+end
+return state
+`;
+
+/**
+ * Takes an abandoned chunk of a run that is being cancelled out of its dead holder's hands.
+ *
+ * KEYS  1 run  2 open  3 later
+ * ARGV  1 now in ms
+ * returns state
+ */
+export const reclaimLua = `
+if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return redis.call('HGET', KEYS[1], 'state') or 'missing' end
+for _, chunk in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('ZADD', KEYS[3], ARGV[1], chunk) end
+redis.call('DEL', KEYS[2])
+redis.call('HSET', KEYS[1], 'state', 'cancelled', 'sealed', ARGV[1], 'endedAt', ARGV[1])
+return 'cancelled'
+`;

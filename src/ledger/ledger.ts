@@ -1,0 +1,176 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+import type { Cell } from './cell.ts';
+import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
+import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
+import type { HaltCode, RunState, SteeredBy } from './run.ts';
+import { steerLua } from './steer.lua.ts';
+import { stepLua } from './step.lua.ts';
+
+/** 'missing': Redis has lost the run or a part of it. */
+export type SeenState = RunState | 'missing';
+
+/** A chunk in hand, or why there is nothing to do. */
+export type Claim = { state: SeenState; epoch: number; chunk: LedgerChunk | null };
+
+/** An index of a chunk and its new cell. */
+export type Join = { index: number; cell: Cell };
+
+/** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for. */
+export type Grant = { state: SeenState; cells: Cell[]; firstSlotMs: number; slotGapMs: number; waitMs: number };
+
+/** In `Grant.cells`: no permit was left for this index. */
+export const noPermit: Cell = 0xffff;
+
+/** A change of state that an operator, a signal or a guard asks for. */
+export type Steering = {
+  action: 'start' | 'pause' | 'halt' | 'cancel';
+  reason: string;
+  by: SteeredBy;
+  who: string;
+  halt?: HaltCode;
+};
+
+/** Every write to a run that is under way. All of it can be repeated; next to each script stands why. */
+export type Ledger = ReturnType<typeof openLedger>;
+
+const unexpectedAnswersAllowed = 3;
+
+type Scripts = {
+  expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
+  expungeFeed(...args: (string | number)[]): Promise<number[]>;
+  expungeClaim(...args: (string | number)[]): Promise<unknown>;
+  expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState | 'stale'>;
+  expungeReclaim(...args: (string | number)[]): Promise<SeenState>;
+  expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
+};
+
+/** The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. */
+export function openLedger(redis: Redis) {
+  const scripts = defineScripts(redis);
+  return {
+    redis,
+
+    /** Joins results, then marks the next indexes; `marks` gives what may be sent now. */
+    async step(run: string, chunk: number, epoch: number, joins: Join[], wanted: number[]): Promise<Grant> {
+      const [state, cells, first, gap, wait] = (await scripts.expungeStepBuffer(
+        keys.ledger(run, chunk),
+        keys.run(run),
+        keys.open(run),
+        chunk,
+        epoch,
+        packJoins(joins),
+        packIndexes(wanted),
+        unexpectedAnswersAllowed,
+      )) as [Buffer, Buffer, Buffer, Buffer, number];
+      return {
+        state: state.toString('latin1') as SeenState,
+        cells: unpackCells(cells),
+        firstSlotMs: Number(first),
+        slotGapMs: Number(gap),
+        waitMs: wait,
+      };
+    },
+
+    /** Chunks that became open now; their jobs must be added to the queue. */
+    feed(run: string, now: number, share: number): Promise<number[]> {
+      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now, share);
+    },
+
+    async claim(run: string, chunk: number): Promise<Claim> {
+      const [state, epoch, bytes] = (await scripts.expungeClaimBuffer(
+        keys.run(run),
+        keys.open(run),
+        keys.ledger(run, chunk),
+        chunk,
+      )) as [Buffer, number, Buffer];
+      return {
+        state: state.toString('latin1') as SeenState,
+        epoch,
+        chunk: epoch === 0 ? null : decodeLedgerChunk(bytes),
+      };
+    },
+
+    /** `dueAt` null: every cell of the chunk is settled. */
+    handBack(
+      run: string,
+      chunk: number,
+      epoch: number,
+      now: number,
+      dueAt: number | null,
+    ): Promise<SeenState | 'stale'> {
+      const passEnded = Buffer.alloc(6);
+      passEnded.writeUIntBE(now, 0, 6);
+      return scripts.expungeHandBack(
+        keys.run(run),
+        keys.open(run),
+        keys.later(run),
+        keys.ledger(run, chunk),
+        chunk,
+        epoch,
+        passEnded,
+        dueAt === null ? '' : Math.ceil(dueAt),
+        now,
+      );
+    },
+
+    /** Ends a cancellation whose holders are dead: later results of theirs only count as late. */
+    reclaim(run: string, now: number): Promise<SeenState> {
+      return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.later(run), now);
+    },
+
+    /** The state before and after; equal if the change isn't allowed from there. */
+    steer(run: string, now: number, { action, reason, by, who, halt }: Steering): Promise<[SeenState, SeenState]> {
+      const entry = JSON.stringify({ at: now, action, by, who, reason });
+      return scripts.expungeSteer(
+        keys.run(run),
+        keys.open(run),
+        keys.later(run),
+        keys.audit(run),
+        action,
+        now,
+        reason,
+        by,
+        who,
+        halt ?? '',
+        entry,
+      );
+    },
+  };
+}
+
+function defineScripts(redis: Redis) {
+  redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua });
+  redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
+  redis.defineCommand('expungeClaim', { numberOfKeys: 3, lua: claimLua });
+  redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
+  redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
+  redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua });
+  return redis as unknown as Scripts & {
+    expungeStepBuffer: Scripts['expungeStep'];
+    expungeClaimBuffer: Scripts['expungeClaim'];
+  };
+}
+
+function packJoins(joins: Join[]): Buffer {
+  const bytes = Buffer.allocUnsafe(4 * joins.length);
+  let at = 0;
+  for (const { index, cell } of joins) {
+    bytes.writeUInt16BE(index, at);
+    bytes.writeUInt16BE(cell, at + 2);
+    at += 4;
+  }
+  return bytes;
+}
+
+function packIndexes(indexes: number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(2 * indexes.length);
+  indexes.forEach((index, i) => {
+    bytes.writeUInt16BE(index, 2 * i);
+  });
+  return bytes;
+}
+
+function unpackCells(bytes: Buffer): Cell[] {
+  return Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readUInt16BE(2 * i));
+}

@@ -1,0 +1,138 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+import type { Outcome } from './outcome.ts';
+
+/**
+ * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are
+ * sealed: nothing changes their ledger any more.
+ */
+export type RunState =
+  | 'preparing'
+  | 'planned'
+  | 'running'
+  | 'paused'
+  | 'halted'
+  | 'completed'
+  | 'cancelling'
+  | 'cancelled';
+
+/** Why a run halted by itself; each has an exit code. */
+export type HaltCode =
+  | 'unexpected_answers'
+  | 'credentials'
+  | 'target_configuration'
+  | 'target_unreachable'
+  | 'ledger_lost';
+
+/** What brought a run into its state: a person, Ctrl-C or SIGTERM of `run`, or one of our own guards. */
+export type SteeredBy = 'operator' | 'interrupt' | 'guard';
+
+/** A run as it stands in Redis. Times are milliseconds since 1970, 0 = not yet. */
+export type Run = {
+  id: string;
+  schema: number;
+  state: RunState;
+  reason: string;
+  by: SteeredBy | '';
+  who: string;
+  halt: HaltCode | '';
+  baseUrl: string;
+  account: string;
+  fp: string;
+  detached: boolean;
+  files: string[];
+  sha256: string;
+  list: string;
+  note: string; // --reason
+  rate: number | null; // requests per second
+  keepMs: number;
+  rows: number;
+  ids: number;
+  chunks: number;
+  blocks: number;
+  next: number;
+  settled: number;
+  attempts: number;
+  late: number;
+  counts: Record<Outcome, number>;
+  createdAt: number;
+  startedAt: number;
+  endedAt: number;
+  runningSince: number;
+  activeMs: number;
+  tallied: boolean;
+};
+
+/** The version of everything a run writes to Redis. A release that reads another one refuses the run. */
+export const schemaVersion = 1;
+
+const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
+
+export function isSealed(state: RunState): boolean {
+  return sealedStates.includes(state);
+}
+
+/** Rows without an outcome: what conservation says must be 0 at the end. */
+export function pendingOf(run: Run): number {
+  return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
+}
+
+/** Deleting time so far, without pauses, in ms. */
+export function activeMsOf(run: Run, now: number): number {
+  return run.activeMs + (run.runningSince > 0 ? Math.max(0, now - run.runningSince) : 0);
+}
+
+/** The run, or null if Redis doesn't know it (never made, removed, or expired). */
+export async function readRun(redis: Redis, id: string): Promise<Run | null> {
+  const hash = await redis.hgetall(keys.run(id));
+  return hash.state === undefined ? null : parseRun(id, hash);
+}
+
+export function parseRun(id: string, hash: Record<string, string>): Run {
+  const number = (field: string) => Number(hash[field] ?? 0);
+  const text = (field: string) => hash[field] ?? '';
+  return {
+    id,
+    schema: number('schema'),
+    state: text('state') as RunState,
+    reason: text('reason'),
+    by: text('by') as Run['by'],
+    who: text('who'),
+    halt: text('halt') as Run['halt'],
+    baseUrl: text('baseUrl'),
+    account: text('account'),
+    fp: text('fp'),
+    detached: text('detached') === '1',
+    files: JSON.parse(hash.files ?? '[]'),
+    sha256: text('sha256'),
+    list: text('list'),
+    note: text('note'),
+    rate: hash.rate ? Number(hash.rate) : null,
+    keepMs: number('keepMs'),
+    rows: number('rows'),
+    ids: number('ids'),
+    chunks: number('chunks'),
+    blocks: number('blocks'),
+    next: number('next'),
+    settled: number('settled'),
+    attempts: number('attempts'),
+    late: number('late'),
+    counts: {
+      deleted: number('deleted'),
+      absent: number('absent'),
+      gone_unconfirmed: number('gone_unconfirmed'),
+      failed: number('failed'),
+      unknown: number('unknown'),
+      not_attempted: number('not_attempted'),
+      rejected: number('rejected'),
+      duplicate: number('duplicate'),
+      protected: number('protected'),
+    },
+    createdAt: number('createdAt'),
+    startedAt: number('startedAt'),
+    endedAt: number('endedAt'),
+    runningSince: number('runningSince'),
+    activeMs: number('activeMs'),
+    tallied: text('tallied') === '1',
+  };
+}

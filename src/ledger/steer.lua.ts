@@ -1,0 +1,58 @@
+/**
+ * One change of a run's state, if it is allowed from the state the run is in. Repeating it changes nothing.
+ *
+ * KEYS  1 run  2 open  3 later  4 audit
+ * ARGV  1 action  2 now in ms  3 reason  4 by: operator, interrupt, guard, …  5 who  6 halt code or ''  7 audit entry
+ * returns {state before or 'missing', state after}
+ */
+export const steerLua = `
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return {'missing', 'missing'} end
+local now = ARGV[2]
+local allowed = {
+  start = {planned = 'running', paused = 'running', halted = 'running'},
+  pause = {running = 'paused', planned = 'paused'},
+  halt = {running = 'halted'},
+  cancel = {preparing = 'cancelling', planned = 'cancelling', running = 'cancelling', paused = 'cancelling', halted = 'cancelling'},
+}
+local next = allowed[ARGV[1]][state]
+if not next then return {state, state} end
+
+local since = redis.call('HGET', KEYS[1], 'runningSince')
+redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[3], 'by', ARGV[4], 'who', ARGV[5], 'halt', ARGV[6], 'changedAt', now)
+if since then
+  redis.call('HINCRBY', KEYS[1], 'activeMs', now - since)
+  redis.call('HDEL', KEYS[1], 'runningSince')
+end
+if next == 'running' then
+  redis.call('HSET', KEYS[1], 'runningSince', now, 'unexpected', 0)
+  redis.call('HSETNX', KEYS[1], 'startedAt', now)
+  -- A run whose cells were all settled while it stood still has nothing left to do.
+  local counts = redis.call('HMGET', KEYS[1], 'ids', 'settled')
+  if counts[1] == counts[2] then
+    next = 'completed'
+    redis.call('HSET', KEYS[1], 'state', next, 'sealed', now, 'endedAt', now)
+    redis.call('HDEL', KEYS[1], 'runningSince')
+  end
+end
+if next == 'cancelling' then
+  -- Chunks nobody has claimed go back at once; whoever holds one gives it back within a second.
+  local open = redis.call('HGETALL', KEYS[2])
+  local held = 0
+  for i = 1, #open, 2 do
+    if open[i + 1] == '0' then
+      redis.call('ZADD', KEYS[3], now, open[i])
+      redis.call('HDEL', KEYS[2], open[i])
+    else
+      held = held + 1
+    end
+  end
+  if held == 0 then
+    next = 'cancelled'
+    redis.call('HSET', KEYS[1], 'state', next, 'sealed', now, 'endedAt', now)
+  end
+end
+redis.call('LPUSH', KEYS[4], ARGV[7])
+redis.call('LTRIM', KEYS[4], 0, 99)
+return {state, next}
+`;

@@ -1,0 +1,157 @@
+/**
+ * The step: joins finished results into their cells, then marks the next window before those requests leave.
+ * Running it twice with the same arguments is harmless: the join is `max`, and a second mark only adds doubt.
+ *
+ * KEYS  1 ledger chunk  2 run  3 open
+ * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each  5 unexpected answers the run allows
+ * returns {state, cells, firstSlotMs, slotGapMs, waitMs}
+ *   cells: 2 bytes for each index that was looked at, in the order of ARGV 4: its cell now. Settled = somebody else was
+ *   faster; 0xFFFF = no permit left, ask again in waitMs. Empty if the epoch is stale or the run isn't running.
+ *   The first request may leave after firstSlotMs, each further one slotGapMs later (0 without a rate).
+ */
+export const stepLua = `
+local header = 6
+local byte, char = string.byte, string.char
+local results, wanted = ARGV[3], ARGV[4]
+
+-- The touched span of the chunk is read once and written once.
+local low, high = 65535, -1
+for at = 1, #results, 4 do
+  local a, b = byte(results, at, at + 1)
+  local i = a * 256 + b
+  if i < low then low = i end
+  if i > high then high = i end
+end
+for at = 1, #wanted, 2 do
+  local a, b = byte(wanted, at, at + 1)
+  local i = a * 256 + b
+  if i < low then low = i end
+  if i > high then high = i end
+end
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'rate', 'tat', 'sealed')
+local state = run[1]
+if not state then return {'missing', '', 0, 0, 0} end
+if high < 0 then return {state, '', 0, 0, 0} end
+
+local from, to = header + 2 * low, header + 2 * high + 1
+local span = redis.call('GETRANGE', KEYS[1], from, to)
+if #span ~= to - from + 1 then return {'missing', '', 0, 0, 0} end
+local cells = {}
+for i = low, high do
+  local a, b = byte(span, 2 * (i - low) + 1, 2 * (i - low) + 2)
+  cells[i] = a * 256 + b
+end
+
+-- 1. Join. A sealed run only counts what comes too late.
+local names = {'failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'}
+local change, attempts, settled, unexpected, changed, late = {0, 0, 0, 0, 0}, 0, 0, 0, false, 0
+for at = 1, #results, 4 do
+  local a, b, c, d = byte(results, at, at + 3)
+  local i, new = a * 256 + b, c * 256 + d
+  local old = cells[i]
+  if run[6] then
+    late = late + 1
+  elseif new > old then
+    local rank, oldRank = math.floor(new / 8192), math.floor(old / 8192)
+    local sent = rank > 0 and math.floor(new / 512) % 16 or new % 16
+    local sentBefore = oldRank > 0 and math.floor(old / 512) % 16 or old % 16
+    attempts = attempts + sent - sentBefore
+    if oldRank > 0 then change[oldRank] = change[oldRank] - 1 elseif rank > 0 then settled = settled + 1 end
+    if rank > 0 then
+      change[rank] = change[rank] + 1
+      local status = new % 512 + 88
+      if status >= 200 and status < 400 and status ~= 204 and rank == 1 then unexpected = unexpected + 1 end
+    end
+    cells[i] = new
+    changed = true
+  end
+end
+for rank = 1, 5 do
+  if change[rank] ~= 0 then redis.call('HINCRBY', KEYS[2], names[rank], change[rank]) end
+end
+if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
+if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
+
+local function leaveRunning(next)
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local since = redis.call('HGET', KEYS[2], 'runningSince')
+  if since then
+    redis.call('HINCRBY', KEYS[2], 'activeMs', now - since)
+    redis.call('HDEL', KEYS[2], 'runningSince')
+  end
+  redis.call('HSET', KEYS[2], 'state', next)
+  state = next
+  return now
+end
+
+-- 2. Thresholds, over the whole fleet because all of it passes here.
+if unexpected > 0 then
+  local total = redis.call('HINCRBY', KEYS[2], 'unexpected', unexpected)
+  if total >= tonumber(ARGV[5]) and state == 'running' then
+    leaveRunning('halted')
+    redis.call('HSET', KEYS[2], 'halt', 'unexpected_answers', 'reason',
+      'the server gave ' .. total .. ' answers that are neither 204 nor an error (other 2xx, or a redirect)', 'by', 'guard', 'unexpected', 0)
+  end
+end
+if settled > 0 then
+  local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
+  if total == tonumber(run[2]) then
+    local now = leaveRunning('completed')
+    redis.call('HSET', KEYS[2], 'sealed', now, 'endedAt', now, 'reason', '')
+  end
+end
+
+-- 3. Mark, if this holder still holds the chunk and the run goes on.
+local answer, marked = {}, 0
+local first, gap, wait = 0, 0, 0
+if state == 'running' and redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2] then
+  local permits, tat, interval = 65536, 0, 0
+  local now = 0
+  if run[4] and run[4] ~= '' then
+    -- GCRA: permits are the slots of one even sequence, handed out at most a tenth of a second ahead.
+    local time = redis.call('TIME')
+    now = time[1] * 1000000 + time[2]
+    interval = 1000000 / tonumber(run[4])
+    tat = math.max(tonumber(run[5] or '0'), now)
+    permits = math.max(0, math.floor((now + 100000 - tat) / interval) + 1)
+    first, gap = (tat - now) / 1000, interval / 1000
+    if permits == 0 then wait = math.ceil((tat - now - 100000) / 1000) + 1 end
+  end
+  for at = 1, #wanted, 2 do
+    local a, b = byte(wanted, at, at + 1)
+    local i = a * 256 + b
+    local cell = cells[i]
+    if cell < 8192 then
+      if marked == permits then
+        answer[#answer + 1] = char(255, 255)
+      else
+        local marks = math.floor(cell / 16) % 256
+        if marks % 2 == 1 then
+          if cell < 4096 then cell = cell + 4096 end
+        else
+          cell = cell + 16
+          if marks + 1 == 255 and cell < 4096 then cell = cell + 4096 end
+        end
+        cells[i] = cell
+        marked = marked + 1
+      end
+    end
+    if #answer < (at + 1) / 2 then answer[#answer + 1] = char(math.floor(cell / 256), cell % 256) end
+  end
+  if interval > 0 and marked > 0 then
+    redis.call('HSET', KEYS[2], 'tat', string.format('%.0f', tat + marked * interval))
+  end
+end
+
+-- 4. Write.
+if changed or marked > 0 then
+  local out = {}
+  for i = low, high do
+    local cell = cells[i]
+    out[i - low + 1] = char(math.floor(cell / 256), cell % 256)
+  end
+  redis.call('SETRANGE', KEYS[1], from, table.concat(out))
+end
+return {state, table.concat(answer), tostring(first), tostring(gap), wait}
+`;
