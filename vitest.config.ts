@@ -1,17 +1,25 @@
 import { defineConfig } from 'vitest/config';
 
-const project = (name: string, folders: string[], testTimeout: number) => ({
-  test: { name, include: folders.map((folder) => `test/${folder}/**/*.test.ts`), testTimeout, hookTimeout: 120_000 },
+const project = (name: string, folders: string[], testTimeout: number, globalSetup: string[] = []) => ({
+  test: {
+    name,
+    include: folders.map((folder) => `test/${folder}/**/*.test.ts`),
+    testTimeout,
+    hookTimeout: 120_000,
+    globalSetup,
+  },
 });
+
+const withRedis = ['test/support/global-setup.ts'];
 
 export default defineConfig({
   test: {
     projects: [
       project('unit', ['unit'], 30_000),
-      project('integration', ['integration'], 60_000),
-      project('e2e', ['e2e', 'chaos'], 120_000),
+      project('integration', ['integration'], 60_000, withRedis),
+      project('e2e', ['e2e', 'chaos'], 120_000, withRedis),
       project('containers', ['containers'], 120_000),
-      project('prove', ['prove'], 3_600_000),
+      project('prove', ['prove'], 3_600_000, withRedis),
     ],
   },
 });

@@ -72,10 +72,10 @@ export class ChunkPass {
     return this.#marked === 0 && this.#joins.length === 0 && (this.#ended || this.#next === this.#todo.length);
   }
 
-  /** Enough has happened to ask Redis again: the window is half empty, or everything has its result. */
+  /** Enough has happened to ask Redis again: most of the window is through, or everything has its result. */
   get #isWorthAStep(): boolean {
     if (this.#marked === 0 && this.#joins.length > 0) return true;
-    return this.#waitMs === 0 && this.#marked <= this.#work.window / 2 && this.#nextSize > 0;
+    return this.#waitMs === 0 && this.#marked <= this.#work.window / 4 && this.#nextSize > 0;
   }
 
   get #nextSize(): number {

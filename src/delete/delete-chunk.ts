@@ -3,7 +3,7 @@ import { messageOf } from '../errors.ts';
 import { idPath } from '../guard/check-id.ts';
 import { attemptsOf, type Cell, isSettled } from '../ledger/cell.ts';
 import type { LedgerChunk } from '../ledger/cells.ts';
-import { noteDetail, readChunk } from '../ledger/chunk-store.ts';
+import { noteDetail } from '../ledger/chunk-store.ts';
 import type { Ledger, SeenState } from '../ledger/ledger.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
@@ -30,6 +30,8 @@ export type DeleteWork = {
   /** Aborted when the process is about to end and waits for nothing any more. */
   giveUp: AbortSignal;
   halt(run: string, code: HaltCode, reason: string): void;
+  /** A chunk of this run was claimed: another one can be fed. */
+  claimed(run: string): void;
   log: Log;
 };
 
@@ -37,17 +39,19 @@ export type DeleteWork = {
 export type ChunkJob = { run: string; chunk: number; gate: Gate; stop: AbortSignal };
 
 const redisRetryMs = 200;
+const widestWindow = 256;
 
 /**
  * One pass over one chunk. Whatever happens, each id that was sent has its answer in the ledger, or its mark there says that it
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
 export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState | 'stale'> {
-  const { state, epoch, chunk } = await work.ledger.claim(job.run, job.chunk);
-  if (chunk === null) return state;
-  const { resource, ids } = await readChunk(work.ledger.redis, job.run, job.chunk);
-  const paths = ids.map((id) => work.basePath + idPath(resource, id));
-  const pass = new ChunkPass(chunk.cells, paths, dueIndexes(chunk, work), passWork(job, epoch, work));
+  const claim = await work.ledger.claim(job.run, job.chunk);
+  if (typeof claim === 'string') return claim;
+  work.claimed(job.run);
+  const { epoch, ledgerChunk, chunk } = claim;
+  const paths = chunk.ids.map((id) => work.basePath + idPath(chunk.resource, id));
+  const pass = new ChunkPass(ledgerChunk.cells, paths, dueIndexes(ledgerChunk, work), passWork(job, epoch, work));
   await pass.run();
   return handBack(job, epoch, pass.cells, work);
 }
@@ -64,7 +68,7 @@ function passWork({ run, chunk, gate, stop }: ChunkJob, epoch: number, work: Del
   const { ledger, lanes, log } = work;
   return {
     ...work,
-    window: Math.min(128, Math.max(16, 2 * lanes.size)),
+    window: Math.min(widestWindow, Math.max(16, 4 * lanes.size)),
     isOpen: () => gate.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
     halt: (code: HaltCode, reason: string) => work.halt(run, code, reason),

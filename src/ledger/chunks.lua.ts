@@ -39,19 +39,19 @@ return fed
 /**
  * Takes an open chunk under a new epoch; whoever held it before gets no more marks.
  *
- * KEYS  1 run  2 open  3 ledger chunk
+ * KEYS  1 run  2 open  3 ledger chunk  4 manifest chunk
  * ARGV  1 chunk
- * returns {state, epoch, ledger chunk}; epoch 0: nothing to do here (not open, or the run isn't running)
+ * returns {state, epoch, ledger chunk, manifest chunk}; epoch 0: nothing to do here (not open, or the run isn't running)
  */
 export const claimLua = `
 local state = redis.call('HGET', KEYS[1], 'state')
-if not state then return {'missing', 0, ''} end
-if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, ''} end
-local cells = redis.call('GET', KEYS[3])
-if not cells then return {'missing', 0, ''} end
+if not state then return {'missing', 0, '', ''} end
+if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, '', ''} end
+local chunk = redis.call('MGET', KEYS[3], KEYS[4])
+if not chunk[1] or not chunk[2] then return {'missing', 0, '', ''} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, cells}
+return {state, epoch, chunk[1], chunk[2]}
 `;
 
 /**

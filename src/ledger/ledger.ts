@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis';
+import type { Chunk } from '../input/row.ts';
 import { keys } from '../redis/keys.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
+import { decodeChunk } from './manifest.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
@@ -10,8 +12,8 @@ import { stepLua } from './step.lua.ts';
 /** 'missing': Redis has lost the run or a part of it. */
 export type SeenState = RunState | 'missing';
 
-/** A chunk in hand, or why there is nothing to do. */
-export type Claim = { state: SeenState; epoch: number; chunk: LedgerChunk | null };
+/** A chunk in hand. */
+export type Claim = { state: SeenState; epoch: number; ledgerChunk: LedgerChunk; chunk: Chunk };
 
 /** An index of a chunk and its new cell. */
 export type Join = { index: number; cell: Cell };
@@ -77,18 +79,18 @@ export function openLedger(redis: Redis) {
       return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now, share);
     },
 
-    async claim(run: string, chunk: number): Promise<Claim> {
-      const [state, epoch, bytes] = (await scripts.expungeClaimBuffer(
+    /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
+    async claim(run: string, chunk: number): Promise<Claim | SeenState> {
+      const [stateBytes, epoch, cells, manifest] = (await scripts.expungeClaimBuffer(
         keys.run(run),
         keys.open(run),
         keys.ledger(run, chunk),
+        keys.manifest(run, chunk),
         chunk,
-      )) as [Buffer, number, Buffer];
-      return {
-        state: state.toString('latin1') as SeenState,
-        epoch,
-        chunk: epoch === 0 ? null : decodeLedgerChunk(bytes),
-      };
+      )) as [Buffer, number, Buffer, Buffer];
+      const state = stateBytes.toString('latin1') as SeenState;
+      if (epoch === 0) return state;
+      return { state, epoch, ledgerChunk: decodeLedgerChunk(cells), chunk: decodeChunk(chunk, manifest) };
     },
 
     /** `dueAt` null: every cell of the chunk is settled. */
@@ -142,7 +144,7 @@ export function openLedger(redis: Redis) {
 function defineScripts(redis: Redis) {
   redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
-  redis.defineCommand('expungeClaim', { numberOfKeys: 3, lua: claimLua });
+  redis.defineCommand('expungeClaim', { numberOfKeys: 4, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua });

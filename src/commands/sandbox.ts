@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import type { FaultTable } from '../sandbox/faults.ts';
+import { madeId } from '../sandbox/objects.ts';
+import { parseFaults } from '../sandbox/parse-faults.ts';
+import { readObjects } from '../sandbox/read-objects.ts';
+import type { RetryAfterForm } from '../sandbox/retry-after.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
+import { writeToken } from '../sandbox/write-token.ts';
+
+/** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
+export type SandboxFlags = {
+  port?: number | undefined;
+  annotations?: number | undefined; // how many to make; 1,000 by default
+  views?: number | undefined;
+  objects?: string | undefined; // a CSV of resource,id instead of made objects
+  rate?: number | undefined; // requests per second; more are answered 429
+  retryAfter?: RetryAfterForm | undefined; // the header of those
+  faults?: string | undefined; // 'status-503=0.01,reset=0.005'
+  tokenFile?: string | undefined; // where to write the token
+  tokenLifeSeconds?: number | undefined; // of tokens from the token endpoint
+  seed?: number | undefined;
+  latencyMs?: number | undefined;
+};
+
+/** Serves the sandbox until the signal aborts. Returns the exit code. Throws USAGE for flags that cannot be met. */
+export async function runSandbox(
+  flags: SandboxFlags,
+  out: (line: string) => void,
+  signal: AbortSignal,
+): Promise<number> {
+  const sandbox = await start(flags);
+  try {
+    if (flags.tokenFile) await writeToken(flags.tokenFile, sandbox.token);
+    for (const line of introduce(sandbox, flags)) out(line);
+    if (!signal.aborted) await once(signal, 'abort');
+  } finally {
+    await sandbox.close();
+  }
+  for (const line of sumUp(sandbox)) out(line);
+  return 0;
+}
+
+async function start(flags: SandboxFlags): Promise<Sandbox> {
+  const { port, annotations = 1_000, views = 1_000, tokenLifeSeconds, seed, latencyMs } = flags;
+  const faults = readFaults(flags);
+  const objects = flags.objects ? await readObjects(flags.objects) : { annotations, views };
+  try {
+    return await startSandbox({ port, objects, faults, tokenLifeSeconds, seed, latencyMs });
+  } catch (error) {
+    if (systemCode(error) === '') throw error;
+    throw new ExpungeError('USAGE', `--port: cannot listen on ${port ?? 0}: ${systemCode(error)}`, { cause: error });
+  }
+}
+
+function readFaults({ faults, rate, retryAfter }: SandboxFlags): FaultTable {
+  const limit = rate === undefined ? {} : { rate: { perSecond: rate, retryAfter } };
+  try {
+    return { ...(faults === undefined ? {} : parseFaults(faults)), ...limit };
+  } catch (error) {
+    throw new ExpungeError('USAGE', `--faults: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
+  const { url, tokenUrl, token, client } = sandbox;
+  return [
+    `sandbox API   ${url}`,
+    `holds         ${count(sandbox.remaining('annotations'))} annotations, ${count(sandbox.remaining('views'))} views`,
+    `goes wrong    ${[flags.faults, flags.rate && `429 above ${flags.rate}/s`].filter(Boolean).join(', ') || 'nothing'}`,
+    `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
+    `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
+    `try           ${example(sandbox, flags)}`,
+    'stop          Ctrl-C',
+  ];
+}
+
+function example({ url, token }: Sandbox, { objects, tokenFile, annotations }: SandboxFlags): string {
+  const resource = annotations === 0 ? 'views' : 'annotations';
+  const list = objects
+    ? `expunge run ${objects} --resource-column resource`
+    : `expunge run - --resource ${resource} --yes`;
+  const ids = objects ? '' : `printf '%s\\n' ${madeId(resource, 1)} ${madeId(resource, 2)} | `;
+  const [before, after] = tokenFile ? ['', ` --token-file ${tokenFile}`] : [`EXPUNGE_TOKEN=${token} `, ''];
+  return `${ids}${before}${list} --base-url ${url}${after}`;
+}
+
+function sumUp({ counts, remaining }: Sandbox): string[] {
+  const statuses = [...counts.byStatus].sort(([a], [b]) => a - b).map(([status, n]) => `${count(n)} × ${status}`);
+  return [
+    `requests      ${count(counts.requests)}${statuses.length > 0 ? `: ${statuses.join(', ')}` : ''}`,
+    `deleted       ${count(counts.executed)} objects, ${count(remaining())} remain`,
+  ];
+}
+
+function count(n: number): string {
+  return n.toLocaleString('en-US');
+}

@@ -1,0 +1,134 @@
+import type { Redis } from 'ioredis';
+import type { Chunk, SettledBlock } from '../input/row.ts';
+import { keys } from '../redis/keys.ts';
+import { writeBlock, writeChunk } from './chunk-store.ts';
+import type { ReadOutcome } from './outcome.ts';
+import { isSealed, type Run, readRun, schemaVersion } from './run.ts';
+import { newRunId } from './run-id.ts';
+import type { Target } from './target.ts';
+
+/** What planning found out; it becomes the run record. */
+export type RunPlan = {
+  target: Target;
+  list: string;
+  sha256: string;
+  files: string[];
+  rows: number;
+  ids: number;
+  settled: Record<ReadOutcome, number>;
+  rate: number | null;
+  note: string;
+  keepMs: number;
+  detached: boolean;
+  who: string;
+};
+
+/** The unfinished run of this list, or null. */
+export async function findUnfinishedRun(redis: Redis, list: string): Promise<Run | null> {
+  const id = await redis.get(keys.list(list));
+  const run = id === null ? null : await readRun(redis, id);
+  return run === null || isSealed(run.state) ? null : run;
+}
+
+/**
+ * Claims the list for one run id. A producer that died left its id there: it is taken up again, so that the same command makes the
+ * same run. The id of a run that has ended is replaced, once, whoever comes first.
+ */
+export async function claimList(redis: Redis, list: string, now: number): Promise<string> {
+  const id = newRunId(now);
+  if ((await redis.set(keys.list(list), id, 'NX')) === 'OK') return id;
+  const holder = (await redis.get(keys.list(list))) ?? id;
+  const run = await readRun(redis, holder);
+  if (run === null || !isSealed(run.state)) return holder;
+  const replaced = await redis.eval(replaceLua, 1, keys.list(list), holder, id);
+  return String(replaced);
+}
+
+// KEYS 1 list  ARGV 1 id expected there  2 id that replaces it; returns the id that is there afterwards
+const replaceLua = `
+local holder = redis.call('GET', KEYS[1])
+if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) return ARGV[2] end
+return holder
+`;
+
+// KEYS 1 run  ARGV 1 state it must be in ('' = none yet)  2… fields and values; does nothing in any other state
+const setInStateLua = `
+local state = redis.call('HGET', KEYS[1], 'state') or ''
+if state == ARGV[1] then redis.call('HSET', KEYS[1], unpack(ARGV, 2)) end
+return state
+`;
+
+/**
+ * Writes the run: record, chunks, blocks, and `planned` as the last word. Nothing of it is sent before. Repeating it after any
+ * crash writes the same bytes; a run that is planned already is left as it is.
+ */
+export async function writeRun(
+  redis: Redis,
+  id: string,
+  plan: RunPlan,
+  parts: AsyncIterable<Chunk | SettledBlock>,
+  now: number,
+  onProgress: (chunks: number) => void,
+): Promise<void> {
+  const before = await redis.eval(setInStateLua, 1, keys.run(id), '', ...recordOf(plan, now));
+  if (before !== '' && before !== 'preparing') return;
+  await redis.zadd(keys.runs, now, id);
+  const { chunks, blocks } = await writeParts(redis, id, parts, onProgress);
+  await redis.eval(setInStateLua, 1, keys.run(id), 'preparing', 'chunks', chunks, 'blocks', blocks, 'state', 'planned');
+}
+
+function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
+  const fields = {
+    state: 'preparing',
+    schema: schemaVersion,
+    baseUrl: target.baseUrl,
+    account: target.account,
+    fp: target.fp,
+    files: JSON.stringify(plan.files),
+    sha256: plan.sha256,
+    list: plan.list,
+    rows: plan.rows,
+    ids: plan.ids,
+    settled: 0,
+    next: 0,
+    epoch: 0,
+    rejected: settled.rejected,
+    duplicate: settled.duplicate,
+    protected: settled.protected,
+    rate: plan.rate ?? '',
+    note: plan.note,
+    who: plan.who,
+    keepMs: plan.keepMs,
+    detached: plan.detached ? 1 : 0,
+    createdAt: now,
+  };
+  return Object.entries(fields).flat();
+}
+
+const writesAtOnce = 64;
+
+async function writeParts(
+  redis: Redis,
+  id: string,
+  parts: AsyncIterable<Chunk | SettledBlock>,
+  onProgress: (chunks: number) => void,
+) {
+  let [chunks, blocks] = [0, 0];
+  let writes: Promise<unknown>[] = [];
+  for await (const part of parts) {
+    if ('ids' in part) {
+      chunks++;
+      writes.push(writeChunk(redis, id, part));
+    } else {
+      blocks++;
+      writes.push(writeBlock(redis, id, part));
+    }
+    if (writes.length >= writesAtOnce) {
+      await Promise.all(writes);
+      writes = [];
+      onProgress(chunks);
+    }
+  }
+  await Promise.all(writes);
+  return { chunks, blocks };
+}

@@ -1,0 +1,43 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+import type { Run } from './run.ts';
+
+const keysAtOnce = 500;
+
+/** Lets Redis forget a sealed run after `keepMs`. Repeating it starts the time anew. */
+export async function expireRun(redis: Redis, run: Run): Promise<void> {
+  await eachBatch(run, (batch) => {
+    const pipeline = redis.pipeline();
+    for (const key of batch) pipeline.pexpire(key, run.keepMs);
+    return pipeline.exec();
+  });
+  if ((await redis.get(keys.list(run.list))) === run.id) await redis.pexpire(keys.list(run.list), run.keepMs);
+}
+
+/** Removes everything Redis knows of a run. Repeating it is harmless. */
+export async function removeRun(redis: Redis, run: Run): Promise<void> {
+  await eachBatch(run, (batch) => redis.unlink(...batch));
+  if ((await redis.get(keys.list(run.list))) === run.id) await redis.del(keys.list(run.list));
+  await redis.srem(keys.targetRuns(run.fp), run.id);
+  await redis.zrem(keys.runs, run.id);
+}
+
+/** All keys of a run, a few hundred at a time; its record last, so that a removal that was cut short can be repeated. */
+async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>): Promise<void> {
+  let batch: string[] = [];
+  for (const key of keysOf(run)) {
+    if (batch.push(key) < keysAtOnce) continue;
+    await handle(batch);
+    batch = [];
+  }
+  if (batch.length > 0) await handle(batch);
+}
+
+function* keysOf(run: Run): Generator<string> {
+  for (let n = 0; n < run.chunks; n++) {
+    yield keys.manifest(run.id, n);
+    yield keys.ledger(run.id, n);
+  }
+  for (let n = 0; n < run.blocks; n++) yield keys.settled(run.id, n);
+  yield* [keys.open, keys.later, keys.details, keys.audit, keys.run].map((keyOf) => keyOf(run.id));
+}

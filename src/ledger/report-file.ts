@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { ExpungeError, systemCode } from '../errors.ts';
+
+/**
+ * open → write … → commit | discard. The file appears under its name, complete and for its owner only, with `commit`; until
+ * then and after `discard` whatever had the name is as it was. A pipe or a device is written to as it is. All throw INTERNAL,
+ * in words, for what the disk refuses; the run is not touched by that.
+ */
+export class ReportFile {
+  readonly path: string;
+  readonly #run: string;
+  readonly #target: string;
+  readonly #written: string; // where the bytes go until the commit
+  readonly #handle: FileHandle;
+
+  private constructor(path: string, run: string, target: string, written: string, handle: FileHandle) {
+    this.path = path;
+    this.#run = run;
+    this.#target = target;
+    this.#written = written;
+    this.#handle = handle;
+  }
+
+  static async open(path: string, run: string): Promise<ReportFile> {
+    try {
+      const target = await realpath(path).catch(() => path); // a link stays a link
+      const written = (await isPlain(target)) ? draftOf(target) : target;
+      return new ReportFile(path, run, target, written, await open(written, written === target ? 'w' : 'wx', 0o600));
+    } catch (error) {
+      throw notWritten(path, run, error);
+    }
+  }
+
+  async write(text: string): Promise<true> {
+    await this.#try(() => this.#handle.appendFile(text));
+    return true;
+  }
+
+  async commit(): Promise<void> {
+    await this.#try(async () => {
+      if (this.#written !== this.#target) await this.#handle.sync();
+      await this.#handle.close();
+      if (this.#written !== this.#target) await rename(this.#written, this.#target);
+    });
+  }
+
+  /** Never throws, as it follows another error. After a commit it does nothing. */
+  async discard(): Promise<void> {
+    await this.#handle.close().catch(() => {});
+    if (this.#written !== this.#target) await rm(this.#written, { force: true }).catch(() => {});
+  }
+
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      throw notWritten(this.path, this.#run, error);
+    }
+  }
+}
+
+/** Whether a file may take this name: true unless a pipe or a device has it. */
+async function isPlain(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null);
+  return found === null || found.isFile() || found.isDirectory();
+}
+
+function draftOf(path: string): string {
+  return join(dirname(path), `.${basename(path).slice(0, 200)}.${randomBytes(4).toString('hex')}.part`);
+}
+
+const reasons: Record<string, string> = {
+  ENOSPC: 'no space left',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file is larger than allowed',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOENT: 'its folder does not exist',
+  ENOTDIR: 'its folder does not exist',
+  EISDIR: 'it is a folder',
+  EEXIST: 'something else has its name',
+};
+
+/** What a refused report says: where, why, and that nothing is lost. */
+export function notWritten(path: string, run: string, error: unknown): ExpungeError {
+  const code = systemCode(error);
+  const why = reasons[code] ?? (code || 'unknown reason');
+  const message = `the report could not be written to ${path}: ${why}; the run's outcomes are safe in Redis`;
+  return new ExpungeError('INTERNAL', message, { cause: error, next: `expunge report ${run} --output ELSEWHERE` });
+}

@@ -1,0 +1,89 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { type FailureGroup, FailureGroups } from './failure-groups.ts';
+import { readOutcomes } from './ordered-rows.ts';
+import type { OutcomeRow } from './outcome-row.ts';
+import { notWritten, ReportFile } from './report-file.ts';
+import { type ReportStyle, reportHeader, reportText } from './report-line.ts';
+import type { Run } from './run.ts';
+
+/** A file of a run and how many rows it holds, without its header. */
+export type RunFile = { path: string; rows: number };
+
+/** `failures` is null where no row needs another run. */
+export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: FailureGroup[] };
+
+const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
+const failures: readonly OutcomeRow['outcome'][] = ['failed', 'unknown', 'not_attempted'];
+
+/**
+ * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger.
+ * Repeating it replaces them. Throws INTERNAL, in words, if they cannot be written; then the old ones are still there.
+ */
+export async function writeRunFiles(redis: Redis, run: Run, folder: string): Promise<RunFiles> {
+  await makeFolder(folder, run);
+  const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
+  try {
+    const failed = new List(await ReportFile.open(join(folder, 'failures.csv'), run.id));
+    try {
+      const groups = await fillLists(readOutcomes(redis, run), all, failed);
+      return { outcomes: await all.keep(), failures: await keepIfAny(failed), groups };
+    } finally {
+      await failed.file.discard();
+    }
+  } finally {
+    await all.file.discard();
+  }
+}
+
+async function makeFolder(folder: string, run: Run): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw notWritten(folder, run.id, error);
+  }
+}
+
+async function fillLists(pages: AsyncIterable<OutcomeRow[]>, all: List, failed: List): Promise<FailureGroup[]> {
+  const groups = new FailureGroups();
+  await all.begin();
+  await failed.begin();
+  for await (const page of pages) {
+    for (const row of page) groups.add(row);
+    await all.add(page);
+    await failed.add(page.filter((row) => failures.includes(row.outcome)));
+  }
+  return groups.list();
+}
+
+/** Failures of an earlier report of this run may have been settled since: their list must not stay. */
+async function keepIfAny(list: List): Promise<RunFile | null> {
+  if (list.rows > 0) return list.keep();
+  await rm(list.file.path, { force: true });
+  return null;
+}
+
+/** A report file and how many rows it holds. */
+class List {
+  readonly file: ReportFile;
+  rows = 0;
+
+  constructor(file: ReportFile) {
+    this.file = file;
+  }
+
+  async begin(): Promise<void> {
+    await this.file.write(reportHeader(style));
+  }
+
+  async add(page: OutcomeRow[]): Promise<void> {
+    this.rows += page.length;
+    if (page.length > 0) await this.file.write(reportText(page, style));
+  }
+
+  async keep(): Promise<RunFile> {
+    await this.file.commit();
+    return { path: this.file.path, rows: this.rows };
+  }
+}

@@ -1,0 +1,38 @@
+import { type ErrorCode, exitCodes } from '../errors.ts';
+import { isSuccess, outcomes } from './outcome.ts';
+import { activeMsOf, type HaltCode, isSealed, pendingOf, type Run } from './run.ts';
+
+/** The last line of `--json`, with its keys in this order. `exit` is null until the run ends. */
+export type Summary = ReturnType<typeof summaryOf>;
+
+export function summaryOf(run: Run, exit: number | null, now: number) {
+  const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = run.counts;
+  const { rejected, duplicate, protected: kept } = run.counts;
+  return {
+    ...{ v: 1, type: 'summary', run: run.id, state: run.state, reason: run.reason },
+    ...{ rows: run.rows, pending: pendingOf(run) },
+    ...{ deleted, absent, gone_unconfirmed, failed, unknown, not_attempted, rejected, duplicate, protected: kept },
+    ...{ attempts: run.attempts, seconds: Math.round(activeMsOf(run, now)) / 1_000, exit },
+  } as const;
+}
+
+const haltExits: Record<HaltCode, ErrorCode> = {
+  unexpected_answers: 'GUARD',
+  credentials: 'CREDENTIALS',
+  target_configuration: 'UNREACHABLE',
+  target_unreachable: 'UNREACHABLE',
+  ledger_lost: 'UNREACHABLE',
+};
+
+/** The exit code of a run as it stands, or null while it can still go on by itself. */
+export function exitOf(run: Run): number | null {
+  if (run.state === 'halted') return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
+  if (!isSealed(run.state)) return null;
+  return exitCodes[endOf(run)].exit;
+}
+
+function endOf(run: Run): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
+  // The open cells of a cancelled run are in no counter before `sealTally`.
+  if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'INCOMPLETE' : 'INTERNAL';
+  return outcomes.every((outcome) => isSuccess(outcome) || run.counts[outcome] === 0) ? 'OK' : 'INCOMPLETE';
+}

@@ -1,0 +1,79 @@
+import { type JobsOptions, Queue, type RedisOptions, type WorkerOptions } from 'bullmq';
+import { keys } from '../redis/keys.ts';
+
+/** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
+export type ChunkJob = { run: string; chunk: number };
+
+/** Which queue: all detached runs of a target share one; `run` has one of its own that only it consumes. */
+export type QueueAddress = { fp: string; name: string; connection: RedisOptions };
+
+/** The queue that a target's workers consume. */
+export const sharedQueueName = 'chunks';
+
+/** The queue of one `run` command. */
+export function ownQueueName(run: string): string {
+  return `run-${run}`;
+}
+
+/** Neither an integer nor with a colon: BullMQ refuses both. */
+export function jobId({ run, chunk }: ChunkJob): string {
+  return `r${run}-c${chunk}`;
+}
+
+/** BullMQ is the bell, the ledger is the truth: a finished job leaves nothing behind, whatever became of it. */
+const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, stackTraceLimit: 0, keepLogs: 0 };
+
+/** Every option of the workers we rely on. A dead worker's chunk is taken over after lock + 1 to 2 checks. */
+export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> = {
+  autorun: false,
+  lockDuration: 10_000,
+  stalledInterval: 4_000,
+  maxStalledCount: 1_000, // two lost replies in a row must never fail a job that nobody ran
+  drainDelay: 2,
+  runRetryDelay: 1_000,
+  removeOnComplete: { count: 0 },
+  removeOnFail: { count: 0 },
+};
+
+/** The producer's side of a queue. */
+export type ChunkQueue = {
+  /** Adds the jobs of chunks; a job that is there already stays as it is. */
+  add(jobs: ChunkJob[]): Promise<void>;
+  /** Adds them again where the queue has lost them or thinks they are over. */
+  restore(jobs: ChunkJob[]): Promise<void>;
+  /** How many workers listen, or 0 if Redis doesn't tell. */
+  workers(): Promise<number>;
+  /** Removes the queue and everything in it. */
+  remove(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
+  const queue = new Queue(name, {
+    connection,
+    prefix: keys.queuePrefix(fp),
+    defaultJobOptions: jobOptions,
+    streams: { events: { maxLen: 1_000 } },
+  });
+  queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
+  return {
+    add: async (jobs) => {
+      if (jobs.length > 0)
+        await queue.addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
+    },
+    restore: (jobs) => restore(queue, jobs),
+    workers: () => queue.getWorkersCount().catch(() => 0),
+    remove: () => queue.obliterate({ force: true }),
+    close: () => queue.close(),
+  };
+}
+
+async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {
+  for (const data of jobs) {
+    const state = await queue.getJobState(jobId(data));
+    if (state === 'completed' || state === 'failed' || state === 'unknown') {
+      await queue.remove(jobId(data));
+      await queue.add('chunk', data, { jobId: jobId(data) });
+    }
+  }
+}

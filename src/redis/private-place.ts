@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { ExpungeError, messageOf } from '../errors.ts';
+
+/** Where the private Redis of one state folder keeps its things. */
+export type PrivatePlace = {
+  folder: string; // <state folder>/redis: append-only files, log, locks
+  socket: string; // as Redis and its clients open it
+  socketLink: string | null; // points to the socket where that had to move to the temporary folder
+  pidFile: string;
+  logFile: string;
+  containerFile: string; // present where the data live in a container's volume
+  name: string; // unique per state folder: names the container and its volume
+};
+
+const longestSocketPath = 100; // the kernel takes 107 bytes, macOS 103
+
+/** The place of a state folder; creates nothing. */
+export function privatePlace(stateDir: string): PrivatePlace {
+  const folder = join(realFolder(stateDir), 'redis');
+  const name = `expunge-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`;
+  const near = join(folder, 'redis.sock');
+  const fits = Buffer.byteLength(near) <= longestSocketPath;
+  return {
+    folder,
+    socket: fits ? near : movedSocket(near, name),
+    socketLink: fits ? null : near,
+    pidFile: join(folder, 'redis.pid'),
+    logFile: join(folder, 'redis.log'),
+    containerFile: join(folder, 'container.json'),
+    name,
+  };
+}
+
+/** Creates the folders, closed to other users. Throws USAGE where that is impossible. */
+export function makePlace(place: PrivatePlace): void {
+  try {
+    mkdirSync(dirname(place.folder), { recursive: true, mode: 0o700 });
+    mkdirSync(place.folder, { recursive: true, mode: 0o700 });
+    if (place.socketLink) moveSocket(place.socketLink, place.socket);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `the state folder cannot be used: ${messageOf(error)}`, {
+      next: 'name a writable folder with --state-dir',
+    });
+  }
+}
+
+/** True where a private Redis has kept data in the folder itself. */
+export function hasData(place: PrivatePlace): boolean {
+  return existsSync(join(place.folder, 'appendonlydir')) || existsSync(join(place.folder, 'appendonly.aof'));
+}
+
+// The link remembers the place: a process with another TMPDIR must find the same socket.
+function movedSocket(link: string, name: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return join(tmpdir(), `${name}-${process.getuid?.() ?? 0}`, 'redis.sock');
+  }
+}
+
+function moveSocket(link: string, socket: string): void {
+  const folder = dirname(socket);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const found = lstatSync(folder);
+  const isOurs = found.isDirectory() && (found.mode & 0o077) === 0 && found.uid === process.getuid?.();
+  if (!isOurs) throw new Error(`${folder} belongs to somebody else`);
+  rmSync(link, { force: true });
+  symlinkSync(socket, link);
+}
+
+function realFolder(stateDir: string): string {
+  try {
+    return realpathSync(stateDir);
+  } catch {
+    return resolve(stateDir);
+  }
+}

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import type { RedisOptions } from 'ioredis';
+import { systemCode } from '../errors.ts';
+import type { PrivatePlace } from './private-place.ts';
+import { probe } from './probe.ts';
+import type { ServerProgram } from './route.ts';
+import { lastLine } from './run-program.ts';
+import { waitUntil } from './wait-until.ts';
+
+const loadingMs = 600_000; // a large append-only file takes its time
+
+/**
+ * Starts the server as a process that outlives this one and waits until it answers; data found in the folder are loaded.
+ * Returns why it did not come up, or null. Call it under the start lock: two servers on one folder would mix their files.
+ */
+export async function startProcess(program: ServerProgram, place: PrivatePlace): Promise<string | null> {
+  const output = openSync(place.logFile, 'a', 0o600);
+  const child = spawn(program.path, serverArguments(place), {
+    cwd: place.folder,
+    env: program.env, // nothing else: it outlives this process, and our environment holds secrets
+    detached: true,
+    stdio: ['ignore', output, output],
+  });
+  closeSync(output);
+  child.unref();
+  let ended: string | null = null;
+  child.once('error', (error) => (ended = systemCode(error)));
+  child.once('exit', () => (ended = lastLine(readLog(place)) || 'ended at once'));
+  const up = await comesUp({ path: place.socket }, () => ended !== null);
+  if (up) return null;
+  child.kill('SIGKILL');
+  return `${program.path} did not start: ${ended ?? 'no answer on its socket'} (see ${place.logFile})`;
+}
+
+/** True once Redis answers there; false when it ended, gives no sign in time, or takes more than ten minutes to load its file. */
+export async function comesUp(options: RedisOptions, hasEnded: () => boolean, firstSignMs = 10_000): Promise<boolean> {
+  let answer = 'nobody';
+  const look = async () => {
+    answer = await probe(options);
+    return answer === 'ready' || hasEnded();
+  };
+  await waitUntil(async () => (await look()) || answer === 'loading', firstSignMs);
+  if (answer === 'loading') await waitUntil(look, loadingMs);
+  return answer === 'ready';
+}
+
+function serverArguments(place: PrivatePlace): string[] {
+  const files = ['--dir', place.folder, '--pidfile', place.pidFile, '--logfile', place.logFile];
+  const socket = ['--port', '0', '--unixsocket', place.socket, '--unixsocketperm', '700'];
+  return [...files, ...socket, ...storeArguments, '--daemonize', 'no'];
+}
+
+/** How every private Redis keeps its data: all in memory, each second to the append-only file, nothing evicted. */
+export const storeArguments = [
+  ...['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''],
+  ...['--maxmemory-policy', 'noeviction'],
+];
+
+/** The pid of the server process that works in the folder, answering or not; null where none does. */
+export function serverPid(place: PrivatePlace): number | null {
+  const pid = Number(readText(place.pidFile));
+  return pid > 0 && isServer(pid, place) ? pid : null;
+}
+
+/** True while the process lives and works in the folder. */
+export function isServer(pid: number, place: PrivatePlace): boolean {
+  return isAlive(pid) && worksIn(pid, place.folder);
+}
+
+// After a reboot the pid may be anybody's. A dead process that nobody has collected has no working folder. Where the
+// system does not tell, a living pid counts as the server: one too few is better than one too many.
+function worksIn(pid: number, folder: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === folder;
+  } catch (error) {
+    return systemCode(error) !== 'ENOENT' || !existsSync('/proc/self');
+  }
+}
+
+/** True while a process with this pid exists, whoever it belongs to. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCode(error) === 'EPERM';
+  }
+}
+
+function readLog(place: PrivatePlace): string {
+  return readText(place.logFile).slice(-2_000);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}

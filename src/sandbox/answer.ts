@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Fault } from './fault-kinds.ts';
+import { formatRetryAfter } from './retry-after.ts';
+
+/** The fast path: a bare 204. */
+export function answerDeleted(response: ServerResponse): void {
+  response.writeHead(204);
+  response.end();
+}
+
+/** A status with a JSON body and a request id, as most APIs answer what isn't a success. */
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  body: Record<string, unknown>,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    ...headers,
+    'content-type': 'application/json',
+    'content-length': text.length,
+    'x-request-id': randomUUID(),
+  });
+  response.end(text);
+}
+
+/** Plays a fault on the wire. */
+export function answerFault(fault: Fault, response: ServerResponse, nowMs: number): void {
+  if (fault.ending === 'status') answerStatus(fault, response, nowMs);
+  if (fault.ending === 'reset') response.req.socket.resetAndDestroy();
+  if (fault.ending === 'html') answerHtml(response);
+  if (fault.ending === 'stray-body') answerStrayBody(response);
+  // A hang is over when the client gives up or the sandbox closes.
+}
+
+function answerStatus({ status, retryAfter }: Fault, response: ServerResponse, nowMs: number): void {
+  const headers: OutgoingHttpHeaders = {};
+  // Nobody should follow it; who does is seen at a path that no object has.
+  if (status >= 300 && status < 400) headers.location = `/redirected${response.req.url}`;
+  if (status === 401) headers['www-authenticate'] = 'Bearer error="invalid_token"';
+  if (retryAfter) headers['retry-after'] = formatRetryAfter(retryAfter.form, retryAfter.seconds, nowMs);
+  answerJson(response, status, { error: `sandbox_${status}` }, headers);
+}
+
+function answerHtml(response: ServerResponse): void {
+  const page = '<!doctype html><title>Sign in</title><p>Please sign in to continue.\n';
+  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-length': page.length });
+  response.end(page);
+}
+
+/** node:http drops the body of a 204, so the bytes go to the socket behind its back; the connection stays open. */
+function answerStrayBody(response: ServerResponse): void {
+  response.writeHead(204, { 'content-length': 5 });
+  response.end();
+  response.req.socket.write('stray');
+}

@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import { GenericContainer, type StartedTestContainer } from 'testcontainers';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { addressFromUrl } from '../../src/redis/address.ts';
+import { checkRedis } from '../../src/redis/boot-check.ts';
+import { connectLedger, ready } from '../../src/redis/connect.ts';
+import { containerServer } from '../../src/redis/container-server.ts';
+import { leavePrivateRedis } from '../../src/redis/leave-redis.ts';
+import { openPrivateRedis } from '../../src/redis/private-redis.ts';
+import { makeStateDir, removeStateDir } from '../support/redis.ts';
+
+const started: StartedTestContainer[] = [];
+afterAll(() => Promise.all(started.map((container) => container.stop())));
+
+async function openContainer(...options: string[]) {
+  const image = new GenericContainer('redis:8-alpine').withExposedPorts(6379);
+  const container = await image.withCommand(['redis-server', ...options]).start();
+  started.push(container);
+  const address = addressFromUrl(`redis://${container.getHost()}:${container.getMappedPort(6379)}`, true);
+  const redis = connectLedger(address);
+  onTestFinished(() => redis.disconnect());
+  await ready(redis, address, 10_000);
+  return redis;
+}
+
+describe.skipIf(!engineAnswers())('Redis in a container', () => {
+  test('is taken without a word when it keeps an append-only file', async () => {
+    const redis = await openContainer('--appendonly', 'yes');
+    expect(await checkRedis(redis)).toMatchObject({
+      name: 'redis',
+      version: expect.stringMatching(/^8\./),
+      warnings: [],
+    });
+  });
+
+  test('is taken with a warning when it keeps none', async () => {
+    const redis = await openContainer();
+    expect((await checkRedis(redis)).warnings).toEqual([expect.stringContaining('AOF')]);
+  });
+
+  test('is refused when it evicts', async () => {
+    const redis = await openContainer('--maxmemory-policy', 'allkeys-lru');
+    await expect(checkRedis(redis)).rejects.toMatchObject({ code: 'UNREACHABLE', message: /allkeys-lru/ });
+  });
+
+  test('serves as the private Redis: behind a password, and with its data there after a stop', async () => {
+    const stateDir = makeStateDir();
+    onTestFinished(() => removeStateDir(stateDir));
+    const open = () => openPrivateRedis(stateDir, process.env, () => {}, [containerServer]);
+    const first = await open();
+    await first.stay!.presence.set('kept', 'yes');
+    expect(first.options.password).toMatch(/^\w{36}$/);
+    expect(await leavePrivateRedis(first, async () => true)).toBe('stopped');
+    const second = await open();
+    expect(await second.stay!.presence.get('kept')).toBe('yes');
+    second.stay!.presence.disconnect();
+  });
+});
+
+function engineAnswers(): boolean {
+  try {
+    execFileSync('docker', ['ps', '--quiet'], { stdio: 'ignore', timeout: 5_000 });
+    return true;
+  } catch {
+    console.log('skipped: no container engine answers on this machine');
+    return false;
+  }
+}

@@ -1,0 +1,164 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { RedisAddress } from '../../../src/redis/address.ts';
+import { connectLedger, ready } from '../../../src/redis/connect.ts';
+import { serverOnPath } from '../../../src/redis/find-server.ts';
+import { leavePrivateRedis } from '../../../src/redis/leave-redis.ts';
+import { privatePlace } from '../../../src/redis/private-place.ts';
+import { openPrivateRedis } from '../../../src/redis/private-redis.ts';
+import { redisStatus } from '../../../src/redis/redis-status.ts';
+import { serverPid } from '../../../src/redis/server-process.ts';
+import { stopPrivateRedis } from '../../../src/redis/stop-redis.ts';
+import { unpackedServer } from '../../../src/redis/unpack-server.ts';
+import { waitUntil } from '../../../src/redis/wait-until.ts';
+import { makeStateDir, removeStateDir } from '../../support/redis.ts';
+
+const processes = [serverOnPath, unpackedServer]; // the ways that leave a process we can stop and kill
+let stateDir: string;
+let opened: RedisAddress[];
+
+beforeEach(() => {
+  stateDir = makeStateDir();
+  opened = [];
+});
+afterEach(async () => {
+  for (const { stay } of opened) stay?.presence.disconnect();
+  await removeStateDir(stateDir);
+});
+
+async function open(say: (line: string) => void = () => {}, folder = stateDir): Promise<RedisAddress> {
+  const address = await openPrivateRedis(folder, process.env, say, processes);
+  opened.push(address);
+  return address;
+}
+
+async function withRedis<T>(address: RedisAddress, work: (redis: ReturnType<typeof connectLedger>) => Promise<T>) {
+  const redis = connectLedger(address);
+  try {
+    await ready(redis, address);
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function killServer(): Promise<void> {
+  const place = privatePlace(stateDir);
+  process.kill(serverPid(place)!, 'SIGKILL');
+  expect(await waitUntil(() => serverPid(place) === null, 5_000)).toBe(true);
+}
+
+test('starts once and is found running by the next command', async () => {
+  const lines: string[] = [];
+  await open((line) => lines.push(line));
+  await open((line) => lines.push(line));
+  expect(lines.at(-2)).toMatch(/^Redis: private, started .*-server \d/);
+  expect(lines.at(-1)).toMatch(/^Redis: private, still running in /);
+});
+
+test('gives starters in several processes the same server', async () => {
+  await open(); // fills the cache of unpacked programs, so that all start at the same moment
+  await stopPrivateRedis(stateDir);
+  const script = `
+    const { openPrivateRedis } = await import('./src/redis/private-redis.ts');
+    const { serverOnPath } = await import('./src/redis/find-server.ts');
+    const { unpackedServer } = await import('./src/redis/unpack-server.ts');
+    const address = await openPrivateRedis(${JSON.stringify(stateDir)}, process.env, () => {}, [serverOnPath, unpackedServer]);
+    console.log(/run_id:(\\w+)/.exec(await address.stay.presence.info('server'))[1]);
+    process.exit();`;
+  const start = () => promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script]);
+  const answers = await Promise.all([start(), start(), start(), start()]);
+  expect(new Set(answers.map(({ stdout }) => stdout)).size).toBe(1);
+  expect(readFileSync(privatePlace(stateDir).logFile, 'utf8').match(/ready to accept connections/gi)).toHaveLength(2);
+});
+
+test('keeps its data when it is killed and started again', async () => {
+  const address = await open();
+  await withRedis(address, async (redis) => {
+    await redis.set('kept', 'yes');
+    // appendfsync everysec writes to the kernel before each answer: only a power cut loses the last second
+  });
+  await killServer();
+  expect(await withRedis(await open(), (redis) => redis.get('kept'))).toBe('yes');
+});
+
+test('starts where the pid file names a stranger and the socket is left over', async () => {
+  await open();
+  await killServer();
+  const place = privatePlace(stateDir);
+  writeFileSync(place.pidFile, String(process.pid));
+  expect(existsSync(place.socket)).toBe(true);
+  expect(await withRedis(await open(), (redis) => redis.ping())).toBe('PONG');
+});
+
+test('passes over the lock of a starter that died', async () => {
+  const { folder } = privatePlace(stateDir);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'lock.7'), '999999999');
+  expect(await withRedis(await open(), (redis) => redis.ping())).toBe('PONG');
+  expect(existsSync(join(folder, 'lock.7'))).toBe(false);
+});
+
+test('never starts a second server beside one that hangs', async () => {
+  await open();
+  const pid = serverPid(privatePlace(stateDir))!;
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await expect(open()).rejects.toMatchObject({ code: 'UNREACHABLE', message: expect.stringContaining(`pid ${pid}`) });
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+});
+
+test('moves its socket where the path of the state folder is too long', async () => {
+  const long = join(stateDir, 'x'.repeat(120));
+  const address = await open(() => {}, long);
+  try {
+    expect(Buffer.byteLength(address.options.path!)).toBeLessThan(100);
+    expect(await withRedis(address, (redis) => redis.ping())).toBe('PONG');
+  } finally {
+    await removeStateDir(long);
+  }
+});
+
+test('stops when the last client leaves and no run is running', async () => {
+  const address = await open();
+  expect(await leavePrivateRedis(address, async () => true)).toBe('stopped');
+  expect(serverPid(privatePlace(stateDir))).toBeNull();
+  expect(await redisStatus(stateDir)).toMatchObject({ state: 'stopped' });
+});
+
+test('goes on while a run is running', async () => {
+  expect(await leavePrivateRedis(await open(), async () => false)).toBe('left');
+  expect(serverPid(privatePlace(stateDir))).not.toBeNull();
+});
+
+test('goes on while somebody else is connected', async () => {
+  const address = await open();
+  await withRedis(address, async (redis) => {
+    await redis.client('SETNAME', 'expunge:1-00000000:ledger');
+    expect(await leavePrivateRedis(address, async () => true)).toBe('left');
+  });
+});
+
+test('tells its state and stops on demand', async () => {
+  expect(await redisStatus(stateDir)).toMatchObject({ state: 'stopped', server: null });
+  expect(await stopPrivateRedis(stateDir)).toBe('not_running');
+  await open();
+  expect(await redisStatus(stateDir)).toMatchObject({
+    state: 'running',
+    server: expect.stringMatching(/^(redis|valkey) /),
+  });
+  expect(await stopPrivateRedis(stateDir)).toBe('stopped');
+  expect(await redisStatus(stateDir)).toMatchObject({ state: 'stopped' });
+});
+
+test('closes its folders to other users', async () => {
+  const { folder, socket } = privatePlace(stateDir);
+  await open();
+  const { stdout } = await promisify(execFile)('stat', ['-c', '%a', folder, socket]);
+  expect(stdout).toBe('700\n700\n');
+});
