@@ -243,9 +243,13 @@ export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> 
 
 /** Where the value of a setting came from, for `config show`. */
 export type Source = 'flag' | 'environment' | 'file' | 'default';
+export type Sources = Record<SettingName, Source>;
 
 /** Variables beside the settings that begin with EXPUNGE_. */
 const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CONFIG'];
+
+/** What Kubernetes sets in every pod beside a Service called `expunge` or `expunge-…`. Nobody mistyped those. */
+const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 type Inputs = {
   flags: Partial<Record<string, string | boolean>>;
@@ -254,11 +258,11 @@ type Inputs = {
 };
 
 /** Flags beat variables beat the configuration file beat defaults. Throws USAGE for unknown names and unreadable values. */
-export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Record<string, Source> } {
+export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
   const file = readConfigFile(configFile ?? env.EXPUNGE_CONFIG);
   const values: Record<string, unknown> = {};
-  const sources: Record<string, Source> = {};
+  const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
     const row = settings[name];
     const [source, text, where] = pick(name, flags, env, file);
@@ -292,9 +296,9 @@ function readValue(row: (typeof settings)[SettingName], text: string, where: str
 function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   const known = [...Object.values(settings).map((row) => row.env), ...otherVariables].filter((name) => name !== null);
   for (const name of Object.keys(env)) {
-    if (!name.startsWith('EXPUNGE_') || known.includes(name)) continue;
+    if (!name.startsWith('EXPUNGE_') || known.includes(name) || serviceVariables.test(name)) continue;
     throw new ExpungeError('USAGE', `${name}: no such setting.${suggest(name, known)}`, {
-      next: 'expunge config show lists every variable',
+      next: 'expunge config show --help lists every variable',
     });
   }
 }
@@ -302,18 +306,40 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
 function readConfigFile(named: string | undefined): Record<string, string> {
   const path = named ?? './expunge.config.json';
   if (!named && !existsSync(path)) return {};
-  let content: unknown;
+  const content = parseJson(readFile(path), path);
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
+  }
+  return Object.fromEntries(
+    Object.entries(content).map(([name, value]) => [knownName(name, path), asText(value, name, path)]),
+  );
+}
+
+function readFile(path: string): string {
   try {
-    content = JSON.parse(readFileSync(path, 'utf8'));
+    return readFileSync(path, 'utf8');
   } catch (error) {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings, ${messageOf(error)}`, {
       cause: error,
     });
   }
-  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
-    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
+}
+
+/** The parser's own message quotes the text, which is a secret when somebody names the token file by mistake. */
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const place = /line \d+ column \d+/.exec(messageOf(error))?.[0] ?? 'somewhere';
+    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings, it is not JSON (${place})`);
   }
-  return Object.fromEntries(Object.entries(content).map(([name, value]) => [knownName(name, path), String(value)]));
+}
+
+/** Settings are read from text, wherever they stand; a list of strings is joined as its flag would have it. */
+function asText(value: unknown, name: string, path: string): string {
+  const parts = Array.isArray(value) ? value : [value];
+  if (parts.every((part) => ['string', 'number', 'boolean'].includes(typeof part))) return parts.join(',');
+  throw new ExpungeError('USAGE', `${path}: "${name}": expected text, a number, true or false`);
 }
 
 function knownName(name: string, path: string): string {

@@ -22,6 +22,12 @@ export const integerFrom = (least: number, most: number) => (value: string) => {
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
 
+/** A count as people copy it from our own output: 249981 or 249,981. */
+export const count = (value: string): number => {
+  if (/^\d+$|^\d{1,3}(,\d{3})+$/.test(value)) return Number(value.replaceAll(',', ''));
+  throw new Error(`expected a number like 249981 or 249,981, got "${value}"`);
+};
+
 export const oneOf =
   <const W extends string>(words: readonly W[]) =>
   (value: string): W => {

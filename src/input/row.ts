@@ -3,21 +3,24 @@ import type { Resource } from '../ledger/outcome.ts';
 /** Where a row stands: index of its file in the order they were named, and its line there, counted from 1. */
 export type Position = { file: number; line: number };
 
-/** Why a row was rejected; stable words that appear in reports. */
-export type RejectCode =
-  | 'empty_id'
-  | 'dot_segment'
-  | 'lone_surrogate'
-  | 'control_character'
-  | 'unsafe_character'
-  | 'outer_white_space'
-  | 'too_long'
-  | 'spreadsheet_number'
-  | 'not_a_string'
-  | 'unsafe_number'
-  | 'missing_id'
-  | 'unknown_resource'
-  | 'path_not_stable';
+/** Why a row was rejected; stable words that appear in reports. Append only: the spool numbers them. */
+export const rejectCodes = [
+  'empty_id',
+  'dot_segment',
+  'lone_surrogate',
+  'control_character',
+  'unsafe_character',
+  'outer_white_space',
+  'too_long',
+  'spreadsheet_number',
+  'not_a_string',
+  'unsafe_number',
+  'missing_id',
+  'unknown_resource',
+  'path_not_stable',
+  'repeated_header',
+] as const;
+export type RejectCode = (typeof rejectCodes)[number];
 
 /** One row of the input as it was read: either an id that can be sent, or the reason why it cannot. */
 export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };

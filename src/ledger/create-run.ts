@@ -15,6 +15,8 @@ export type RunPlan = {
   files: string[];
   rows: number;
   ids: number;
+  chunks: number;
+  blocks: number;
   settled: Record<ReadOutcome, number>;
   rate: number | null;
   note: string;
@@ -66,15 +68,15 @@ export async function writeRun(
   redis: Redis,
   id: string,
   plan: RunPlan,
-  parts: AsyncIterable<Chunk | SettledBlock>,
+  parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
   now: number,
   onProgress: (chunks: number) => void,
 ): Promise<void> {
   const before = await redis.eval(setInStateLua, 1, keys.run(id), '', ...recordOf(plan, now));
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
-  const { chunks, blocks } = await writeParts(redis, id, parts, onProgress);
-  await redis.eval(setInStateLua, 1, keys.run(id), 'preparing', 'chunks', chunks, 'blocks', blocks, 'state', 'planned');
+  await writeParts(redis, id, parts, onProgress);
+  await redis.eval(setInStateLua, 1, keys.run(id), 'preparing', 'state', 'planned');
 }
 
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
@@ -89,6 +91,8 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     list: plan.list,
     rows: plan.rows,
     ids: plan.ids,
+    chunks: plan.chunks,
+    blocks: plan.blocks,
     settled: 0,
     next: 0,
     epoch: 0,
@@ -110,25 +114,18 @@ const writesAtOnce = 64;
 async function writeParts(
   redis: Redis,
   id: string,
-  parts: AsyncIterable<Chunk | SettledBlock>,
+  parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
   onProgress: (chunks: number) => void,
-) {
-  let [chunks, blocks] = [0, 0];
+): Promise<void> {
+  let chunks = 0;
   let writes: Promise<unknown>[] = [];
   for await (const part of parts) {
-    if ('ids' in part) {
-      chunks++;
-      writes.push(writeChunk(redis, id, part));
-    } else {
-      blocks++;
-      writes.push(writeBlock(redis, id, part));
-    }
-    if (writes.length >= writesAtOnce) {
-      await Promise.all(writes);
-      writes = [];
-      onProgress(chunks);
-    }
+    if ('ids' in part) chunks++;
+    writes.push('ids' in part ? writeChunk(redis, id, part) : writeBlock(redis, id, part));
+    if (writes.length < writesAtOnce) continue;
+    await Promise.all(writes);
+    writes = [];
+    onProgress(chunks);
   }
   await Promise.all(writes);
-  return { chunks, blocks };
 }

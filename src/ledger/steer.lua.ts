@@ -13,7 +13,7 @@ local allowed = {
   start = {planned = 'running', paused = 'running', halted = 'running'},
   pause = {running = 'paused', planned = 'paused'},
   halt = {running = 'halted'},
-  cancel = {preparing = 'cancelling', planned = 'cancelling', running = 'cancelling', paused = 'cancelling', halted = 'cancelling'},
+  cancel = {planned = 'cancelling', running = 'cancelling', paused = 'cancelling', halted = 'cancelling'},
 }
 local next = allowed[ARGV[1]][state]
 if not next then return {state, state} end

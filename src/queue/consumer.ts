@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Job, Worker } from 'bullmq';
+import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
@@ -27,7 +27,7 @@ export function openConsumer(address: QueueAddress, concurrency: number, handle:
   };
   const worker = new Worker<ChunkJob>(address.name, processor, {
     ...workerOptions,
-    connection: address.connection,
+    connection: address.connection as ConnectionOptions,
     prefix: keys.queuePrefix(address.fp),
     concurrency,
   });

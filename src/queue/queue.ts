@@ -1,4 +1,5 @@
-import { type JobsOptions, Queue, type RedisOptions, type WorkerOptions } from 'bullmq';
+import { type ConnectionOptions, type JobsOptions, Queue, type WorkerOptions } from 'bullmq';
+import type { RedisOptions } from 'ioredis';
 import { keys } from '../redis/keys.ts';
 
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
@@ -50,7 +51,7 @@ export type ChunkQueue = {
 
 export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
   const queue = new Queue(name, {
-    connection,
+    connection: connection as ConnectionOptions,
     prefix: keys.queuePrefix(fp),
     defaultJobOptions: jobOptions,
     streams: { events: { maxLen: 1_000 } },

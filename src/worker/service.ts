@@ -1,4 +1,4 @@
-import type { RedisOptions } from 'bullmq';
+import type { RedisOptions } from 'ioredis';
 import { Brake } from '../delete/brake.ts';
 import { type DeleteWork, deleteChunk } from '../delete/delete-chunk.ts';
 import { Lanes } from '../delete/lanes.ts';

@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+import module from 'node:module';
+
+// Checked before anything else is loaded: an older Node would die in the middle of it with words about something else.
+// Plain JavaScript of 2015 but for the imports, so that such a Node can at least read this file.
+const needed = [22, 19];
+const present = process.versions.node.split('.').map(Number);
+
+if (present[0] > needed[0] || (present[0] === needed[0] && present[1] >= needed[1])) {
+  if (module.enableCompileCache) module.enableCompileCache();
+  import('./cli.ts'); // the build makes this './cli.js'
+} else {
+  console.error(`error: expunge needs Node ${needed.join('.')} or newer, this is Node ${process.versions.node}`);
+  console.error(
+    '  In its repository, `npx expunge …` and `npm run …` use a newer one from node_modules (after `npm ci`).',
+  );
+  process.exitCode = 2;
+}

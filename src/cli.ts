@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import type { Verb } from './commands/command.ts';
+import { type Call, readCommandLine } from './commands/read-command-line.ts';
+import { loadConfig } from './config.ts';
+import { ExpungeError, exitCodes, messageOf, systemCode } from './errors.ts';
+import { plainLine } from './terminal/style.ts';
+
+// Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
+
+const { env, stdin, stdout, stderr } = process;
+const outputClosed = new AbortController();
+
+let lostOutput: Error | null = null;
+
+// Whoever read our output may leave before the end (`| head`): no mistake, and no reason to leave a run half done. A full disk is one.
+stdout.on('error', (error) => {
+  if (systemCode(error) !== 'EPIPE') lostOutput ??= error;
+  outputClosed.abort();
+});
+stderr.on('error', () => {});
+process.on('uncaughtException', (error) => end(complain(error)));
+
+await end(await main(process.argv.slice(2)).catch(complain));
+
+async function main(argv: string[]): Promise<number> {
+  const call = readCommandLine(argv, readVersion(), (text) => stdout.write(text));
+  return call ? execute(call) : 0;
+}
+
+async function execute({ command, verb, args, options, flags, configFile, color }: Call): Promise<number> {
+  if (!color) forbidColor();
+  const { config, sources } = loadConfig({ flags, env, configFile });
+  const { execute } = (await command.load!()) as Verb;
+  const streams = { stdin, stdout, stderr, outputClosed: outputClosed.signal };
+  return execute({ verb, args, options, config, sources, env, ...streams });
+}
+
+/** FORCE_COLOR would win over NO_COLOR. */
+function forbidColor(): void {
+  env.NO_COLOR = '1';
+  delete env.FORCE_COLOR;
+}
+
+function readVersion(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+}
+
+/** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
+function complain(error: unknown): number {
+  const known = error instanceof ExpungeError ? error : null;
+  const next = known ? known.next : 'run it again with EXPUNGE_LOG_LEVEL=debug to see where, and report it';
+  stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(error))}\n`);
+  if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
+  if (env.EXPUNGE_LOG_LEVEL === 'debug' && error instanceof Error) stderr.write(`${error.stack}\n`);
+  return exitCodes[known?.code ?? 'INTERNAL'].exit;
+}
+
+/** Ends the process though sockets may be open, after everything written has gone out. */
+async function end(code: number): Promise<void> {
+  await flush(stdout);
+  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput)) : code;
+  await flush(stderr);
+  process.exit(exit);
+}
+
+function incomplete(error: Error): ExpungeError {
+  return new ExpungeError('INTERNAL', `the output is not complete: ${messageOf(error)}`);
+}
+
+function flush(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write('', () => resolve());
+  });
+}

@@ -1,0 +1,54 @@
+import { type Config, type SettingName, type Source, type Sources, settings } from '../config.ts';
+import { settingText } from '../setting-text.ts';
+import type { Invocation } from './command.ts';
+
+/** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */
+export async function execute({ options, config, sources, env, stdout }: Invocation): Promise<number> {
+  const rows = [...settingRows(config, sources), ...secretRows(config, env)];
+  stdout.write(options.json ? jsonLines(rows) : table(rows));
+  return 0;
+}
+
+type Row = { setting: string; variable: string | null; value: string | null; source: Source | null; from: string };
+
+function settingRows(config: Config, sources: Sources): Row[] {
+  return (Object.keys(settings) as SettingName[]).map((name) => {
+    const { flag, env: variable } = settings[name];
+    const value = withoutPassword(settingText(name, config[name]));
+    return { setting: flag, variable, value, source: sources[name], from: describe(sources[name], variable) };
+  });
+}
+
+function describe(source: Source, variable: string | null): string {
+  return { flag: 'flag', environment: variable ?? '', file: 'configuration file', default: 'default' }[source];
+}
+
+/** They are no settings, because their values must not be shown. A token file beats EXPUNGE_TOKEN. */
+function secretRows({ tokenFile }: Config, env: NodeJS.ProcessEnv): Row[] {
+  const token = secretRow('token', 'EXPUNGE_TOKEN', env);
+  const row: Row = tokenFile ? { ...token, value: 'set', source: 'file', from: 'from file' } : token;
+  return [row, secretRow('redis', 'REDIS_URL', env)];
+}
+
+function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv): Row {
+  const isSet = Boolean(env[variable]);
+  const [value, source] = isSet ? (['set', 'environment'] as const) : [null, null];
+  return { setting, variable, value, source, from: isSet ? `from ${variable}` : '' };
+}
+
+/** A proxy's address may hold one. */
+function withoutPassword(value: string | null): string | null {
+  const url = value !== null && URL.canParse(value) ? new URL(value) : null;
+  return url?.password ? `${url.protocol}//***@${url.host}` : value;
+}
+
+function jsonLines(rows: Row[]): string {
+  return rows.map(({ from, ...row }) => `${JSON.stringify({ v: 1, type: 'setting', ...row })}\n`).join('');
+}
+
+function table(rows: Row[]): string {
+  const lines = rows.map(({ setting, value, from }) => [setting, value === '' ? '""' : (value ?? '-'), from] as const);
+  const width = (column: 0 | 1) => Math.max(...lines.map((line) => line[column].length));
+  const [first, second] = [width(0), Math.min(width(1), 50)];
+  return lines.map(([a, b, c]) => `${a.padEnd(first)}  ${b.padEnd(second)}  ${c}`.trimEnd().concat('\n')).join('');
+}

@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Token } from '../delete/token.ts';
+import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import type { Target } from '../ledger/target.ts';
+import { silentLog } from '../logger.ts';
+import { ownQueueName } from '../queue/queue.ts';
+import { LivePanel } from '../terminal/live-panel.ts';
+import { plural } from '../terminal/words.ts';
+import { openService, type Service } from '../worker/service.ts';
+import type { Invocation } from './command.ts';
+import { finishRun } from './finish-run.ts';
+import { type Interrupts, listenForInterrupts } from './interrupts.ts';
+import { jsonLines } from './json-lines.ts';
+import { serviceOptions } from './service-options.ts';
+import { type Session, whoAmI } from './session.ts';
+import { SnapshotTaker } from './take-snapshot.ts';
+
+export type DeleteHere = {
+  invocation: Invocation;
+  session: Session;
+  target: Target;
+  token: Token;
+  run: Run;
+  outputFolder: string;
+};
+
+const lookEveryMs = 100;
+const tendEveryMs = 1_000;
+const progressEveryMs = 10_000;
+const drainSpareMs = 2_000;
+
+/**
+ * Deletes a run in this process, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
+ * then what is on the wire is finished, the rest handed back, and the run can be resumed.
+ */
+export async function deleteHere(work: DeleteHere): Promise<number> {
+  const { invocation, session, target, token, run } = work;
+  const queueName = ownQueueName(run.id);
+  const service = openService({ ...serviceOptions(invocation, session, target, token), queueName, log: silentLog });
+  const taker = new SnapshotTaker(run, service);
+  const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
+  const interrupts = listenForInterrupts(() => {
+    panel.stop();
+    sayStopping(invocation, service);
+  });
+  try {
+    await startRun(session, run);
+    service.start();
+    panel.start();
+    await follow(work, service, taker, interrupts);
+    panel.stop();
+    await service.drain(invocation.config.requestTimeoutMs + drainSpareMs);
+    return await finishRun(work, service.queue, interrupts);
+  } finally {
+    panel.stop();
+    interrupts.dispose();
+  }
+}
+
+/** A run that somebody paused is left paused; one that an interrupt or a guard stopped goes on, since somebody asked for it again. */
+async function startRun({ ledger }: Session, { id, state, by }: Run): Promise<void> {
+  if (state === 'running' || (state === 'paused' && by === 'operator')) return;
+  await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: whoAmI() });
+}
+
+/** Watches the run until there is nothing more to do here. While Redis is away it waits: nothing is sent without it. */
+async function follow(
+  { invocation, session, run }: DeleteHere,
+  service: Service,
+  taker: SnapshotTaker,
+  { signal }: Interrupts,
+): Promise<void> {
+  const print = jsonLines(invocation.stdout, invocation.options.json);
+  const tend = every(tendEveryMs, () => service.feeder.tend(run.id));
+  const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
+  while (!signal.aborted) {
+    const now = await readRun(session.redis, run.id).catch(() => undefined);
+    taker.see(now);
+    if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
+    if (now?.state === 'running') await tend().catch(() => {});
+    await progress();
+    await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** Calls `task` at once, and then at most once in `ms`. */
+function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    if (performance.now() < next) return;
+    next = performance.now() + ms;
+    await task();
+  };
+}
+
+function sayStopping({ config, stderr }: Invocation, { lanes }: Service): void {
+  const seconds = Math.ceil(config.requestTimeoutMs / 1_000);
+  stderr.write(
+    `\nStopping: ${plural(lanes.inFlight, 'requests')} finishing (up to ${seconds} s). Once more stops at once; nothing is lost either way.\n`,
+  );
+}

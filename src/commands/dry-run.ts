@@ -1,0 +1,27 @@
+import { type Plan, planText } from '../terminal/plan-text.ts';
+import { styleOf } from '../terminal/style.ts';
+import type { Invocation } from './command.ts';
+import { jsonLines } from './json-lines.ts';
+import type { List } from './read-list.ts';
+
+/** Shows the plan and sends nothing; needs neither a token nor Redis. */
+export async function showDryRun(
+  { stdout, stderr, options }: Invocation,
+  { spool }: List,
+  plan: Plan,
+): Promise<number> {
+  stderr.write(`${planText(plan, styleOf(stderr))}\nDry run: nothing was sent.\n`);
+  stderr.write('  Delete them: the same command without --dry-run\n');
+  const { rows, ids, duplicates, rejected, sha256 } = spool;
+  const facts = {
+    rows,
+    ...ids,
+    duplicate: duplicates,
+    protected: spool.protected,
+    rejected,
+    sha256,
+    first_url: plan.firstUrl,
+  };
+  jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
+  return 0;
+}

@@ -1,0 +1,34 @@
+import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
+import type { RunFiles } from '../ledger/run-files.ts';
+import type { Ending, EndingKind } from '../terminal/ending.ts';
+
+/** The facts of a command's last words. `files`: what was written about the run, if anything. */
+export function endingOf(run: Run, kind: EndingKind, files: RunFiles | null = null): Ending {
+  const { id, reason, who, halt, rows, ids, counts, attempts } = run;
+  const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
+  return {
+    kind,
+    runId: id,
+    reason,
+    who,
+    halt,
+    rows,
+    ids,
+    pending: pendingOf(run),
+    counts,
+    attempts,
+    activeMs: activeMsOf(run, Date.now()),
+    failures: files?.groups ?? [],
+    files: written.map((file) => file.path),
+    failuresFile: files?.failures?.path ?? null,
+    command: typedCommand(),
+  };
+}
+
+/** The command line as somebody would type it again. Secrets can't be in it: none is ever an argument. */
+export function typedCommand(): string {
+  const words = process.argv
+    .slice(2)
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
+  return ['expunge', ...words].join(' ');
+}

@@ -1,0 +1,74 @@
+import { ExpungeError, exitCodes } from '../errors.ts';
+import { checkConservation } from '../ledger/conservation.ts';
+import { expireRun } from '../ledger/remove-run.ts';
+import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { sealTally, tallyLedger } from '../ledger/tally.ts';
+import type { ChunkQueue } from '../queue/queue.ts';
+import { type EndingKind, endingText } from '../terminal/ending.ts';
+import { startProgress } from '../terminal/progress.ts';
+import { styleOf } from '../terminal/style.ts';
+import type { DeleteHere } from './delete-here.ts';
+import { endingOf } from './ending-of.ts';
+import type { Interrupts } from './interrupts.ts';
+import { type Session, whoAmI } from './session.ts';
+
+/** After the last request: leave the run in order, check that it adds up, write the report, say how it ended. */
+export async function finishRun(work: DeleteHere, queue: ChunkQueue, interrupts: Interrupts): Promise<number> {
+  const { session, invocation } = work;
+  const run = await leaveRun(work, interrupts);
+  if (run === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
+  await queue.remove().catch(() => {}); // what is left of it is empty, and a next start uses it again
+  const { files, trouble } = await report(work, run);
+  if (isSealed(run.state)) await expireRun(session.redis, run);
+  const exit =
+    trouble === null ? (interrupts.exit() ?? exitOf(run) ?? exitCodes.INTERNAL.exit) : exitCodes.INTERNAL.exit;
+  const { stderr, stdout, options } = invocation;
+  stderr.write(`\n${endingText(endingOf(run, kindOf(run), files), styleOf(stderr))}\n`);
+  if (trouble !== null) stderr.write(`error: ${trouble}\n`);
+  if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exit, Date.now()))}\n`);
+  return exit;
+}
+
+/** The run as it is left: paused if a signal stopped it, tallied if it was cancelled. Null if Redis is away or has lost it. */
+async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: Interrupts): Promise<Run | null> {
+  try {
+    if (interrupts.exit() !== null) await pause(session, run.id, interrupts.exit()!);
+    const now = await readRun(session.redis, run.id);
+    return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
+  } catch {
+    invocation.stderr.write(
+      'Redis does not answer. What was sent is marked there; the same command resumes once it is back.\n',
+    );
+    return null;
+  }
+}
+
+async function pause({ ledger }: Session, run: string, exit: number): Promise<void> {
+  const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
+  await ledger.steer(run, Date.now(), { action: 'pause', reason, by: 'interrupt', who: whoAmI() });
+}
+
+type Reported = { files: RunFiles | null; trouble: string | null };
+
+/** A report that can't be written takes nothing away from the run: it can be written again from Redis. */
+async function report({ session, invocation, outputFolder }: DeleteHere, run: Run): Promise<Reported> {
+  if (!isSealed(run.state)) return { files: null, trouble: null };
+  const progress = startProgress(invocation.stderr, invocation.env, () => 'Checking the ledger and writing the report');
+  try {
+    const mismatch = checkConservation(run, await tallyLedger(session.redis, run));
+    const files = await writeRunFiles(session.redis, run, outputFolder);
+    return { files, trouble: mismatch };
+  } catch (error) {
+    if (!(error instanceof ExpungeError)) throw error;
+    return { files: null, trouble: [error.message, error.next].filter(Boolean).join('\n  ') };
+  } finally {
+    progress.stop();
+  }
+}
+
+function kindOf({ state }: Run): EndingKind {
+  if (state === 'completed' || state === 'cancelled' || state === 'halted') return state;
+  return 'interrupted';
+}

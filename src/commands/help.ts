@@ -1,0 +1,38 @@
+import { Help, Option, type Command as Program } from 'commander';
+import { type SettingName, settings } from '../config.ts';
+import { settingText } from '../setting-text.ts';
+import type { Command } from './command.ts';
+
+const settingsHeading = 'Settings (flag, else variable, else configuration file, else default):';
+
+/** The flag of a setting; its help names the default and the variable. */
+export function settingOption(name: SettingName): Option {
+  const { flag, arg, env, help, fallback } = settings[name];
+  const value = arg === null ? null : settingText(name, fallback as never);
+  const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', env ?? ''].filter(Boolean).join(', ');
+  return new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
+}
+
+/** How the list of commands names one: without `[options]`, which they all have. */
+export function subcommandTerm(program: Program): string {
+  return new Help().subcommandTerm(program).replace(' [options]', '');
+}
+
+/** What stands below the options: numbered examples, and for the whole program the variables that are no settings. */
+export function addHelp(program: Program, command: Command | null): void {
+  const text = command ? examplesText(command) : variablesText;
+  if (text) program.addHelpText('after', `\n${text}`);
+}
+
+function examplesText({ examples }: Command): string {
+  const lines = examples.map(([line, does], i) => `  ${i + 1}. ${does}\n     $ ${line}`);
+  return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
+}
+
+const variablesText = [
+  'Variables:',
+  '  EXPUNGE_TOKEN   the access token, unless --token-file names a file that holds it',
+  '  REDIS_URL       the Redis to use; without it expunge starts a private one',
+  '',
+  'Begin with: expunge run --help',
+].join('\n');

@@ -1,0 +1,32 @@
+/** The first SIGINT, SIGTERM or SIGHUP asks a command to end; a second one ends the process at once. */
+export type Interrupts = {
+  /** Aborted at the first signal. */
+  signal: AbortSignal;
+  /** 130 or 143 once a signal has come, else null. */
+  exit(): number | null;
+  dispose(): void;
+};
+
+const exits = { SIGINT: 130, SIGTERM: 143, SIGHUP: 143 } as const;
+type Signal = keyof typeof exits;
+
+/** `onFirst` speaks before anything else happens. The second signal skips every clean-up: nothing depends on it. */
+export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrupts {
+  const controller = new AbortController();
+  let exit: number | null = null;
+  const handle = (signal: Signal) => {
+    if (exit !== null) process.exit(exits[signal]);
+    exit = exits[signal];
+    onFirst(signal);
+    controller.abort();
+  };
+  const signals = Object.keys(exits) as Signal[];
+  for (const signal of signals) process.on(signal, handle);
+  return {
+    signal: controller.signal,
+    exit: () => exit,
+    dispose: () => {
+      for (const signal of signals) process.off(signal, handle);
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import { openToken, type Token } from '../delete/token.ts';
+import { ExpungeError } from '../errors.ts';
+import { idPath } from '../guard/check-id.ts';
+import { checkMaxDeletes } from '../guard/check-max-deletes.ts';
+import { readTarget } from '../guard/check-target.ts';
+import { findUnfinishedRun } from '../ledger/create-run.ts';
+import { pendingOf, type Run } from '../ledger/run.ts';
+import { listOf, type Target } from '../ledger/target.ts';
+import { confirmCount } from '../terminal/ask.ts';
+import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
+import { styleOf } from '../terminal/style.ts';
+import type { Invocation } from './command.ts';
+import { deleteHere } from './delete-here.ts';
+import { detach } from './detach.ts';
+import { showDryRun } from './dry-run.ts';
+import { type List, withList } from './read-list.ts';
+import { type Session, sayOn, withRedis } from './session.ts';
+import { submitRun } from './submit-run.ts';
+
+/** Plan, confirm, delete, report. The same command again resumes. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { config, env, options } = invocation;
+  const target = readTarget(config, env);
+  const token = options.dryRun ? null : openToken(config.tokenFile, env, () => performance.now());
+  return withList(invocation, async (list) => {
+    checkMaxDeletes(list.spool.ids, config.maxDeletes);
+    if (token === null) return showDryRun(invocation, list, planOf(invocation, target, null, list, null));
+    return withRedis(invocation, sayOn(invocation.stderr), (session) =>
+      runList({ invocation, session, target, token, list }),
+    );
+  });
+}
+
+type RunWork = { invocation: Invocation; session: Session; target: Target; token: Token; list: List };
+
+async function runList(work: RunWork): Promise<number> {
+  const { invocation, session, target, token, list } = work;
+  const existing = await findUnfinishedRun(session.redis, listOf(target, list.spool.sha256));
+  refuseUnlessResumable(existing);
+  const plan = planOf(invocation, target, token, list, existing);
+  invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
+  await confirm(invocation, plan);
+  const run = await submitRun(invocation, session, target, list.spool);
+  if (run.detached) return detach(invocation, session, run);
+  return deleteHere({ invocation, session, target, token, run, outputFolder: runFolder(invocation, run.id) });
+}
+
+/** Where the report files of a run stand. */
+function runFolder({ config }: Invocation, run: string): string {
+  return join(config.stateDir, 'runs', run);
+}
+
+function refuseUnlessResumable(existing: Run | null): void {
+  if (existing?.state !== 'cancelling') return;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
+    next: `wait until it is: expunge cancel ${existing.id} --yes`,
+  });
+}
+
+function planOf({ config }: Invocation, target: Target, token: Token | null, list: List, existing: Run | null): Plan {
+  const { spool, rejectsFile } = list;
+  const { first } = spool;
+  return {
+    files: spool.files,
+    rows: spool.rows,
+    ids: spool.ids,
+    duplicates: spool.duplicates,
+    rejected: spool.rejectedByCode,
+    rejectsFile,
+    protected: spool.protected,
+    limited: spool.limited ? (config.limit ?? null) : null,
+    baseUrl: target.baseUrl,
+    account: target.account,
+    tokenSource: token?.source ?? config.tokenFile ?? 'EXPUNGE_TOKEN',
+    firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
+    rate: config.rate ?? existing?.rate ?? null,
+    maxConcurrency: config.maxConcurrency,
+    existing: existing && existingOf(existing),
+  };
+}
+
+function existingOf(run: Run): Plan['existing'] {
+  return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+}
+
+/** The count somebody has to type is what is left to delete: of a resumed run less than the list holds. */
+async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: Plan): Promise<void> {
+  const expected = plan.existing?.left ?? plan.ids.annotations + plan.ids.views;
+  if (expected === 0) return;
+  const host = new URL(plan.baseUrl).host;
+  const what = plan.existing
+    ? `The ${expected} ids left of run ${plan.existing.runId}`
+    : `${idsText(plan.ids)} on ${host}`;
+  const confirm = (options.confirm as number | undefined) ?? null;
+  const question = { expected, what, yes: options.yes === true, confirm };
+  await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+}

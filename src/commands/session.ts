@@ -1,0 +1,58 @@
+import { hostname, userInfo } from 'node:os';
+import type { Redis, RedisOptions } from 'ioredis';
+import { type Ledger, openLedger } from '../ledger/ledger.ts';
+import { listRuns } from '../ledger/list-runs.ts';
+import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
+import { connectLedger, queueConnectionOptions, ready } from '../redis/connect.ts';
+import { leavePrivateRedis } from '../redis/leave-redis.ts';
+import { resolveRedis } from '../redis/resolve-redis.ts';
+import type { Invocation } from './command.ts';
+
+/** A command's connection to Redis. */
+export type Session = {
+  redis: Redis;
+  ledger: Ledger;
+  queueConnection: RedisOptions;
+  facts: RedisFacts;
+};
+
+/** Who gives orders: `user@machine`, for the audit trail. */
+export function whoAmI(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    return `uid ${process.getuid?.() ?? '?'}@${hostname()}`; // a user without a name, as in containers
+  }
+}
+
+/** Something to tell a person, on stderr. */
+export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
+  return (line) => stderr.write(`${line}\n`);
+}
+
+/**
+ * Finds Redis, checks it, and does `body` with it. Throws UNREACHABLE if there is none or it is unfit. The last client to leave a
+ * private Redis stops it, unless a run is `running`.
+ */
+export async function withRedis<T>(
+  { config, env }: Pick<Invocation, 'config' | 'env'>,
+  say: (line: string) => void,
+  body: (session: Session) => Promise<T>,
+): Promise<T> {
+  const address = await resolveRedis(config, env, say);
+  const redis = connectLedger(address);
+  try {
+    await ready(redis, address);
+    const facts = await checkRedis(redis);
+    for (const warning of facts.warnings) say(`warning: ${warning}`);
+    return await body({ redis, ledger: openLedger(redis), queueConnection: queueConnectionOptions(address), facts });
+  } finally {
+    await leavePrivateRedis(address, () => isIdle(redis));
+    redis.disconnect();
+  }
+}
+
+async function isIdle(redis: Redis): Promise<boolean> {
+  const runs = await listRuns(redis);
+  return runs.every((run) => run.state !== 'running' && run.state !== 'cancelling');
+}

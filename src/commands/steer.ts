@@ -1,0 +1,85 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExpungeError } from '../errors.ts';
+import type { Steering } from '../ledger/ledger.ts';
+import { expireRun } from '../ledger/remove-run.ts';
+import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { sealTally } from '../ledger/tally.ts';
+import { confirmYes } from '../terminal/ask.ts';
+import { plural } from '../terminal/words.ts';
+import type { Invocation } from './command.ts';
+import { findRun } from './find-run.ts';
+import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+
+type Action = 'pause' | 'resume' | 'cancel';
+
+/** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, verb, options, stderr, stdout } = invocation;
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    const run = await findRun(session, args[0]);
+    const action = verb as Action;
+    if (action === 'cancel') await confirmCancel(invocation, run);
+    const now = await steer(session, run, action, typeof options.reason === 'string' ? options.reason : '');
+    stderr.write(`${outcomeText(action, now)}\n`);
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(now, exitOf(now), Date.now()))}\n`);
+    return 0;
+  });
+}
+
+async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
+  const question = `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`;
+  await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
+}
+
+async function steer(session: Session, run: Run, action: Action, reason: string): Promise<Run> {
+  const steering: Steering = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() };
+  const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
+  if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
+  return action === 'cancel' ? cancelled(session, run.id) : readAgain(session, run.id);
+}
+
+const goals: Record<Action, readonly RunState[]> = {
+  pause: ['paused'],
+  resume: ['running', 'completed'],
+  cancel: ['cancelling', 'cancelled'],
+};
+
+function refused(run: string, action: Action, state: string): ExpungeError {
+  return new ExpungeError('USAGE', `run ${run} is ${state}: there is nothing to ${action}`, {
+    next: `look at it: expunge status ${run}`,
+  });
+}
+
+const holdersHaveMs = 15_000;
+const lookEveryMs = 100;
+
+/**
+ * Waits until those who hold chunks have given them back. Who hasn't after 15 s is dead, or has no request on the wire any more: the
+ * run is sealed without it, and what it still reports only counts as late.
+ */
+async function cancelled(session: Session, id: string): Promise<Run> {
+  const deadline = performance.now() + holdersHaveMs;
+  while ((await readAgain(session, id)).state === 'cancelling') {
+    if (performance.now() > deadline) await session.ledger.reclaim(id, Date.now());
+    else await sleep(lookEveryMs);
+  }
+  const run = await sealTally(session.redis, await readAgain(session, id));
+  await expireRun(session.redis, run);
+  return run;
+}
+
+async function readAgain({ redis }: Session, id: string): Promise<Run> {
+  const run = await readRun(redis, id);
+  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
+  return run;
+}
+
+function outcomeText(action: Action, run: Run): string {
+  const left = plural(pendingOf(run), 'rows');
+  if (action === 'pause')
+    return `Paused run ${run.id}, ${left} left. Nothing is sent any more.\n  Go on: expunge resume ${run.id}`;
+  if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
+  const who = run.detached ? 'its workers go on' : 'the command that runs it goes on; if it has ended, start it again';
+  return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;
+}

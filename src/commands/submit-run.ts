@@ -1,0 +1,57 @@
+import { ExpungeError } from '../errors.ts';
+import { countChunks, readChunks } from '../input/chunk-ids.ts';
+import type { Spool } from '../input/spool.ts';
+import { claimList, type RunPlan, writeRun } from '../ledger/create-run.ts';
+import { type Run, readRun } from '../ledger/run.ts';
+import { listOf, type Target } from '../ledger/target.ts';
+import { keys } from '../redis/keys.ts';
+import { startProgress } from '../terminal/progress.ts';
+import { count } from '../terminal/words.ts';
+import type { Invocation } from './command.ts';
+import { type Session, whoAmI } from './session.ts';
+
+/** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
+export async function submitRun(
+  invocation: Invocation,
+  { redis }: Session,
+  target: Target,
+  spool: Spool,
+): Promise<Run> {
+  const plan = runPlan(invocation, target, spool);
+  const id = await claimList(redis, plan.list, Date.now());
+  let chunks = 0;
+  const progress = startProgress(
+    invocation.stderr,
+    invocation.env,
+    () => `Writing the list to Redis: ${count(chunks * 500)} ids`,
+  );
+  try {
+    await writeRun(redis, id, plan, readChunks(spool), Date.now(), (written) => {
+      chunks = written;
+    });
+  } finally {
+    progress.stop();
+  }
+  if (invocation.config.rate !== undefined) await redis.hset(keys.run(id), 'rate', invocation.config.rate);
+  const run = await readRun(redis, id);
+  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} vanished from Redis while it was written`);
+  return run;
+}
+
+function runPlan({ config, options }: Invocation, target: Target, spool: Spool): RunPlan {
+  return {
+    target,
+    list: listOf(target, spool.sha256),
+    sha256: spool.sha256,
+    files: spool.files,
+    rows: spool.rows,
+    ids: spool.ids.annotations + spool.ids.views,
+    ...countChunks(spool),
+    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
+    rate: config.rate ?? null,
+    note: typeof options.reason === 'string' ? options.reason : '',
+    keepMs: config.keep,
+    detached: options.detach === true,
+    who: whoAmI(),
+  };
+}

@@ -1,0 +1,282 @@
+import { type SettingName, settings } from '../config.ts';
+import * as parse from '../parse-setting.ts';
+import type { Command, OwnOption } from './command.ts';
+
+const input = [
+  'resource',
+  'resourceColumn',
+  'format',
+  'column',
+  'noHeader',
+  'delimiter',
+  'limit',
+  'protect',
+  'allowIdChars',
+  'maxDeletes',
+] as const;
+const target = ['baseUrl', 'account', 'tokenFile', 'allowHttp', 'caFile', 'proxy'] as const;
+const sending = [
+  'rate',
+  'maxConcurrency',
+  'requestTimeoutMs',
+  'retryDelays',
+  'patienceMs',
+  'strictConnections',
+] as const;
+const store = ['stateDir', 'allowPlaintextRedis'] as const;
+
+const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
+const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
+const reason: OwnOption = { flags: '--reason <text>', help: 'why, for whoever looks at the run later' };
+
+const run: Command = {
+  name: 'run',
+  summary: 'delete the ids of a list, and report what happened to each; the same command again resumes',
+  arguments: '<files...>',
+  settings: [...input, ...target, ...sending, ...store, 'keep'],
+  options: [
+    { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
+    { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    yes,
+    { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
+    json,
+    reason,
+  ],
+  examples: [
+    [
+      'expunge run old.csv --resource annotations --base-url https://api.example.com --dry-run',
+      'show what would happen',
+    ],
+    ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
+    ["psql -Atc 'select id from old_views' | expunge run - --resource views --confirm 1203", 'take ids from a pipe'],
+  ],
+  load: () => import('./run.ts'),
+};
+
+const worker: Command = {
+  name: 'worker',
+  summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
+  settings: [...target, ...sending, ...store, 'logLevel'],
+  examples: [
+    ['expunge worker --base-url https://api.example.com', 'serve one target'],
+    ['expunge worker --rate 200/s --max-concurrency 32', 'at most 200 requests a second, 32 of them at once'],
+  ],
+  load: () => import('./worker.ts'),
+};
+
+const runs: Command = {
+  name: 'runs',
+  summary: 'list the runs that Redis knows',
+  settings: store,
+  options: [json],
+  examples: [
+    ['expunge runs', 'newest first'],
+    ['expunge runs remove 20261120-1602-m4tz', 'forget an ended run'],
+  ],
+  subcommands: [
+    {
+      name: 'remove',
+      summary: 'remove an ended run from Redis; its report files stay',
+      arguments: '<run>',
+      settings: store,
+      options: [yes],
+      examples: [
+        ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
+        ['expunge runs remove 20261120-1602-m4tz --yes', 'for scripts'],
+      ],
+      load: () => import('./runs.ts'),
+    },
+  ],
+  load: () => import('./runs.ts'),
+};
+
+const status: Command = {
+  name: 'status',
+  summary: 'show how a run stands',
+  arguments: '<run>',
+  settings: store,
+  options: [{ flags: '--watch', help: 'keep showing it until it ends' }, json],
+  examples: [
+    ['expunge status 20261120-1602-m4tz', 'once'],
+    ['expunge status 20261120-1602-m4tz --watch', 'with a live panel'],
+    ['expunge status 20261120-1602-m4tz --json | jq .pending', 'for scripts'],
+  ],
+  load: () => import('./status.ts'),
+};
+
+const steer = () => import('./steer.ts');
+
+const pause: Command = {
+  name: 'pause',
+  summary: 'stop sending requests of a run, within a second, from any machine',
+  arguments: '<run>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge pause 20261120-1602-m4tz', 'until somebody resumes it'],
+    ['expunge pause 20261120-1602-m4tz --reason "release window"', 'and say why'],
+  ],
+  load: steer,
+};
+
+const resume: Command = {
+  name: 'resume',
+  summary: 'let a paused or halted run go on',
+  arguments: '<run>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge resume 20261120-1602-m4tz', 'go on'],
+    ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
+  ],
+  load: steer,
+};
+
+const cancel: Command = {
+  name: 'cancel',
+  summary: 'end a run for good: what was not attempted stays',
+  arguments: '<run>',
+  settings: store,
+  options: [yes, reason, json],
+  examples: [
+    ['expunge cancel 20261120-1602-m4tz', 'asks first'],
+    ['expunge cancel 20261120-1602-m4tz --yes --reason "wrong list"', 'for scripts'],
+  ],
+  load: steer,
+};
+
+const report: Command = {
+  name: 'report',
+  summary: 'write what happened to every row of a run',
+  arguments: '<run>',
+  settings: store,
+  options: [
+    { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
+    { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
+    { flags: '--verify', help: 'check that every row has exactly one outcome' },
+    { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
+  ],
+  examples: [
+    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
+    ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
+  ],
+  load: () => import('./report-verb.ts'),
+};
+
+const check: Command = {
+  name: 'check',
+  summary: 'look whether settings, token, Redis and API are fit for a run; deletes nothing',
+  settings: [...target, ...store],
+  options: [{ flags: '--verdicts', help: 'print what each answer of the API would mean' }, json],
+  examples: [
+    ['expunge check --base-url https://api.example.com', 'before the first run'],
+    ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
+  ],
+  load: () => import('./check.ts'),
+};
+
+const config: Command = {
+  name: 'config',
+  summary: 'show settings and where they come from',
+  settings: [],
+  examples: [],
+  subcommands: [
+    {
+      name: 'show',
+      summary: 'show every setting, its value and where it comes from',
+      settings: Object.keys(settings) as SettingName[],
+      options: [json],
+      examples: [
+        ['expunge config show', 'what a command would use here'],
+        ['expunge config show --config staging.json', 'with another configuration file'],
+      ],
+      load: () => import('./config.ts'),
+    },
+  ],
+  load: null,
+};
+
+const redis: Command = {
+  name: 'redis',
+  summary: 'look at the private Redis of this folder, or stop it',
+  settings: [],
+  examples: [],
+  subcommands: [
+    {
+      name: 'status',
+      summary: 'show whether the private Redis runs, and where its data are',
+      settings: store,
+      options: [json],
+      examples: [
+        ['expunge redis status', 'of ./.expunge'],
+        ['expunge redis status --state-dir /var/lib/expunge', 'of another folder'],
+      ],
+      load: () => import('./redis.ts'),
+    },
+    {
+      name: 'stop',
+      summary: 'stop the private Redis; its data stay',
+      settings: store,
+      examples: [
+        ['expunge redis stop', 'of ./.expunge'],
+        ['expunge redis stop --state-dir /var/lib/expunge', 'of another folder'],
+      ],
+      load: () => import('./redis.ts'),
+    },
+  ],
+  load: null,
+};
+
+const sandbox: Command = {
+  name: 'sandbox',
+  summary: 'serve an API of the same kind on this machine, with faults on demand, for rehearsals',
+  settings: [],
+  options: [
+    { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
+    { flags: '--annotations <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+    { flags: '--views <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+    { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
+    { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.rate },
+    { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },
+    { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
+    {
+      flags: '--token-life <duration>',
+      help: 'of tokens its token endpoint issues: 90s, 1h',
+      parse: parse.duration,
+    },
+    { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
+    { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
+  ],
+  examples: [
+    ['expunge sandbox --port 8080', 'with 1,000 annotations and 1,000 views'],
+    ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with bad weather'],
+  ],
+  load: () => import('./sandbox-verb.ts'),
+};
+
+const quickstart: Command = {
+  name: 'quickstart',
+  summary: 'show a whole run against a sandbox',
+  settings: store,
+  examples: [['npm run quickstart', 'sandbox, run and report in one go']],
+  hidden: true,
+  load: () => import('./quickstart.ts'),
+};
+
+/** Every verb, in the order of the help. */
+export const verbs: readonly Command[] = [
+  run,
+  worker,
+  runs,
+  status,
+  pause,
+  resume,
+  cancel,
+  report,
+  check,
+  config,
+  redis,
+  sandbox,
+  quickstart,
+];

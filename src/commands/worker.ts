@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openToken } from '../delete/token.ts';
+import { messageOf } from '../errors.ts';
+import { readTarget } from '../guard/check-target.ts';
+import { createLogger, type Log } from '../logger.ts';
+import { sharedQueueName } from '../queue/queue.ts';
+import { openService } from '../worker/service.ts';
+import { Tender } from '../worker/tender.ts';
+import type { Invocation } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
+import { serviceOptions } from './service-options.ts';
+import { whoAmI, withRedis } from './session.ts';
+
+const drainSpareMs = 1_500;
+
+/** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { config, env } = invocation;
+  const target = readTarget(config, env);
+  const token = openToken(config.tokenFile, env, () => performance.now());
+  const log = createLogger(config.logLevel ?? 'info');
+  const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
+  return withRedis(
+    invocation,
+    (line) => log.info(line),
+    async (session) => {
+      const service = openService({
+        ...serviceOptions(invocation, session, target, token),
+        queueName: sharedQueueName,
+        log,
+      });
+      const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, who: whoAmI(), log });
+      service.start();
+      log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency }, 'ready');
+      await tendUntil(interrupts.signal, tender, log);
+      await service.drain(config.requestTimeoutMs + drainSpareMs);
+      log.info({}, 'stopped');
+      return 0;
+    },
+  );
+}
+
+const tendEveryMs = 3_000;
+
+async function tendUntil(signal: AbortSignal, tender: Tender, log: Log): Promise<void> {
+  while (!signal.aborted) {
+    await tender
+      .tend()
+      .catch((error) => log.warn({ reason: messageOf(error) }, 'could not tend the runs, trying again'));
+    await sleep(tendEveryMs, undefined, { signal }).catch(() => {});
+  }
+}

@@ -1,0 +1,90 @@
+import { isUtf8 } from 'node:buffer';
+import { inputError } from './input-error.ts';
+import type { InputFile } from './open-inputs.ts';
+import { peek } from './peek.ts';
+
+const lf = 10;
+const cr = 13;
+const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
+
+/**
+ * Passes on chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are
+ * not UTF-8 (replaced by U+FFFD they would be another id), and for a pipe whose last line has no end.
+ */
+export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const { head, all } = await peek(chunks, 3);
+  refuseUtf16(file.name, head);
+  let held: Buffer = Buffer.alloc(0);
+  let skip = head.subarray(0, 3).equals(utf8Mark) ? 3 : 0;
+  let line = 1;
+  let last = lf;
+  for await (const chunk of all) {
+    const bytes = held.length === 0 ? chunk.subarray(skip) : Buffer.concat([held, chunk]);
+    skip = 0;
+    const whole = bytes.subarray(0, wholeCharacters(bytes));
+    held = bytes.subarray(whole.length);
+    if (!isUtf8(whole)) throw notUtf8(file.name, line + badLine(whole, last));
+    line += countLineEnds(whole, last);
+    last = whole.at(-1) ?? last;
+    if (whole.length > 0) yield whole;
+  }
+  if (held.length > 0) throw notUtf8(file.name, line);
+  if (file.isPipe && last !== lf && last !== cr) throw cutOff(file.name, line);
+}
+
+/** How many of the bytes belong to characters that are complete, as far as their lead bytes tell. */
+function wholeCharacters(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back]!;
+    if (byte < 0x80) break;
+    if (byte >= 0xc0) return lengthOf(byte) > back ? bytes.length - back : bytes.length;
+  }
+  return bytes.length;
+}
+
+function lengthOf(lead: number): number {
+  if (lead >= 0xf0) return 4;
+  return lead >= 0xe0 ? 3 : 2;
+}
+
+/** Line ends (CRLF, LF or CR) that are complete or begin here; a CRLF cut in two counts with its CR. */
+function countLineEnds(bytes: Buffer, before: number): number {
+  let ends = 0;
+  let previous = before;
+  for (const byte of bytes) {
+    if (byte === cr || (byte === lf && previous !== cr)) ends += 1;
+    previous = byte;
+  }
+  return ends;
+}
+
+/** How many line ends stand before the first line that is not UTF-8. */
+function badLine(bytes: Buffer, before: number): number {
+  let good = 0;
+  for (let end = bytes.indexOf(lf); end !== -1; end = bytes.indexOf(lf, good)) {
+    if (!isUtf8(bytes.subarray(good, end + 1))) break;
+    good = end + 1;
+  }
+  return countLineEnds(bytes.subarray(0, good), before);
+}
+
+function refuseUtf16(name: string, head: Buffer): void {
+  const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff);
+  if (!isUtf16) return;
+  throw inputError(
+    name,
+    null,
+    'expected UTF-8, got UTF-16',
+    `iconv -f UTF-16 -t UTF-8 FILE, or save it as "CSV UTF-8"`,
+  );
+}
+
+function notUtf8(name: string, line: number): Error {
+  const next = 'convert it, for example: iconv -f WINDOWS-1252 -t UTF-8 FILE';
+  return inputError(name, line, 'bytes that are not UTF-8', next);
+}
+
+function cutOff(name: string, line: number): Error {
+  const message = 'the last line has no end: the program before the pipe may have died, and this id may be cut off';
+  return inputError(name, line, message, 'use `set -o pipefail`, check that program, and end the last line');
+}

@@ -1,0 +1,72 @@
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { systemCode } from '../errors.ts';
+import { inputError } from './input-error.ts';
+import { peek } from './peek.ts';
+
+type Packing = 'gzip' | 'zstd';
+
+/**
+ * Unpacks gzip and zstd, told by their first bytes and never by a name; everything else passes as it is. Throws USAGE for
+ * packed data that is damaged or cut off, and for packings we cannot read.
+ */
+export async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const { head, all } = await peek(chunks, 6);
+  refuseForeign(name, head);
+  const packing = packingOf(head);
+  yield* packing ? unpack(name, packing, all) : all;
+}
+
+function packingOf(head: Buffer): Packing | null {
+  if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip';
+  if (head.subarray(0, 4).equals(Buffer.of(0x28, 0xb5, 0x2f, 0xfd))) return 'zstd';
+  // Parallel zstd writes a skippable frame first.
+  if (((head[0] ?? 0) & 0xf0) === 0x50 && head.subarray(1, 4).equals(Buffer.of(0x2a, 0x4d, 0x18))) return 'zstd';
+  return null;
+}
+
+const foreign: [magic: Buffer, words: string, next: string][] = [
+  [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet', 'save it as CSV, or unpack it first'],
+  [Buffer.from('BZh'), 'packed with bzip2', 'bzip2 -dc FILE | expunge run -'],
+  [Buffer.from('\xfd7zXZ\0', 'latin1'), 'packed with xz', 'xz -dc FILE | expunge run -'],
+  [Buffer.from('PAR1'), 'a Parquet file', 'export its ids as CSV first'],
+];
+
+function refuseForeign(name: string, head: Buffer): void {
+  for (const [magic, words, next] of foreign) {
+    if (head.subarray(0, magic.length).equals(magic)) throw inputError(name, null, `this is ${words}`, next);
+  }
+}
+
+async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const decoder =
+    packing === 'gzip' ? createGunzip({ chunkSize: 65_536 }) : createZstdDecompress({ chunkSize: 65_536 });
+  let fed = 0;
+  const source = Readable.from(count(packed, (bytes) => (fed += bytes)));
+  try {
+    // The callback is for the source's errors: they reach us through the decoder.
+    yield* pipeline(source, decoder, () => {}) as AsyncIterable<Buffer>;
+  } catch (error) {
+    throw damaged(name, packing, error);
+  }
+  // Node stops silently after the first of several zstd frames: the rows behind it would be lost.
+  if (decoder.bytesWritten < fed) throw severalFrames(name, packing);
+}
+
+async function* count(chunks: AsyncIterable<Buffer>, add: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    add(chunk.length);
+    yield chunk;
+  }
+}
+
+function damaged(name: string, packing: Packing, error: unknown): unknown {
+  if (!/^(Z_|ZSTD_)/.test(systemCode(error))) return error;
+  const isCut = systemCode(error) === 'Z_BUF_ERROR';
+  return inputError(name, null, `the ${packing} data is ${isCut ? 'cut off' : 'damaged'}`, 'transfer the file again');
+}
+
+function severalFrames(name: string, packing: Packing): Error {
+  const next = `${packing} -dc FILE | expunge run -`;
+  return inputError(name, null, `something follows the first ${packing} frame, which we cannot unpack`, next);
+}

@@ -1,0 +1,62 @@
+import { ExpungeError } from '../errors.ts';
+import type { Resource } from '../ledger/outcome.ts';
+import { inputError } from './input-error.ts';
+import type { InputFile } from './open-inputs.ts';
+
+export type Format = 'csv' | 'ndjson' | 'lines';
+
+/** How rows are read from the files of one run. Exactly one of `resource` and `resourceColumn` is set. */
+export type InputOptions = {
+  resource: Resource | null;
+  resourceColumn: string | null;
+  format: Format | null;
+  column: string;
+  noHeader: boolean;
+  delimiter: string;
+  allowIdChars: string;
+};
+
+const formats: Record<string, Format> = { csv: 'csv', tsv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson', txt: 'lines' };
+
+/** The format asked for, else the one the name tells, else lines on stdin. Throws USAGE where nothing tells. */
+export function formatOf(file: InputFile, asked: Format | null): Format {
+  const format = asked ?? (file.isStdin ? 'lines' : formats[extensionOf(file.name)]);
+  if (format) return format;
+  const known = Object.keys(formats).map((ending) => `.${ending}`);
+  throw inputError(
+    file.name,
+    null,
+    `the name does not tell the format: it ends with none of ${known.join(', ')}`,
+    ways,
+  );
+}
+
+const ways = 'add --format csv, --format ndjson or --format lines';
+
+/** The delimiter asked for; a .tsv has tabs by itself. */
+export function delimiterOf(file: InputFile, asked: string): string {
+  return asked === ',' && extensionOf(file.name) === 'tsv' ? '\t' : asked;
+}
+
+function extensionOf(name: string): string {
+  const unpacked = name.toLowerCase().replace(/\.(gz|zst)$/, '');
+  return /\.([a-z0-9]+)$/.exec(unpacked)?.[1] ?? '';
+}
+
+/** Refuses options that contradict each other or the formats, before anything is read. Throws USAGE. */
+export function checkOptions(files: InputFile[], options: InputOptions): void {
+  const { resource, resourceColumn, noHeader } = options;
+  if (!resource === !resourceColumn) {
+    throw new ExpungeError('USAGE', 'what do the ids name? Exactly one of --resource and --resource-column is needed');
+  }
+  const used = files.map((file) => formatOf(file, options.format));
+  if (resourceColumn && noHeader) {
+    throw new ExpungeError(
+      'USAGE',
+      '--resource-column needs a header to name a column of; --no-header says there is none',
+    );
+  }
+  if (resourceColumn && used.includes('lines')) {
+    throw new ExpungeError('USAGE', 'plain lines have no columns: use --resource, or --format csv');
+  }
+}

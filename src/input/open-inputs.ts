@@ -1,0 +1,75 @@
+import { constants, createReadStream, type Stats } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { systemCode } from '../errors.ts';
+import { inputError } from './input-error.ts';
+
+/** One source of ids. */
+export type InputFile = {
+  name: string; // as shown: the path, or (stdin)
+  isStdin: boolean;
+  isPipe: boolean; // stdin or a named pipe: its writer can die unnoticed in the middle of a line
+  open(): AsyncIterable<Buffer>; // the bytes as they are; fails if the file changes before its end
+};
+
+/**
+ * The named files, `-` being stdin. All are looked at before the first is read, so that a missing one costs no time.
+ * Throws USAGE for one that is missing, unreadable, a folder, or stdin named twice.
+ */
+export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer>): Promise<InputFile[]> {
+  if (paths.filter((path) => path === '-').length > 1) throw inputError('-', null, 'stdin can be read only once');
+  return Promise.all(paths.map((path) => (path === '-' ? fromStdin(stdin) : fromFile(path))));
+}
+
+function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
+  return { name: '(stdin)', isStdin: true, isPipe: true, open: () => stdin };
+}
+
+async function fromFile(path: string): Promise<InputFile> {
+  const before = await look(path);
+  if (before.isDirectory()) throw inputError(path, null, 'expected a file, got a folder');
+  return { name: path, isStdin: false, isPipe: !before.isFile(), open: () => readUnchanged(path, before) };
+}
+
+async function look(path: string): Promise<Stats> {
+  try {
+    await access(path, constants.R_OK);
+    return await stat(path);
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+async function* readUnchanged(path: string, before: Stats): AsyncGenerator<Buffer> {
+  const stream = createReadStream(path, { highWaterMark: 64 * 1024 });
+  try {
+    yield* stream;
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+  if (before.isFile()) refuseChange(path, before, await look(path));
+}
+
+/** What was read would be neither the old file nor the new one. */
+function refuseChange(path: string, before: Stats, after: Stats): void {
+  const facts = ['dev', 'ino', 'size', 'mtimeMs'] as const;
+  if (facts.every((fact) => before[fact] === after[fact])) return;
+  throw inputError(
+    path,
+    null,
+    'the file changed while it was read',
+    'run again when nobody writes to it, or use a copy',
+  );
+}
+
+const reasons: Record<string, string> = {
+  ENOENT: 'not found',
+  ENOTDIR: 'not found',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EISDIR: 'expected a file, got a folder',
+};
+
+function unreadable(path: string, error: unknown): Error {
+  const code = systemCode(error);
+  return inputError(path, null, reasons[code] ?? `cannot be read (${code || 'unknown reason'})`);
+}

@@ -1,0 +1,93 @@
+import { type CsvError, Parser } from 'csv-parse';
+import { type Columns, findColumns } from './csv-header.ts';
+import { CsvLines } from './csv-lines.ts';
+import { inputError } from './input-error.ts';
+import type { InputOptions } from './input-options.ts';
+import type { RowMaker } from './make-row.ts';
+import { refuseHeader } from './read-lines.ts';
+import type { Row } from './row.ts';
+import { maxRecordSize } from './split-lines.ts';
+
+/** The rows of a CSV. Throws USAGE, naming the line, for what is not one table: ragged rows, stray or unclosed quotes. */
+export async function* readCsv(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  options: InputOptions,
+  make: RowMaker,
+): AsyncGenerator<Row[]> {
+  let rows: Row[] = [];
+  const take = recordReader(name, options, make, (row) => rows.push(row));
+  const lines = new CsvLines();
+  const parser = openParser(options.delimiter, (cells) => take(cells, lines.advance(cells, parser.info)));
+  for await (const step of feed(parser, chunks)) {
+    yield rows;
+    rows = [];
+    if (step) throw inWords(name, lines.next(parser.info), step);
+  }
+}
+
+/** What happens to one record: the first is the header, unless there is none. */
+function recordReader(name: string, options: InputOptions, make: RowMaker, push: (row: Row) => void) {
+  let columns: Columns | null = null;
+  return (cells: string[], line: number): void => {
+    if (columns === null) {
+      columns = options.noHeader
+        ? { id: 0, resource: -1, cells: cells.length }
+        : findColumns(name, line, cells, options);
+      if (!options.noHeader) return;
+      refuseHeader(name, make.row(line, cells[0]!, null), options.column);
+    }
+    if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
+    const row = make.row(line, cells[columns.id]!, cells[columns.resource]);
+    // Exports that were joined hold their header again.
+    push(row.id === options.column && !options.noHeader ? make.rejected(line, row.id, 'repeated_header') : row);
+  };
+}
+
+function openParser(delimiter: string, onRecord: (cells: string[]) => void): Parser {
+  return new Parser({
+    delimiter,
+    // Written out, because what is detected on the first line would make later line ends part of an id.
+    record_delimiter: ['\r\n', '\n', '\r'],
+    skip_empty_lines: true,
+    relax_column_count: true, // we count ourselves, to say which line
+    max_record_size: maxRecordSize,
+    on_record: (cells: string[]) => {
+      onRecord(cells);
+      return null; // nothing goes through the stream: a push a row costs more than parsing it
+    },
+  });
+}
+
+/** Hands chunks to the parser; yields after each, at last with the error that ended it, so that rows before it are seen. */
+async function* feed(parser: Parser, chunks: AsyncIterable<Buffer>): AsyncGenerator<Error | null> {
+  let failure: Error | null = null;
+  parser.on('error', (error) => {
+    failure = error;
+  });
+  parser.resume(); // nothing comes out, but the end must be able to pass
+  for await (const chunk of chunks) {
+    await new Promise<void>((done) => parser.write(chunk, () => done()));
+    yield failure;
+  }
+  await new Promise<void>((done) => parser.end(() => done()));
+  yield failure;
+}
+
+const words: Record<string, string> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quote opens in the row that begins here and is never closed',
+  CSV_MAX_RECORD_SIZE: 'the row that begins here is longer than 1 MiB: is a quote not closed?',
+  CSV_INVALID_CLOSING_QUOTE: 'a quote in the row that begins here ends before its cell does',
+  INVALID_OPENING_QUOTE: 'a quote in the row that begins here stands inside a cell that does not begin with one',
+};
+
+function inWords(name: string, line: number, error: Error): Error {
+  const found = words[(error as CsvError).code];
+  return found
+    ? inputError(name, line, found, 'a cell with quotes must be quoted, and each quote in it doubled')
+    : error;
+}
+
+function ragged(name: string, line: number, expected: number, got: number): Error {
+  return inputError(name, line, `expected ${expected} ${expected === 1 ? 'cell' : 'cells'}, got ${got}`);
+}

@@ -1,0 +1,40 @@
+import { checkText } from './check-text.ts';
+import { decompress } from './decompress.ts';
+import { checkOptions, delimiterOf, formatOf, type InputOptions } from './input-options.ts';
+import { rowMaker } from './make-row.ts';
+import type { InputFile } from './open-inputs.ts';
+import { readCsv } from './read-csv.ts';
+import { readLines } from './read-lines.ts';
+import { readNdjson } from './read-ndjson.ts';
+import type { Row } from './row.ts';
+
+const batchSize = 1000;
+
+/**
+ * The rows of all files in order, up to 1,000 at a time. An id that cannot be sent is a row with its reason; input that
+ * cannot be trusted as a whole (not UTF-8, cut off, ragged, changed meanwhile) throws USAGE with file and line.
+ * Leaving the loop early closes the files.
+ */
+export async function* readRows(files: InputFile[], options: InputOptions): AsyncGenerator<Row[]> {
+  checkOptions(files, options);
+  for (const [index, file] of files.entries()) {
+    for await (const rows of readFile(file, index, options)) yield* batches(rows);
+  }
+}
+
+function readFile(file: InputFile, index: number, options: InputOptions): AsyncGenerator<Row[]> {
+  const text = checkText(file, decompress(file.name, file.open()));
+  const make = rowMaker(index, options);
+  switch (formatOf(file, options.format)) {
+    case 'csv':
+      return readCsv(file.name, text, { ...options, delimiter: delimiterOf(file, options.delimiter) }, make);
+    case 'ndjson':
+      return readNdjson(file.name, text, options, make);
+    case 'lines':
+      return readLines(file.name, text, options.column, make);
+  }
+}
+
+function* batches(rows: Row[]): Generator<Row[]> {
+  for (let at = 0; at < rows.length; at += batchSize) yield rows.slice(at, at + batchSize);
+}

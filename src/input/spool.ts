@@ -1,0 +1,80 @@
+import type { Hash } from 'node:crypto';
+import { ExpungeError, systemCode } from '../errors.ts';
+import type { Resource } from '../ledger/outcome.ts';
+import type { Row } from './row.ts';
+import { type Kept, type Settlement, settleBuckets } from './settle-buckets.ts';
+import { SpoolWriter } from './spool-writer.ts';
+
+/** One list on disk: every row in order, with duplicates and protected ids told from those to send. */
+export type Spool = {
+  folder: string;
+  files: string[]; // as shown; a Position's `file` is an index here
+  rows: number; // = ids + rejected + duplicates + protected
+  ids: Record<Resource, number>; // to be sent
+  rejected: number;
+  rejectedByCode: Record<string, number>;
+  duplicates: number;
+  protected: number;
+  limited: boolean; // the input had more rows than --limit
+  sha256: string; // over resource, id and reject of each row in order, and which rows are protected
+  first: { resource: Resource; id: string } | null; // to be sent
+  last: { resource: Resource; id: string } | null;
+};
+
+export type SpoolOptions = {
+  files: string[];
+  protectedIds: AsyncIterable<string[]> | null;
+  limit: number | null; // take only so many rows, rejected ones included
+};
+
+/**
+ * Reads all rows to a spool in this empty folder, in bounded memory. The same rows give the same spool. Throws what reading
+ * throws, and USAGE if the disk is full; the folder is the caller's to remove.
+ */
+export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
+  try {
+    const writer = new SpoolWriter(folder);
+    for await (const ids of options.protectedIds ?? []) for (const id of ids) writer.addProtected(id);
+    const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
+    writer.flush();
+    return summarise(folder, options.files, limited, writer, await settleBuckets(folder, hashRow(writer.hash)));
+  } catch (error) {
+    throw diskFull(folder, error) ?? error;
+  }
+}
+
+/** Returns whether there were more rows than the limit; one more is read to know. */
+async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, limit: number): Promise<boolean> {
+  for await (const rows of batches) {
+    const room = limit - writer.rows;
+    for (const row of rows.length > room ? rows.slice(0, room) : rows) writer.add(row);
+    if (rows.length > room) return true;
+  }
+  return false;
+}
+
+function summarise(folder: string, files: string[], limited: boolean, writer: SpoolWriter, found: Settlement): Spool {
+  const { ids, duplicates } = found;
+  const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
+  const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
+  const sha256 = writer.hash.digest('hex');
+  const ends = { first: endOf(found.first), last: endOf(found.last) };
+  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, limited, sha256, ...ends };
+}
+
+function endOf(kept: Kept | null): Spool['first'] {
+  return kept && { resource: kept.resource, id: kept.id };
+}
+
+/** Protected rows count too: the run of the same list without protection must not be resumed. */
+function hashRow(hash: Hash): (row: number) => void {
+  return (row) => hash.update(`protected ${row}\n`);
+}
+
+function diskFull(folder: string, error: unknown): ExpungeError | null {
+  if (!['ENOSPC', 'EDQUOT'].includes(systemCode(error))) return null;
+  return new ExpungeError('USAGE', `${folder}: no space left for the rows of this list; nothing was sent`, {
+    cause: error,
+    next: 'free space, or name a folder on another disk with --state-dir',
+  });
+}

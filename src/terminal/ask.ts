@@ -1,0 +1,84 @@
+import { openSync } from 'node:fs';
+import { ReadStream } from 'node:tty';
+import { isCancel, text } from '@clack/prompts';
+import { ExpungeError } from '../errors.ts';
+import { count as readCount } from '../parse-setting.ts';
+import { isTerminal } from './style.ts';
+import { count } from './words.ts';
+
+/** Where a question is asked: on stderr, answered on stdin, or on the terminal itself where stdin is data. */
+export type Asking = {
+  stdin: NodeJS.ReadStream;
+  stderr: NodeJS.WriteStream;
+  env: NodeJS.ProcessEnv;
+  stdinIsData: boolean;
+};
+
+/** What somebody has to agree to, and what the command line already said about it. */
+export type Question = {
+  expected: number;
+  what: string; // '1,203 views on api.example.com'
+  yes: boolean; // --yes
+  confirm: number | null; // --confirm
+};
+
+/**
+ * Returns when the deletion of so many ids is confirmed: by --yes, by the right --confirm, or by somebody who types the count.
+ * Throws USAGE otherwise, also when there is nobody to ask.
+ */
+export async function confirmCount({ expected, what, yes, confirm }: Question, asking: Asking): Promise<void> {
+  if (confirm !== null) return checkConfirm(confirm, expected, what);
+  if (yes) return;
+  const next = `add --confirm ${expected} or --yes`;
+  const message = `Type ${expected} to delete ${what}, anything else to stop. It cannot be undone.`;
+  const answer = await ask(message, asking, `${what} would be deleted and nobody can confirm here`, next);
+  if (!isCount(answer, expected)) throw notConfirmed('not confirmed; nothing was sent');
+}
+
+/** Returns when somebody answers yes; `what` is the question. Throws USAGE like `confirmCount`. */
+export async function confirmYes(what: string, yes: boolean, asking: Asking): Promise<void> {
+  if (yes) return;
+  const answer = await ask(`${what} Type yes to go on`, asking, `${what} Nobody can confirm here`, 'add --yes');
+  if (answer.trim() !== 'yes') throw notConfirmed('not confirmed; nothing was changed');
+}
+
+function checkConfirm(confirm: number, expected: number, what: string): void {
+  if (confirm === expected) return;
+  const message = `--confirm ${confirm}: expected ${count(expected)}, because ${what} would be deleted; nothing was sent`;
+  throw new ExpungeError('USAGE', message, { next: `look at the plan with --dry-run, then add --confirm ${expected}` });
+}
+
+function isCount(answer: string, expected: number): boolean {
+  try {
+    return readCount(answer.trim()) === expected;
+  } catch {
+    return false;
+  }
+}
+
+/** The answer, '' for Ctrl-C. Throws USAGE with these words where no terminal is there to ask on. */
+async function ask(message: string, asking: Asking, refusal: string, next: string): Promise<string> {
+  const input = isTerminal(asking.stderr, asking.env) ? openInput(asking) : null;
+  if (input === null) throw new ExpungeError('USAGE', refusal, { next });
+  try {
+    const answer = await text({ message, input, output: asking.stderr });
+    return isCancel(answer) ? '' : (answer ?? '');
+  } finally {
+    if (input !== asking.stdin) input.destroy();
+    else input.pause();
+  }
+}
+
+/** Null where nobody can type. */
+function openInput({ stdin, stdinIsData }: Asking): NodeJS.ReadStream | null {
+  if (!stdinIsData) return stdin.isTTY ? stdin : null;
+  try {
+    return new ReadStream(openSync('/dev/tty', 'r'));
+  } catch {
+    return null;
+  }
+}
+
+function notConfirmed(message: string): ExpungeError {
+  return new ExpungeError('USAGE', message);
+}

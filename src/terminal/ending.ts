@@ -1,0 +1,104 @@
+import { type Outcome, outcomes } from '../ledger/outcome.ts';
+import type { HaltCode } from '../ledger/run.ts';
+import { nextSteps } from './next-steps.ts';
+import { plainLine, plainStyle, type Style } from './style.ts';
+import { count, duration, plural, rate } from './words.ts';
+
+/** How a command about a run came to its end. */
+export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'dry-run' | 'detached';
+
+/** Ids that ended badly for the same reason, with a few of them. */
+export type FailureGroup = { code: string; count: number; samples: readonly string[] };
+
+export type Ending = {
+  kind: EndingKind;
+  runId: string; // '' after a dry run
+  reason: string;
+  who: string;
+  halt: HaltCode | '';
+  rows: number;
+  ids: number;
+  pending: number;
+  counts: Record<Outcome, number>;
+  attempts: number;
+  activeMs: number; // deleting time, without pauses
+  failures: readonly FailureGroup[]; // the most frequent first
+  files: readonly string[]; // what was written, the most telling first
+  failuresFile: string | null; // of ids that can be tried again
+  command: string; // the command line that was typed
+};
+
+/** The last words of a command: what happened to how many rows, why, where that is written, and what to do next. */
+export function endingText(ending: Ending, style: Style = plainStyle): string {
+  const parts = hasOutcomes(ending) ? [tableLines(ending, style), failureLines(ending), fileLines(ending)] : [];
+  const next = nextSteps(ending).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
+  return [[style.bold(headline(ending))], ...parts, next]
+    .filter((lines) => lines.length > 0)
+    .flat()
+    .join('\n');
+}
+
+function hasOutcomes({ kind }: Ending): boolean {
+  return kind !== 'dry-run' && kind !== 'detached';
+}
+
+function headline(ending: Ending): string {
+  const { kind, runId, ids, pending, who, reason } = ending;
+  const why = plainLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`);
+  const settled = `${count(ids - pending)} of ${count(ids)} ids are settled, ${count(pending)} left`;
+  const words: Record<EndingKind, string> = {
+    completed: `Run ${runId} completed: ${plural(ids, 'ids')}${speed(ending)}.`,
+    cancelled: `Run ${runId} cancelled${why}.`,
+    halted: `Run ${runId} halted${why}. ${settled}.`,
+    interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
+    'dry-run': 'Dry run: nothing was sent.',
+    detached: `Run ${runId} is left to the workers: ${plural(ids, 'ids')}.`,
+  };
+  return words[kind];
+}
+
+function speed({ ids, activeMs }: Ending): string {
+  if (activeMs <= 0 || ids === 0) return '';
+  return ` in ${duration(activeMs)} (${rate((ids / activeMs) * 1_000)})`;
+}
+
+function tableLines({ counts, pending }: Ending, style: Style): string[] {
+  const rows = outcomes.filter((outcome) => counts[outcome] > 0).map((outcome) => [outcome, counts[outcome]] as const);
+  const all = pending > 0 ? [...rows, ['pending', pending] as const] : rows;
+  const width = Math.max(0, ...all.map(([, n]) => count(n).length));
+  return all.map(([word, n]) =>
+    `  ${word.padEnd(16)}  ${count(n).padStart(width)}  ${style.dim(meanings[word])}`.trimEnd(),
+  );
+}
+
+const meanings: Record<Outcome | 'pending', string> = {
+  deleted: 'the API confirmed it with 204',
+  absent: 'was not there: 404 or 410',
+  gone_unconfirmed: 'gone, but not confirmed by our own 204',
+  failed: 'refused; presumably still there',
+  unknown: 'a request may have been executed, no answer said so',
+  not_attempted: 'never sent',
+  rejected: 'not usable as an id; never sent',
+  duplicate: 'the same id stood before; not sent again',
+  protected: 'never sent, as --protect asks',
+  pending: 'without an outcome yet',
+};
+
+const shownGroups = 10;
+const shownSamples = 3;
+
+function failureLines({ failures }: Ending): string[] {
+  const width = Math.max(0, ...failures.map((group) => count(group.count).length));
+  const lines = failures.slice(0, shownGroups).map((group) => groupLine(group, width));
+  const more = failures.length - shownGroups;
+  return more > 0 ? [...lines, `    and ${plural(more, 'other reasons')}, all in the report`] : lines;
+}
+
+function groupLine({ code, count: n, samples }: FailureGroup, width: number): string {
+  const ids = samples.slice(0, shownSamples).map(plainLine).join('  ');
+  return `    ${count(n).padStart(width)}  ${plainLine(code)}   ${ids}${n > shownSamples ? ' …' : ''}`.trimEnd();
+}
+
+function fileLines({ files }: Ending): string[] {
+  return files.length > 0 ? [`  Report: ${files.map(plainLine).join(' · ')}`] : [];
+}

@@ -1,0 +1,55 @@
+import { createLogUpdate } from 'log-update';
+import { lineText, panelText } from './panel.ts';
+import type { Snapshot } from './snapshot.ts';
+import { isTerminal, styleOf } from './style.ts';
+
+const redrawMs = 250;
+const lineEveryMs = 10_000;
+
+/** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds. */
+export class LivePanel {
+  readonly #show: (snapshot: Snapshot) => void;
+  readonly #end: () => void;
+  readonly #everyMs: number;
+  readonly #take: () => Snapshot;
+  #timer: NodeJS.Timeout | null = null;
+
+  /** `take` gives the present snapshot; it is called as often as something is shown. */
+  constructor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, take: () => Snapshot) {
+    const drawing = isTerminal(stream, env) ? panelOn(stream) : linesOn(stream);
+    this.#show = drawing.show;
+    this.#end = drawing.end;
+    this.#everyMs = drawing.everyMs;
+    this.#take = take;
+  }
+
+  /** Doing it twice changes nothing. A panel shows at once, a line after its ten seconds: shorter runs need none. */
+  start(): void {
+    if (this.#timer) return;
+    if (this.#everyMs === redrawMs) this.#show(this.#take());
+    this.#timer = setInterval(() => this.#show(this.#take()), this.#everyMs);
+  }
+
+  /** Leaves the last panel on the screen and gives the cursor back; lines written later stand below. */
+  stop(): void {
+    if (!this.#timer) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+    if (this.#everyMs === redrawMs) this.#show(this.#take());
+    this.#end();
+  }
+}
+
+type Drawing = { show: (snapshot: Snapshot) => void; end: () => void; everyMs: number };
+
+function panelOn(stream: NodeJS.WriteStream): Drawing {
+  const update = createLogUpdate(stream);
+  const style = styleOf(stream);
+  // One column stays free: a full last column makes some terminals wrap.
+  const show = (snapshot: Snapshot) => update(panelText(snapshot, (stream.columns || 80) - 1, style));
+  return { show, end: () => update.done(), everyMs: redrawMs };
+}
+
+function linesOn(stream: NodeJS.WriteStream): Drawing {
+  return { show: (snapshot) => stream.write(`${lineText(snapshot)}\n`), end: () => {}, everyMs: lineEveryMs };
+}

@@ -1,0 +1,36 @@
+import type { HaltCode } from '../ledger/run.ts';
+import type { Ending, EndingKind } from './ending.ts';
+
+type Step = [does: string, command: string];
+
+/** What somebody would type next, after each kind of ending. */
+export function nextSteps(ending: Ending): Step[] {
+  return steps[ending.kind](ending);
+}
+
+const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
+  completed: tryAgain,
+  cancelled: tryAgain,
+  halted: (ending) => [...causeOf(ending.halt), ['Go on with the same command', ending.command]],
+  interrupted: ({ command }) => [['Go on with the same command', command]],
+  'dry-run': ({ command }) => [['Delete them', command]],
+  detached: ({ runId }) => [
+    ['Follow it', `expunge status ${runId} --watch`],
+    ['Stop it', `expunge pause ${runId}`],
+  ],
+};
+
+function tryAgain({ failuresFile }: Ending): Step[] {
+  if (failuresFile === null) return [];
+  return [['Try the others again', `expunge run ${quoted(failuresFile)} --resource-column resource`]];
+}
+
+function causeOf(halt: HaltCode | ''): Step[] {
+  if (halt === 'unexpected_answers') return [['See what each answer means', 'expunge check --verdicts']];
+  return halt === '' || halt === 'ledger_lost' ? [] : [['Find the cause', 'expunge check']];
+}
+
+/** As a shell takes it for one word. */
+function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

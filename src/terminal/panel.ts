@@ -1,0 +1,67 @@
+import type { Outcome } from '../ledger/outcome.ts';
+import { rightNow } from './right-now.ts';
+import { type Snapshot, settledOf } from './snapshot.ts';
+import { clip, plainLine, plainStyle, type Style } from './style.ts';
+import { count, duration, percent, rate, timeLeft } from './words.ts';
+
+const longestBar = 40;
+const shownEvents = 5;
+
+/** The live panel: header, bar, outcomes, what happens right now and the last events. No line is wider than `width`. */
+export function panelText(snapshot: Snapshot, width: number, style: Style = plainStyle): string {
+  const lines = [
+    header(snapshot, style),
+    progress(snapshot, width, style),
+    outcomes(snapshot, style),
+    rightNow(snapshot),
+  ];
+  const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(plainLine(event)));
+  return [...lines, ...events].map((line) => clip(line, width)).join('\n');
+}
+
+/** The same in one line, for logs and pipes. */
+export function lineText(snapshot: Snapshot): string {
+  const { runId, ids } = snapshot;
+  const settled = settledOf(snapshot);
+  const progress = `${percent(settled, ids)}, ${count(settled)} of ${count(ids)}`;
+  return [`${runId}: ${progress}`, ...sentWords(snapshot), ...pace(snapshot), rightNow(snapshot)].join(' · ');
+}
+
+function header({ runId, host, elapsedMs }: Snapshot, style: Style): string {
+  return `Run ${runId} · ${style.bold(plainLine(host))} · ${duration(Math.floor(elapsedMs / 1_000) * 1_000)}`;
+}
+
+function progress(snapshot: Snapshot, width: number, style: Style): string {
+  const settled = settledOf(snapshot);
+  const numbers = [`${count(settled)} / ${count(snapshot.ids)}`, ...pace(snapshot)].join('   ');
+  const text = `${percent(settled, snapshot.ids)}   ${numbers}`;
+  const size = Math.min(longestBar, width - text.length - 2);
+  if (size < 5) return text;
+  return `${bar(settled, snapshot.ids, size, style)}  ${text}`;
+}
+
+function bar(part: number, whole: number, size: number, style: Style): string {
+  const full = whole === 0 ? size : Math.floor((Math.min(part, whole) / whole) * size);
+  return style.green('█'.repeat(full)) + style.dim('░'.repeat(size - full));
+}
+
+function pace({ state, perSecond, secondsLeft }: Snapshot): string[] {
+  if (state !== 'running') return [];
+  return [rate(perSecond), ...(secondsLeft === null ? [] : [timeLeft(secondsLeft)])];
+}
+
+function outcomes(snapshot: Snapshot, style: Style): string {
+  const { inFlight } = snapshot;
+  const words = sentWords(snapshot).map((word) => (/^(failed|unknown)/.test(word) ? style.red(word) : word));
+  return [...words, ...(inFlight === null ? [] : [`in flight ${count(inFlight)}`])].join(' · ');
+}
+
+const always: readonly Outcome[] = ['deleted', 'absent', 'failed'];
+const ofInterest: readonly Outcome[] = ['deleted', 'absent', 'gone_unconfirmed', 'failed', 'unknown', 'not_attempted'];
+
+/** The outcomes of ids that were sent; of the rare ones only those that happened. */
+function sentWords({ counts }: Snapshot): string[] {
+  return ofInterest
+    .filter((outcome) => counts[outcome] > 0 || always.includes(outcome))
+    .map((outcome) => `${outcome} ${count(counts[outcome])}`);
+}

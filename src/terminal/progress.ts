@@ -1,0 +1,32 @@
+import { createLogUpdate } from 'log-update';
+import { isTerminal } from './style.ts';
+
+const redrawMs = 250;
+const lineEveryMs = 10_000;
+const quietMs = 1_000;
+
+/** Something that shows how far a piece of work is, until it is stopped. */
+export type Progress = { stop(): void };
+
+/**
+ * Shows `text` for work that lasts longer than a second: one line that is redrawn on a terminal and disappears at the end, elsewhere
+ * a line every ten seconds.
+ */
+export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, text: () => string): Progress {
+  if (!isTerminal(stream, env)) {
+    const timer = setInterval(() => stream.write(`${text()}\n`), lineEveryMs);
+    return { stop: () => clearInterval(timer) };
+  }
+  const update = createLogUpdate(stream);
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    if (performance.now() - startedAt >= quietMs) update(text());
+  }, redrawMs);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      update.clear();
+      update.done();
+    },
+  };
+}

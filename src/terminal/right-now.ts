@@ -1,0 +1,28 @@
+import type { RunState } from '../ledger/run.ts';
+import type { Snapshot } from './snapshot.ts';
+import { plainLine } from './style.ts';
+import { duration, plural } from './words.ts';
+
+/** What a run is doing at this moment and why, in words. */
+export function rightNow(snapshot: Snapshot): string {
+  return plainLine(words[snapshot.state](snapshot));
+}
+
+const words: Record<RunState, (snapshot: Snapshot) => string> = {
+  preparing: () => 'Writing the list to Redis.',
+  planned: () => 'Nothing was sent yet; waiting for its start.',
+  running: ({ waiting }) => (waiting ? `Waiting ${duration(waiting.leftMs)}: ${waiting.reason}.` : 'Deleting.'),
+  paused: (run) => `Paused${because(run)}. Go on with: expunge resume ${run.runId}`,
+  halted: (run) => `Halted${because(run)}.`,
+  cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
+  cancelled: (run) => `Cancelled${because(run)}.`,
+  completed: () => 'Completed.',
+};
+
+function because({ who, reason }: Snapshot): string {
+  return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
+}
+
+function finishing({ inFlight }: Snapshot): string {
+  return inFlight ? `; finishing ${plural(inFlight, 'requests')}` : '';
+}

@@ -1,0 +1,32 @@
+import { stripVTControlCharacters, styleText } from 'node:util';
+
+/** How text stands out on a stream; each returns its text unchanged where colours are unwanted. */
+export type Style = Record<'bold' | 'dim' | 'green' | 'yellow' | 'red', (text: string) => string>;
+
+/** For this stream: plain unless it is a terminal with colours. NO_COLOR and FORCE_COLOR are respected. */
+export function styleOf(stream: NodeJS.WriteStream): Style {
+  const as = (format: keyof Style) => (text: string) => styleText(format, text, { stream });
+  return { bold: as('bold'), dim: as('dim'), green: as('green'), yellow: as('yellow'), red: as('red') };
+}
+
+const same = (text: string) => text;
+export const plainStyle: Style = { bold: same, dim: same, green: same, yellow: same, red: same };
+
+/** Whether a panel or a question can be drawn on a stream. `TERM=dumb` means it cannot move its cursor. */
+export function isTerminal(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  return stream.isTTY === true && env.TERM !== 'dumb';
+}
+
+/** Text of others (reasons, file names, answers) in one line, without anything a terminal would obey. */
+export function plainLine(text: string): string {
+  return stripVTControlCharacters(text).replace(
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g,
+    ' ',
+  );
+}
+
+/** A line no wider than that; one too wide loses its style and its end. Counts a character as one column. */
+export function clip(line: string, width: number): string {
+  const plain = stripVTControlCharacters(line);
+  return plain.length <= width ? line : `${plain.slice(0, Math.max(0, width - 1))}…`;
+}

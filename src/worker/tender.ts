@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import type { Ledger } from '../ledger/ledger.ts';
+import { expireRun } from '../ledger/remove-run.ts';
+import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import type { Log } from '../logger.ts';
+import type { Feeder } from '../queue/feeder.ts';
+import { keys } from '../redis/keys.ts';
+
+export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; who: string; log: Log };
+
+const turnMs = 2_500;
+
+/**
+ * Keeps the runs of a target going: feeds what is due, puts back jobs the queue has lost, and does what follows a seal. One worker
+ * of a target does it at a time; if two did, nothing would be added twice.
+ */
+export class Tender {
+  readonly #options: TenderOptions;
+  readonly #me = randomUUID();
+
+  constructor(options: TenderOptions) {
+    this.#options = options;
+  }
+
+  /** One turn, if no other worker has it. */
+  async tend(): Promise<void> {
+    const { ledger, fp } = this.#options;
+    const { redis } = ledger;
+    if ((await redis.set(keys.tending(fp), this.#me, 'PX', turnMs, 'NX')) !== 'OK') return;
+    for (const id of await redis.smembers(keys.targetRuns(fp))) await this.#tendRun(id);
+  }
+
+  async #tendRun(id: string): Promise<void> {
+    const { ledger, feeder, fp } = this.#options;
+    const run = await readRun(ledger.redis, id);
+    if (run === null) await ledger.redis.srem(keys.targetRuns(fp), id);
+    else if (isSealed(run.state)) await this.#leave(run);
+    else await feeder.tend(id);
+  }
+
+  /** What follows a seal. Repeating it after a crash is harmless; the run leaves the list last. */
+  async #leave(run: Run): Promise<void> {
+    const { ledger, fp, log } = this.#options;
+    const sealed = await sealTally(ledger.redis, run);
+    await expireRun(ledger.redis, sealed);
+    await ledger.redis.srem(keys.targetRuns(fp), run.id);
+    log.info({ run: run.id, state: run.state, counts: sealed.counts }, 'run ended');
+  }
+}

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import type { Command } from '../../../src/commands/command.ts';
+import { readCommandLine } from '../../../src/commands/read-command-line.ts';
+import { verbs } from '../../../src/commands/verbs.ts';
+import { settings } from '../../../src/config.ts';
+
+const read = (...argv: string[]) => readCommandLine(argv, '1.0.0', () => {});
+const all = (commands: readonly Command[]): Command[] =>
+  commands.flatMap((one) => [one, ...all(one.subcommands ?? [])]);
+
+describe('readCommandLine', () => {
+  it('tells files, own options and settings apart', () => {
+    expect(read('run', 'a.csv', 'b.csv', '-n', '--rate', '5/s', '--no-header', '--confirm', '1,203')).toMatchObject({
+      verb: 'run',
+      args: ['a.csv', 'b.csv'],
+      options: { dryRun: true, confirm: 1_203 },
+      flags: { rate: '5/s', noHeader: true },
+      color: true,
+    });
+  });
+
+  it('leaves out what was not given', () => {
+    expect(read('run', '-')).toMatchObject({ args: ['-'], options: {}, flags: {}, configFile: undefined });
+  });
+
+  it('takes global options before and after the verb', () => {
+    const call = { configFile: 'c.json', color: false };
+    expect(read('--config', 'c.json', '--no-color', 'check')).toMatchObject(call);
+    expect(read('check', '--config', 'c.json', '--no-color')).toMatchObject(call);
+  });
+
+  it('takes a setting of the verb above behind its subcommand', () => {
+    expect(read('runs', 'remove', 'r1', '--state-dir', 'd')).toMatchObject({
+      verb: 'runs remove',
+      args: ['r1'],
+      flags: { stateDir: 'd' },
+    });
+  });
+
+  it('returns nothing to do after help and version', () => {
+    expect([read(), read('--help'), read('run', '--help'), read('--version')]).toEqual([null, null, null, null]);
+  });
+
+  it('refuses an own option that cannot be read', () => {
+    expect(() => read('report', 'r1', '--format', 'xml')).toThrow('--format: "xml" is not one of csv, ndjson.');
+  });
+});
+
+describe('each verb', () => {
+  const examples = all(verbs).flatMap(({ examples }) => examples.map(([line]) => line));
+
+  it.each(examples.filter((line) => line.includes('expunge')))('has an example that can be typed: %s', (line) => {
+    const [, typed = ''] = /expunge (.*?)( \||$)/.exec(line) ?? [];
+    const words = typed.match(/"[^"]*"|\S+/g) ?? [];
+    expect(read(...words.map((word) => word.replaceAll('"', '')))).not.toBeNull();
+  });
+
+  it.each(all(verbs).map((verb) => [verb.name, verb] as const))(
+    '%s has no option that is also one of its settings',
+    (_, verb) => {
+      const flags = verb.settings.map((name) => `--${settings[name].flag}`);
+      for (const option of verb.options ?? []) expect(flags).not.toContain(/--[\w-]+/.exec(option.flags)?.[0]);
+    },
+  );
+});

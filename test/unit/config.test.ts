@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { loadConfig, type SettingName, settings } from '../../src/config.ts';
+import { settingText } from '../../src/setting-text.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'expunge-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const fileOf = (content: string) => {
+  const path = join(folder, 'expunge.json');
+  writeFileSync(path, content);
+  return path;
+};
+const load = (parts: Partial<Parameters<typeof loadConfig>[0]> = {}) =>
+  loadConfig({ flags: {}, env: {}, configFile: undefined, ...parts });
+
+describe('loadConfig', () => {
+  it('prefers flags to variables, variables to the file and the file to defaults', () => {
+    const configFile = fileOf('{"column": "file", "account": "file", "rate": "5/s"}');
+    const env = { EXPUNGE_COLUMN: 'env', EXPUNGE_ACCOUNT: 'env' };
+    const { config, sources } = load({ flags: { column: 'flag' }, env, configFile });
+    expect(config).toMatchObject({ column: 'flag', account: 'env', rate: 5, maxConcurrency: 64 });
+    expect(sources).toMatchObject({ column: 'flag', account: 'environment', rate: 'file', maxConcurrency: 'default' });
+  });
+
+  it('freezes what it returns', () => {
+    expect(Object.isFrozen(load().config)).toBe(true);
+  });
+
+  it('reads the file that EXPUNGE_CONFIG names', () => {
+    const env = { EXPUNGE_CONFIG: fileOf('{"maxConcurrency": 8, "noHeader": true}') };
+    expect(load({ env }).config).toMatchObject({ maxConcurrency: 8, noHeader: true });
+  });
+
+  it('says which flag, variable or name of the file is wrong', () => {
+    expect(() => load({ flags: { rate: 'fast' } })).toThrow('--rate: expected a rate like');
+    expect(() => load({ env: { EXPUNGE_RATE: '0' } })).toThrow('EXPUNGE_RATE: expected a rate like');
+    expect(() => load({ configFile: fileOf('{"rate": -1}') })).toThrow('"rate" in the configuration file: expected');
+  });
+
+  it('refuses a variable it does not know and suggests the nearest', () => {
+    expect(() => load({ env: { EXPUNGE_BASEURL: 'x' } })).toThrow(
+      'EXPUNGE_BASEURL: no such setting. Did you mean EXPUNGE_BASE_URL?',
+    );
+  });
+
+  it.each(['EXPUNGE_SERVICE_HOST', 'EXPUNGE_SERVICE_PORT_HTTP', 'EXPUNGE_PORT', 'EXPUNGE_REDIS_PORT_6379_TCP_ADDR'])(
+    'does not mind %s, which Kubernetes sets beside a Service',
+    (name) => {
+      expect(() => load({ env: { [name]: 'x' } })).not.toThrow();
+    },
+  );
+
+  it('refuses a name in the file it does not know and suggests the nearest', () => {
+    expect(() => load({ configFile: fileOf('{"baseURL": "x"}') })).toThrow('is no setting. Did you mean baseUrl?');
+    expect(() => load({ configFile: fileOf('{"token": "x"}') })).toThrow('"token" is no setting.');
+  });
+
+  it('refuses values that are no text, number, true or false', () => {
+    expect(() => load({ configFile: fileOf('{"column": null}') })).toThrow('"column": expected text, a number');
+    expect(() => load({ configFile: fileOf('{"column": {"a": 1}}') })).toThrow('"column": expected text, a number');
+  });
+
+  it('reads a list in the file as its flag would have it', () => {
+    const configFile = fileOf('{"retryDelays": ["1s", "2s", "3s", "4s", "5s"]}');
+    expect(load({ configFile }).config.retryDelays).toEqual([1_000, 2_000, 3_000, 4_000, 5_000]);
+  });
+
+  it('does not repeat what stands in a file that is not JSON: it may be a token', () => {
+    const attempt = () => load({ configFile: fileOf('eyJhbGciOiJIUzI1NiJ9.secret') });
+    expect(attempt).toThrow('expected a JSON object with settings, it is not JSON');
+    expect(attempt).not.toThrow(/eyJ|secret/);
+  });
+
+  it('refuses a file that holds something else than an object, or is not there', () => {
+    expect(() => load({ configFile: fileOf('[]') })).toThrow('expected a JSON object');
+    expect(() => load({ configFile: join(folder, 'nowhere.json') })).toThrow('ENOENT');
+  });
+});
+
+describe('the base URL', () => {
+  const baseUrlOf = (value: string) => load({ flags: { baseUrl: value } }).config.baseUrl;
+
+  it.each([
+    ['https://api.example.com/', 'https://api.example.com'],
+    ['HTTPS://API.Example.com:443/x//', 'https://api.example.com/x'],
+    ['http://[::1]:8080', 'http://[::1]:8080'],
+  ])('reads %s as %s', (value, normal) => {
+    expect(baseUrlOf(value)).toBe(normal);
+  });
+
+  it.each([
+    ['api.example.com', 'expected a URL like https://api.example.com'],
+    ['ftp://api.example.com', 'got "ftp:"'],
+    ['https://ana:secret@api.example.com', 'cannot hold a user name or password'],
+    ['https://api.example.com/?token=x', 'cannot hold a query'],
+    ['https://api.example.com/?', 'cannot hold a query'],
+    ['https://api.example.com/#x', 'cannot hold a fragment'],
+  ])('refuses %s', (value, words) => {
+    expect(() => baseUrlOf(value)).toThrow(words);
+  });
+});
+
+describe('settingText', () => {
+  const { config } = load({ flags: { rate: '90/min', keep: '90s', delimiter: 'tab', baseUrl: 'https://a.example' } });
+
+  it.each(Object.keys(settings) as SettingName[])('writes %s so that reading it gives the same value', (name) => {
+    const text = settingText(name, config[name]);
+    const unset = text === null || text === settings[name].fallback;
+    expect(unset ? config[name] : settings[name].parse(text)).toEqual(config[name]);
+  });
+});

@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openInputs } from '../../../src/input/open-inputs.ts';
+import { readProtected } from '../../../src/input/read-protected.ts';
+import { brief, collect, noStdin, options } from './read-text.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'expunge-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function write(name: string, content: string): string {
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+}
+
+test('looks at every file before the first is read', async () => {
+  const paths = [write('a.txt', 'a1\n'), join(folder, 'b.txt')];
+  await expect(openInputs(paths, noStdin())).rejects.toMatchObject({
+    code: 'USAGE',
+    message: `${paths[1]}: not found`,
+  });
+});
+
+test('refuses a folder, and stdin named twice', async () => {
+  mkdirSync(join(folder, 'x.csv'));
+  await expect(openInputs([join(folder, 'x.csv')], noStdin())).rejects.toThrow('expected a file, got a folder');
+  await expect(openInputs(['-', '-'], noStdin())).rejects.toThrow('stdin can be read only once');
+});
+
+test.each([
+  ['grows', (path: string) => appendFileSync(path, 'a2\n')],
+  ['is replaced', (path: string) => renameSync(write('new.txt', 'b1\n'), path)],
+  ['is removed', (path: string) => rmSync(path)],
+])('refuses a file that %s while it is read', async (_, change) => {
+  const path = write('a.txt', 'a1\n');
+  const files = await openInputs([path], noStdin());
+  const bytes = files[0]!.open()[Symbol.asyncIterator]();
+  await bytes.next();
+  change(path);
+  await expect(bytes.next()).rejects.toThrow(/the file changed while it was read|not found/);
+});
+
+test('judges the last line of a named pipe as that of stdin', async () => {
+  const path = join(folder, 'pipe.txt');
+  execFileSync('mkfifo', [path]);
+  const files = await openInputs([path], noStdin());
+  const writing = writeFile(path, 'a1\n12');
+  await expect(collect(files)).rejects.toThrow('the last line has no end');
+  await writing;
+});
+
+async function protectedIn(path: string): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const batch of readProtected(path, options)) ids.push(...batch);
+  return ids;
+}
+
+test('reads protected ids one a line, or from a CSV by its name', async () => {
+  expect(await protectedIn(write('protect', 'a1\na2\n'))).toEqual(['a1', 'a2']);
+  expect(await protectedIn(write('protect.csv', 'name,id\nx,a1\n'))).toEqual(['a1']);
+});
+
+test('refuses a protected id that cannot match any: it would protect nothing', async () => {
+  const path = write('protect', 'a1\na2 \n');
+  await expect(protectedIn(path)).rejects.toThrow(`${path}:2: this protected id cannot match`);
+});
+
+test('takes ids that begin with a dash', async () => {
+  expect(brief(await collect(await openInputs([write('x.txt', '-rf\n--yes\n')], noStdin())))).toEqual(['-rf', '--yes']);
+});

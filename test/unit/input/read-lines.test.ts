@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { brief, collect, inputOf } from './read-text.ts';
+
+test('takes lines byte for byte; empty ones are no rows', async () => {
+  const rows = await collect([inputOf('x.txt', '\na1\r\n\n a2\n#a3\n\ta4\n   \n-a5\n\n')]);
+  expect(brief(rows)).toEqual([
+    'a1',
+    ' a2 outer_white_space',
+    '#a3 unsafe_character',
+    '\ta4 control_character',
+    '    outer_white_space',
+    '-a5',
+  ]);
+  expect(rows.map((row) => row.line)).toEqual([2, 4, 5, 6, 7, 8]);
+});
+
+test('refuses a first line that is the name of the column, blank lines or not', async () => {
+  await expect(collect([inputOf('x.txt', '\n\nid\na1\n')])).rejects.toThrow('x.txt:3: the first id is "id"');
+  expect(brief(await collect([inputOf('x.txt', 'a1\nid\n')]))).toEqual(['a1', 'id']);
+});
+
+test('reads the same however the bytes arrive', async () => {
+  const content = '\ufeffa1\r\nü2\n\r👍3\r\r\na4';
+  const whole = await collect([inputOf('x.txt', content)]);
+  expect(whole.map((row) => `${row.line} ${row.id}`)).toEqual(['1 a1', '2 ü2', '4 👍3', '6 a4']);
+  for (const piece of [1, 2, 3, 5]) expect(await collect([inputOf('x.txt', content, piece)])).toEqual(whole);
+});
+
+test('refuses a line longer than 1 MiB', async () => {
+  const file = inputOf('x.txt', `a1\n${'x'.repeat(1_200_000)}\n`);
+  await expect(collect([file])).rejects.toThrow('x.txt:2: a line longer than 1 MiB');
+});
+
+test.each([
+  ['in the middle', Buffer.from('6131 0a 61ff62 0a'.replaceAll(' ', ''), 'hex'), 2],
+  ['cut off at the end', Buffer.from('61310a6132e2', 'hex'), 2],
+  ['an encoded surrogate', Buffer.from('eda0800a', 'hex'), 1],
+])('refuses bytes that are not UTF-8: %s', async (_, bytes, line) => {
+  for (const piece of [1, 100]) {
+    await expect(collect([inputOf('x.txt', bytes, piece)])).rejects.toThrow(`x.txt:${line}: bytes that are not UTF-8`);
+  }
+});
+
+test.each(['lines', 'csv', 'ndjson'] as const)('refuses a last line without an end on stdin: %s', async (format) => {
+  const content = { lines: 'a1\n1234', csv: 'id\na1\n1234', ndjson: '"a1"\n"1234"' }[format];
+  await expect(collect([inputOf('(stdin)', content)], { format })).rejects.toMatchObject({
+    message: expect.stringContaining('the last line has no end'),
+    next: expect.stringContaining('set -o pipefail'),
+  });
+  expect(await collect([inputOf('(stdin)', `${content}\n`)], { format })).toHaveLength(2);
+  expect(await collect([inputOf('x', content)], { format })).toHaveLength(2);
+});
+
+test('takes an empty stdin as no rows', async () => {
+  expect(await collect([inputOf('(stdin)', '')])).toEqual([]);
+});

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  attemptsOf,
+  type Cell,
+  fateAtSeal,
+  fateOf,
+  isDoubtful,
+  isSettled,
+  join,
+  mark,
+  putBack,
+  settle,
+  untouched,
+} from '../../../src/ledger/cell.ts';
+import { codeOfStatus, codeOfWord } from '../../../src/ledger/code.ts';
+import { sentOutcomes } from '../../../src/ledger/outcome.ts';
+
+const anyCell = fc.nat(0xffff);
+const anyOpen = fc.nat(0x1fff);
+const anySettled = fc
+  .tuple(fc.constantFrom(...sentOutcomes), fc.nat(15), fc.nat(511))
+  .map(([outcome, attempts, code]) => settle(outcome, attempts, code));
+
+/** What a holder can do with an open id. */
+type Move = { kind: 'mark' } | { kind: 'back'; sent: number; ambiguous: boolean };
+const anyMove = fc.oneof(
+  fc.constant<Move>({ kind: 'mark' }),
+  fc.record({ kind: fc.constant('back' as const), sent: fc.nat(3), ambiguous: fc.boolean() }),
+);
+
+/** The cells an id passes through: each holder marks before it puts back; one that dies leaves its mark. */
+function walk(moves: Move[]): Cell[] {
+  const cells = [untouched];
+  for (const move of moves) {
+    const cell = cells.at(-1)!;
+    if (move.kind === 'mark') cells.push(mark(cell));
+    else if (isMarked(cell)) cells.push(putBack(cell, attemptsOf(cell) + move.sent, move.ambiguous));
+  }
+  return cells;
+}
+
+function isMarked(cell: Cell): boolean {
+  return ((cell >> 4) & 1) === 1;
+}
+
+describe('join', () => {
+  test('is the same in any order, any grouping and however often', () => {
+    fc.assert(
+      fc.property(anyCell, anyCell, anyCell, (a, b, c) => {
+        expect(join(a, b)).toBe(join(b, a));
+        expect(join(join(a, b), c)).toBe(join(a, join(b, c)));
+        expect(join(join(a, b), b)).toBe(join(a, b));
+      }),
+    );
+  });
+
+  test('prefers any settled cell to any open one', () => {
+    fc.assert(
+      fc.property(anyOpen, anySettled, (open, settled) => {
+        expect(join(open, settled)).toBe(settled);
+      }),
+    );
+  });
+
+  test('prefers the outcome with the better evidence, whatever the attempts and codes', () => {
+    const ranked = fc.tuple(fc.nat(4), fc.nat(15), fc.nat(511));
+    fc.assert(
+      fc.property(ranked, ranked, ([rankA, ...a], [rankB, ...b]) => {
+        const joined = join(settle(sentOutcomes[rankA]!, ...a), settle(sentOutcomes[rankB]!, ...b));
+        expect(fateOf(joined).outcome).toBe(sentOutcomes[Math.max(rankA, rankB)]);
+      }),
+    );
+  });
+});
+
+describe('an open id', () => {
+  test('never gets a smaller cell, so a join never undoes a move', () => {
+    fc.assert(
+      fc.property(fc.array(anyMove, { maxLength: 600 }), (moves) => {
+        const cells = walk(moves);
+        for (const [i, cell] of cells.entries()) expect(cell).toBeGreaterThanOrEqual(cells[i - 1] ?? 0);
+      }),
+    );
+  });
+
+  test('stays open through 1,000 marks and keeps its attempts', () => {
+    let cell = putBack(mark(untouched), 7, false);
+    for (let i = 0; i < 1_000; i++) cell = putBack(mark(cell), attemptsOf(cell), false);
+    expect(isSettled(cell)).toBe(false);
+    expect(attemptsOf(cell)).toBe(7);
+  });
+
+  test('is doubtful once it was marked while it was still marked', () => {
+    fc.assert(
+      fc.property(anyOpen.filter(isMarked), (cell) => {
+        expect(isDoubtful(mark(cell))).toBe(true);
+      }),
+    );
+  });
+
+  test('is not doubtful after one mark, nor after a definite answer', () => {
+    expect(isDoubtful(mark(untouched))).toBe(false);
+    expect(isDoubtful(putBack(mark(untouched), 1, false))).toBe(false);
+  });
+
+  test('is doubtful after an ambiguous answer, and for good', () => {
+    const cell = putBack(mark(untouched), 1, true);
+    expect(isDoubtful(cell)).toBe(true);
+    expect(isDoubtful(putBack(mark(cell), 2, false))).toBe(true);
+  });
+
+  test('is doubtful when its marks can no longer be counted', () => {
+    let cell = untouched;
+    for (let i = 0; i < 127; i++) cell = putBack(mark(cell), 0, false);
+    expect(isDoubtful(cell)).toBe(false);
+    expect(isDoubtful(mark(cell))).toBe(true);
+  });
+
+  test('is pending while its run goes on', () => {
+    fc.assert(
+      fc.property(anyOpen, (cell) => {
+        expect(fateOf(cell)).toEqual({ outcome: 'pending', status: null, code: '', attempts: cell & 15 });
+      }),
+    );
+  });
+});
+
+describe('a settled id', () => {
+  test('is always above every open one', () => {
+    fc.assert(
+      fc.property(anySettled, (cell) => {
+        expect(isSettled(cell)).toBe(true);
+      }),
+    );
+    expect(isSettled(0x1fff)).toBe(false);
+  });
+
+  test('keeps its outcome, attempts and status', () => {
+    const anyStatus = fc.integer({ min: 200, max: 599 });
+    fc.assert(
+      fc.property(fc.constantFrom(...sentOutcomes), fc.nat(15), anyStatus, (outcome, attempts, status) => {
+        const cell = settle(outcome, attempts, codeOfStatus(status));
+        expect(cell).toBeLessThan(0xffff); // 0xFFFF means "no permit" in a step's answer
+        expect(fateOf(cell)).toEqual({ outcome, status, code: `http_${status}`, attempts });
+        expect(fateAtSeal(cell)).toEqual(fateOf(cell));
+      }),
+    );
+  });
+
+  test('counts 15 attempts at most', () => {
+    expect(attemptsOf(settle('deleted', 40, codeOfStatus(204)))).toBe(15);
+  });
+
+  test('names a time-out', () => {
+    expect(fateOf(settle('unknown', 8, codeOfWord('timeout')))).toMatchObject({ code: 'timeout', status: null });
+  });
+});
+
+describe('at the seal', () => {
+  test.each([
+    ['untouched', untouched, 'not_attempted'],
+    ['marked: the request may be on its way', mark(untouched), 'unknown'],
+    ['handed back unsent', putBack(mark(untouched), 0, false), 'not_attempted'],
+    ['refused for now', putBack(mark(untouched), 2, false), 'failed'],
+    ['ambiguously answered', putBack(mark(untouched), 2, true), 'unknown'],
+    ['marked again', mark(putBack(mark(untouched), 2, false)), 'unknown'],
+  ])('an id that was %s is settled', (_, cell, outcome) => {
+    expect(fateAtSeal(cell)).toMatchObject({ outcome, code: 'run_cancelled', status: null });
+  });
+
+  test('nothing stays pending', () => {
+    fc.assert(
+      fc.property(anyCell, (cell) => {
+        expect(fateAtSeal(cell).outcome).not.toBe('pending');
+      }),
+    );
+  });
+});

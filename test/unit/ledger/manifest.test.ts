@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { checkId } from '../../../src/guard/check-id.ts';
+import type { Chunk, Position, SettledBlock } from '../../../src/input/row.ts';
+import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from '../../../src/ledger/manifest.ts';
+import { resources } from '../../../src/ledger/outcome.ts';
+
+/** Ids the guard lets through, from everything Unicode has. */
+const hostileId = fc
+  .oneof(
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
+    fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 }),
+    fc.constantFrom('=1+1', '"quoted"', 'a,b', 'é', 'e\u0301', '\u2028', '日本', '😀', '__proto__', "'", '~', '!'),
+  )
+  .filter((id) => checkId(id, '/\\%?#; ') === null);
+
+const anyPosition = fc.record({ file: fc.nat(3), line: fc.integer({ min: 1, max: 2 ** 31 }) });
+
+const inOrder = (positions: Position[]) => positions.toSorted((a, b) => a.file - b.file || a.line - b.line);
+
+function chunkOf(ids: fc.Arbitrary<string>): fc.Arbitrary<Chunk> {
+  return fc.array(fc.tuple(ids, anyPosition), { minLength: 1, maxLength: 500, size: 'max' }).chain((rows) =>
+    fc.record({
+      n: fc.nat(),
+      resource: fc.constantFrom(...resources),
+      ids: fc.constant(rows.map(([id]) => id)),
+      positions: fc.constant(inOrder(rows.map(([, position]) => position))),
+    }),
+  );
+}
+
+describe('a chunk', () => {
+  test('comes back byte for byte with ids of any characters and lengths', () => {
+    fc.assert(
+      fc.property(chunkOf(hostileId), (chunk) => {
+        expect(decodeChunk(chunk.n, encodeChunk(chunk))).toEqual(chunk);
+      }),
+    );
+  });
+
+  test('comes back byte for byte with ids of one length, which are stored by column', () => {
+    const sameLength = fc.string({ minLength: 12, maxLength: 12 }).filter((id) => checkId(id, '/\\%?#; ') === null);
+    fc.assert(
+      fc.property(chunkOf(sameLength), (chunk) => {
+        expect(decodeChunk(chunk.n, encodeChunk(chunk))).toEqual(chunk);
+      }),
+    );
+  });
+
+  test('costs at most 17 bytes for a random UUID, positions included', () => {
+    const ids = Array.from({ length: 500 }, () => randomUUID());
+    const positions = ids.map((_, i) => ({ file: 0, line: 2 + i }));
+    const bytes = encodeChunk({ n: 0, resource: 'views', ids, positions });
+    expect(bytes.length / ids.length).toBeLessThanOrEqual(17);
+  });
+
+  test('refuses bytes of something else', () => {
+    expect(() => decodeChunk(7, encodeBlock({ n: 7, rows: [] }))).toThrow('manifest chunk 7');
+  });
+});
+
+test('a block of settled rows comes back as it was', () => {
+  const anyRow = fc.record({
+    file: fc.nat(3),
+    line: fc.nat(),
+    resource: fc.constantFrom(...resources, null),
+    id: fc.string({ unit: 'binary', maxLength: 200 }),
+    outcome: fc.constantFrom('rejected' as const, 'duplicate' as const, 'protected' as const),
+    code: fc.constantFrom('empty_id' as const, 'duplicate' as const, 'protected' as const),
+    first: fc.option(anyPosition),
+  });
+  const anyBlock: fc.Arbitrary<SettledBlock> = fc.record({ n: fc.nat(), rows: fc.array(anyRow) });
+  fc.assert(
+    fc.property(anyBlock, (block) => {
+      expect(decodeBlock(block.n, encodeBlock(block))).toEqual(block);
+    }),
+  );
+});

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { checkId } from '../../../src/guard/check-id.ts';
+import type { SettledRow } from '../../../src/input/row.ts';
+import { settle } from '../../../src/ledger/cell.ts';
+import { codeOfStatus } from '../../../src/ledger/code.ts';
+import { rowsOfBlock, rowsOfChunk } from '../../../src/ledger/outcome-row.ts';
+import { parseRun } from '../../../src/ledger/run.ts';
+
+const running = parseRun('r', { state: 'running', files: '["a.csv","b.csv"]' });
+const cancelled = { ...running, state: 'cancelled' as const };
+
+const chunk = {
+  n: 0,
+  resource: 'views' as const,
+  ids: ['v-1', 'v-2'],
+  positions: [1, 2].map((line) => ({ file: 1, line })),
+};
+const cells = [settle('failed', 2, codeOfStatus(403)), 0];
+
+function blockId(row: Partial<SettledRow>): string {
+  const settled = {
+    file: 0,
+    line: 9,
+    resource: null,
+    id: 'x',
+    outcome: 'rejected',
+    code: 'empty_id',
+    first: null,
+    ...row,
+  };
+  return rowsOfBlock(running, [settled as SettledRow]).rows[0]!.id;
+}
+
+describe('rows of a chunk', () => {
+  test('tell file, line, fate, time and excerpt', () => {
+    const passEndedAt = Date.UTC(2026, 10, 20, 15, 49);
+    const { rows } = rowsOfChunk(running, chunk, { passEndedAt, cells }, ['not yours']);
+    const place = { file: 'b.csv', line: 1, resource: 'views', id: 'v-1' };
+    const fate = { outcome: 'failed', status: 403, attempts: 2, code: 'http_403' };
+    expect(rows[0]).toEqual({ ...place, ...fate, settledAt: '2026-11-20T15:49:00.000Z', excerpt: 'not yours' });
+  });
+
+  test('are pending without a time while the run goes on, and not attempted once it is cancelled', () => {
+    const ledger = { passEndedAt: 1, cells };
+    expect(rowsOfChunk(running, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'pending', settledAt: '' });
+    expect(rowsOfChunk(cancelled, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'not_attempted' });
+  });
+
+  test('have no time before the first pass has ended', () => {
+    expect(rowsOfChunk(running, chunk, { passEndedAt: 0, cells }, []).rows[0]!.settledAt).toBe('');
+  });
+});
+
+describe('rows settled while reading', () => {
+  test('say where a duplicate stood first', () => {
+    const row: SettledRow = {
+      ...{ file: 1, line: 9, resource: 'views', id: 'v-1' },
+      ...{ outcome: 'duplicate', code: 'duplicate', first: { file: 0, line: 3 } },
+    };
+    expect(rowsOfBlock(running, [row]).rows[0]).toMatchObject({ code: 'duplicate', excerpt: 'first at a.csv:3' });
+  });
+
+  test('keep an id that is whole as it is', () => {
+    expect(blockId({ id: 'a/b', code: 'unsafe_character' })).toBe('a/b');
+    expect(blockId({ id: 'x'.repeat(198), outcome: 'duplicate', code: 'duplicate' })).toBe('x'.repeat(198));
+  });
+
+  test.each([
+    ['may have been cut', { id: 'x'.repeat(200), outcome: 'duplicate', code: 'duplicate' }],
+    ['lost a surrogate', { id: 'x\ufffd', code: 'lone_surrogate' }],
+    ['was a number with lost digits', { id: '12345678901234567000', code: 'unsafe_number' }],
+    ['was no text', { id: 'null', code: 'not_a_string' }],
+    ['was a header', { id: 'user_id', code: 'repeated_header' }],
+  ] as const)('show an id that %s so that it is never sent, whatever --allow-id-chars says', (_, row) => {
+    expect(checkId(blockId(row), '/\\%?#; ')).toBe('control_character');
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { type Ending, endingText } from '../../../src/terminal/ending.ts';
+import { noCounts } from './snapshots.ts';
+
+const ending: Ending = {
+  kind: 'completed',
+  runId: 'r1',
+  reason: '',
+  who: '',
+  halt: '',
+  rows: 1_010,
+  ids: 1_003,
+  pending: 0,
+  counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
+  attempts: 1_100,
+  activeMs: 10_000,
+  failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
+  files: ['report.csv'],
+  failuresFile: 'failures.csv',
+  command: 'expunge run ids.csv --resource views',
+};
+
+describe('endingText', () => {
+  it('says what happened, why, where it is written and what to do next', () => {
+    expect(endingText(ending).split('\n')).toEqual([
+      'Run r1 completed: 1,003 ids in 10 s (100/s).',
+      '  deleted           968  the API confirmed it with 204',
+      '  gone_unconfirmed    2  gone, but not confirmed by our own 204',
+      '  failed             33  refused; presumably still there',
+      '  rejected            7  not usable as an id; never sent',
+      '    33  http_403   a-1  a-2  a-3 …',
+      '  Report: report.csv',
+      '  Try the others again: expunge run failures.csv --resource-column resource',
+    ]);
+  });
+
+  it('suggests nothing after a run in which nothing is left to do', () => {
+    const text = endingText({ ...ending, failures: [], failuresFile: null });
+    expect(text).not.toContain('expunge run');
+  });
+
+  it('says that an interrupted run goes on with the same command', () => {
+    const lines = endingText({ ...ending, kind: 'interrupted', reason: 'Ctrl-C', pending: 100 }).split('\n');
+    expect(lines[0]).toBe('Run r1 stopped: Ctrl-C. 903 of 1,003 ids are settled, 100 left. Nothing is lost.');
+    expect(lines).toContain('  pending           100  without an outcome yet');
+    expect(lines.at(-1)).toBe('  Go on with the same command: expunge run ids.csv --resource views');
+  });
+
+  it('says why a run halted and where to look', () => {
+    const text = endingText({ ...ending, kind: 'halted', halt: 'credentials', reason: 'the API answered 401.' });
+    expect(text).toContain('Run r1 halted: the API answered 401. ');
+    expect(text).toContain('Find the cause: expunge check');
+  });
+
+  it('says who cancelled a run', () => {
+    expect(endingText({ ...ending, kind: 'cancelled', who: 'ana', reason: 'wrong list' })).toContain(
+      'Run r1 cancelled by ana: wrong list.',
+    );
+  });
+
+  it('claims no outcomes after a dry run', () => {
+    expect(endingText({ ...ending, kind: 'dry-run' }).split('\n')).toEqual([
+      'Dry run: nothing was sent.',
+      '  Delete them: expunge run ids.csv --resource views',
+    ]);
+  });
+
+  it('says how to follow and stop a detached run', () => {
+    expect(endingText({ ...ending, kind: 'detached' })).toContain('expunge status r1 --watch');
+  });
+
+  it('quotes a file name that a shell would take apart', () => {
+    expect(endingText({ ...ending, failuresFile: "it's here.csv" })).toContain(`expunge run 'it'\\''s here.csv'`);
+  });
+
+  it('shows ten reasons and counts the others', () => {
+    const failures = Array.from({ length: 12 }, (_, i) => ({ code: `http_4${i}`, count: 1, samples: ['a'] }));
+    expect(endingText({ ...ending, failures })).toContain('and 2 other reasons, all in the report');
+  });
+});

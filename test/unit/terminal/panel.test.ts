@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { lineText, panelText } from '../../../src/terminal/panel.ts';
+import { snapshot } from './snapshots.ts';
+
+const lastLine = (changes: Parameters<typeof snapshot>[0]) => panelText(snapshot(changes), 200).split('\n').at(-1);
+
+describe('panelText', () => {
+  it('shows the run, its progress, its outcomes and what happens right now', () => {
+    expect(panelText(snapshot(), 100).split('\n')).toEqual([
+      'Run 20261120-1602-m4tz · api.example.com · 4 min 5 s',
+      `${'█'.repeat(15)}${'░'.repeat(25)}  38.0 %   94,993 / 249,981   398/s   6–7 min left`,
+      'deleted 94,021 · absent 958 · failed 14 · in flight 64',
+      'Deleting.',
+    ]);
+  });
+
+  it.each([20, 40, 60, 80, 200])('keeps every line within %i columns', (width) => {
+    const events = ['16:06:02  429: the server asks for 30 s. Everything waits; no id uses up an attempt.'];
+    const lines = panelText(snapshot({ state: 'paused', who: 'ana', reason: 'x'.repeat(300), events }), width).split(
+      '\n',
+    );
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+  });
+
+  it('leaves the bar out where there is no room for it', () => {
+    expect(panelText(snapshot(), 50)).not.toContain('█');
+  });
+
+  it('names the rare outcomes once they happen', () => {
+    const counts = { ...snapshot().counts, gone_unconfirmed: 2 };
+    expect(panelText(snapshot({ counts }), 100)).toContain('absent 958 · gone_unconfirmed 2 · failed 14');
+  });
+
+  it('says why nothing is sent and for how long', () => {
+    const waiting = { reason: 'the server answered 429 and sent Retry-After 30', leftMs: 21_000 };
+    expect(lastLine({ waiting })).toBe('Waiting 21 s: the server answered 429 and sent Retry-After 30.');
+  });
+
+  it('says who paused the run, why, and how it goes on', () => {
+    const words = lastLine({ state: 'paused', who: 'ana@laptop', reason: 'release window' });
+    expect(words).toBe('Paused by ana@laptop: release window. Go on with: expunge resume 20261120-1602-m4tz');
+  });
+
+  it('shows no pace while nothing moves', () => {
+    expect(panelText(snapshot({ state: 'paused' }), 100)).not.toMatch(/\/s|left/);
+  });
+
+  it('gives a terminal nothing to obey that stands in a reason', () => {
+    expect(lastLine({ state: 'halted', reason: 'a\u001b[2Jb\r\nc\u0007' })).toBe('Halted: ab c .');
+  });
+
+  it('shows only the last five events', () => {
+    const events = ['1', '2', '3', '4', '5', '6'];
+    expect(panelText(snapshot({ events }), 80).split('\n').slice(4)).toEqual(['2', '3', '4', '5', '6']);
+  });
+
+  it('is full and not broken for a run without ids', () => {
+    expect(panelText(snapshot({ ids: 0, pending: 0, state: 'completed' }), 80)).toContain('100 %   0 / 0');
+  });
+});
+
+describe('lineText', () => {
+  it('says all of it in one line', () => {
+    expect(lineText(snapshot())).toBe(
+      '20261120-1602-m4tz: 38.0 %, 94,993 of 249,981 · deleted 94,021 · absent 958 · failed 14 · 398/s · 6–7 min left · Deleting.',
+    );
+  });
+});

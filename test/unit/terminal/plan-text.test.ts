@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
+import { plainStyle } from '../../../src/terminal/style.ts';
+
+const plan: Plan = {
+  files: ['old.csv.gz'],
+  rows: 250_000,
+  ids: { annotations: 249_981, views: 0 },
+  duplicates: 12,
+  rejected: { too_long: 2, empty_id: 5 },
+  rejectsFile: 'rejects.csv',
+  protected: 0,
+  limited: null,
+  baseUrl: 'https://api.example.com/x',
+  account: '',
+  tokenSource: 'EXPUNGE_TOKEN',
+  firstUrl: 'https://api.example.com/x/v2/annotations/a-1',
+  rate: 400,
+  maxConcurrency: 64,
+  existing: null,
+};
+
+describe('planText', () => {
+  it('says what comes in, what would be sent, where, and how fast', () => {
+    expect(planText(plan).split('\n')).toEqual([
+      '  Input     old.csv.gz',
+      '            250,000 rows → 249,981 annotations to delete · 12 duplicates · 7 rejected',
+      '  Rejected  empty_id 5, too_long 2 · all in rejects.csv',
+      '  Target    https://api.example.com/x, token from EXPUNGE_TOKEN',
+      '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
+      '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
+    ]);
+  });
+
+  it('promises no time without a rate', () => {
+    expect(planText({ ...plan, rate: null })).toContain('as fast as 64 requests at once allow');
+  });
+
+  it('says that a limit left rows out', () => {
+    expect(planText({ ...plan, limited: 1_000 })).toContain('only the first 1,000 rows are in this run');
+  });
+
+  it('says which run would go on, how it stands and why, and forecasts only what is left', () => {
+    const existing = { runId: 'r1', state: 'paused' as const, reason: 'release', who: 'ana', left: 4_000 };
+    const text = planText({ ...plan, existing });
+    expect(text).toContain('Resumes   run r1 of the same list, 4,000 left (paused by ana: release)');
+    expect(text).toContain('about 10 s');
+  });
+
+  it('makes the host stand out', () => {
+    expect(planText(plan, { ...plainStyle, bold: (text) => `*${text}*` })).toContain('https://*api.example.com*/x');
+  });
+
+  it('names each resource by its count', () => {
+    expect(idsText({ annotations: 5, views: 1 })).toBe('5 annotations and 1 view');
+    expect(idsText({ annotations: 0, views: 0 })).toBe('nothing');
+  });
+});

@@ -1,0 +1,36 @@
+import type { Outcome } from '../../../src/ledger/outcome.ts';
+import type { Snapshot } from '../../../src/terminal/snapshot.ts';
+
+export const noCounts: Record<Outcome, number> = {
+  deleted: 0,
+  absent: 0,
+  gone_unconfirmed: 0,
+  failed: 0,
+  unknown: 0,
+  not_attempted: 0,
+  rejected: 0,
+  duplicate: 0,
+  protected: 0,
+};
+
+/** A run in its middle. */
+export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
+  return {
+    runId: '20261120-1602-m4tz',
+    host: 'api.example.com',
+    state: 'running',
+    reason: '',
+    who: '',
+    rows: 250_000,
+    ids: 249_981,
+    counts: { ...noCounts, deleted: 94_021, absent: 958, failed: 14, rejected: 7, duplicate: 12 },
+    pending: 154_988,
+    inFlight: 64,
+    perSecond: 398,
+    secondsLeft: 389,
+    waiting: null,
+    elapsedMs: 245_000,
+    events: [],
+    ...changes,
+  };
+}
