@@ -23,7 +23,7 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
   /** Aborted when nothing of this chunk may be sent any more. */
   closed: AbortSignal;
   /** Joins results and marks the next window; repeats itself while Redis is away. */
-  step(joins: Join[], wanted: number[]): Promise<Grant>;
+  step(joins: Join[], wanted: number[], repeats: number): Promise<Grant>;
   /** An id ended badly: keep what the server said. */
   note(index: number, cell: Cell, answer: Answer): void;
 };
@@ -42,6 +42,7 @@ export class ChunkPass {
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
+  #repeats = 0; // requests sent again under the same mark, which the run's rate doesn't know of yet
   #ended = false;
   #waitMs = flushAfterMs;
   #wake: () => void = () => {};
@@ -62,7 +63,7 @@ export class ChunkPass {
     while (!this.#isOver) {
       const wanted = this.#nextWindow();
       if (wanted.length > 0 || this.#joins.length > 0)
-        this.#launch(wanted, await this.#work.step(this.#takeJoins(), wanted));
+        this.#launch(wanted, await this.#work.step(this.#takeJoins(), wanted, this.#takeRepeats()));
       if (!this.#isOver && !this.#isWorthAStep) await this.#change();
     }
     this.#work.closed.removeEventListener('abort', end);
@@ -100,22 +101,27 @@ export class ChunkPass {
     return joins;
   }
 
+  #takeRepeats(): number {
+    const repeats = this.#repeats;
+    this.#repeats = 0;
+    return repeats;
+  }
+
   #launch(wanted: number[], grant: Grant): void {
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
     if (grant.waitMs > 0) this.#waitMs = grant.waitMs;
     const refused = grant.cells.indexOf(noPermit);
-    const looked = refused === -1 ? wanted.length : refused;
+    const looked = refused === -1 ? grant.cells.length : refused; // a stale holder gets no cells
     this.#next -= wanted.length - looked;
+    const leave = this.#leaveWithin(markLivesMs);
     let slot = grant.firstSlotMs;
-    for (const [i, cell] of grant.cells.slice(0, looked).entries()) {
+    for (let i = 0; i < looked; i++) {
       const index = wanted[i]!;
+      const cell = grant.cells[i]!;
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      this.#sendAt(
-        slot,
-        this.#request(index, (answer) => this.#first(index, answer)),
-      );
+      this.#sendAt(slot, { path: this.#paths[index]!, leave, answered: (answer) => this.#first(index, answer) });
       slot += grant.slotGapMs;
     }
   }
@@ -126,14 +132,11 @@ export class ChunkPass {
     else setTimeout(() => lanes.submit(request), delayMs);
   }
 
-  #request(index: number, answered: (answer: Answer | null) => void): QueuedRequest {
-    const { clock } = this.#work;
-    const staysAfter = clock() + markLivesMs;
-    return {
-      path: this.#paths[index]!,
-      leave: () => (clock() < staysAfter && this.#mayLeave() ? this.#work.token.authorization() : null),
-      answered,
-    };
+  /** What a request is asked before it leaves. A mark that has grown old is handed back instead of being used. */
+  #leaveWithin(ms: number): QueuedRequest['leave'] {
+    const { clock, token } = this.#work;
+    const staysAfter = clock() + ms;
+    return () => (clock() < staysAfter && this.#mayLeave() ? token.authorization() : null);
   }
 
   #mayLeave(): boolean {
@@ -159,9 +162,10 @@ export class ChunkPass {
       ...this.#work,
       send: async () => {
         const answer = await new Promise<Answer | null>((answered) => {
-          this.#work.lanes.submit(this.#request(index, answered));
+          this.#work.lanes.submit({ path: this.#paths[index]!, leave: this.#leaveWithin(markLivesMs), answered });
         });
         last = answer ?? last;
+        if (answer !== null) this.#repeats++;
         return answer;
       },
       wait: (ms) => this.#wait(ms),

@@ -30,8 +30,8 @@ export type DeleteWork = {
   /** Aborted when the process is about to end and waits for nothing any more. */
   giveUp: AbortSignal;
   halt(run: string, code: HaltCode, reason: string): void;
-  /** A chunk of this run was claimed: another one can be fed. */
-  claimed(run: string): void;
+  /** These chunks became open: their jobs belong into the queue. */
+  fed(run: string, chunks: number[]): void;
   log: Log;
 };
 
@@ -46,9 +46,9 @@ const widestWindow = 256;
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
 export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState | 'stale'> {
-  const claim = await work.ledger.claim(job.run, job.chunk);
+  const claim = await work.ledger.claim(job.run, job.chunk, work.now());
   if (typeof claim === 'string') return claim;
-  work.claimed(job.run);
+  work.fed(job.run, claim.fed);
   const { epoch, ledgerChunk, chunk } = claim;
   const paths = chunk.ids.map((id) => work.basePath + idPath(chunk.resource, id));
   const pass = new ChunkPass(ledgerChunk.cells, paths, dueIndexes(ledgerChunk, work), passWork(job, epoch, work));
@@ -72,9 +72,9 @@ function passWork({ run, chunk, gate, stop }: ChunkJob, epoch: number, work: Del
     isOpen: () => gate.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
     halt: (code: HaltCode, reason: string) => work.halt(run, code, reason),
-    step: (joins: Parameters<Ledger['step']>[3], wanted: number[]) =>
+    step: (joins: Parameters<Ledger['step']>[3], wanted: number[], repeats: number) =>
       // A repeated step asks for no marks: by then this process may have lost the chunk.
-      persist((n) => ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []), work),
+      persist((n) => ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], repeats), work),
     note: (index: number, cell: Cell, answer: Parameters<typeof excerptOf>[0]) => {
       noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).catch((error) => {
         log.debug({ run, chunk, err: error }, 'an error excerpt was not stored');

@@ -89,7 +89,8 @@ export function verdictOf(answer: Answer, doubtful: boolean): Verdict {
       : { kind: 'unreachable' };
   }
   const rule = verdictTable.find(({ matches }) => matches(answer.status));
-  if (rule === undefined) return failed;
-  if (rule.verdict === 'gone') return { kind: 'settle', outcome: doubtful ? 'gone_unconfirmed' : 'absent' };
-  return rule.verdict;
+  if (rule?.verdict === 'gone') return { kind: 'settle', outcome: doubtful ? 'gone_unconfirmed' : 'absent' };
+  const verdict = rule?.verdict ?? failed;
+  // Refused now, but an earlier request may have deleted it: nobody can say that the object still exists.
+  return verdict === failed && doubtful ? { kind: 'settle', outcome: 'unknown' } : verdict;
 }

@@ -13,6 +13,7 @@ import { type Outcome, type SentOutcome, sentOutcomes } from './outcome.ts';
 export type Cell = number;
 
 const settledFrom = 0x2000;
+const rankStep = 0x2000;
 const doubt = 0x1000;
 const marksMax = 255;
 const attemptsMax = 15;
@@ -63,6 +64,17 @@ export function settle(outcome: SentOutcome, attempts: number, code: number): Ce
 /** Two reports about one id; the one with the better evidence wins. */
 export function join(a: Cell, b: Cell): Cell {
   return Math.max(a, b);
+}
+
+/**
+ * A holder's result as the ledger takes it. One that says failed or absent knew of no doubt; where the cell has some, another
+ * holder sent a request meanwhile, so it becomes unknown or gone_unconfirmed. The step script does the same in Lua.
+ */
+export function learn(known: Cell, result: Cell): Cell {
+  const isOwnDoing = !isSettled(known) && isDoubtful(known);
+  const { outcome } = fateOf(result);
+  const isTooSure = isOwnDoing && (outcome === 'failed' || outcome === 'absent');
+  return join(known, isTooSure ? result + rankStep : result);
 }
 
 /** What a report says about one id. */

@@ -3,55 +3,60 @@
  * repeated: what was moved already stays where it is.
  */
 
+/** Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run may have waiting. */
+const feedFunction = `
+local function feed(runKey, open, later, now, share)
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks')
+  if run[1] ~= 'running' then return {} end
+  local unclaimed = 0
+  for _, epoch in ipairs(redis.call('HVALS', open)) do
+    if epoch == '0' then unclaimed = unclaimed + 1 end
+  end
+  local fed, next = {}, tonumber(run[2])
+  while unclaimed + #fed < tonumber(share) do
+    local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1)[1]
+    if due then
+      redis.call('HSET', open, due, 0)
+      redis.call('ZREM', later, due)
+      fed[#fed + 1] = tonumber(due)
+    elseif next < tonumber(run[3]) then
+      redis.call('HSET', open, next, 0)
+      fed[#fed + 1] = next
+      next = next + 1
+      redis.call('HSET', runKey, 'next', next)
+    else
+      break
+    end
+  end
+  return fed
+end
+`;
+
 /**
- * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run may have waiting.
- *
  * KEYS  1 run  2 open  3 later
  * ARGV  1 now in ms  2 unclaimed chunks the run may have
  * returns the numbers of the chunks that were fed now
  */
-export const feedLua = `
-local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks')
-if run[1] ~= 'running' then return {} end
-local unclaimed = 0
-for _, epoch in ipairs(redis.call('HVALS', KEYS[2])) do
-  if epoch == '0' then unclaimed = unclaimed + 1 end
-end
-local fed, next = {}, tonumber(run[2])
-while unclaimed + #fed < tonumber(ARGV[2]) do
-  local due = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[1], 'LIMIT', 0, 1)[1]
-  if due then
-    redis.call('HSET', KEYS[2], due, 0)
-    redis.call('ZREM', KEYS[3], due)
-    fed[#fed + 1] = tonumber(due)
-  elseif next < tonumber(run[3]) then
-    redis.call('HSET', KEYS[2], next, 0)
-    fed[#fed + 1] = next
-    next = next + 1
-    redis.call('HSET', KEYS[1], 'next', next)
-  else
-    break
-  end
-end
-return fed
+export const feedLua = `${feedFunction}
+return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2])
 `;
 
 /**
- * Takes an open chunk under a new epoch; whoever held it before gets no more marks.
+ * Takes an open chunk under a new epoch; whoever held it before gets no more marks. That frees a place, so it feeds as well.
  *
- * KEYS  1 run  2 open  3 ledger chunk  4 manifest chunk
- * ARGV  1 chunk
- * returns {state, epoch, ledger chunk, manifest chunk}; epoch 0: nothing to do here (not open, or the run isn't running)
+ * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk
+ * ARGV  1 chunk  2 now in ms  3 unclaimed chunks the run may have
+ * returns {state, epoch, ledger chunk, manifest chunk, fed}; epoch 0: nothing to do here (not open, or the run isn't running)
  */
-export const claimLua = `
+export const claimLua = `${feedFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
-if not state then return {'missing', 0, '', ''} end
-if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, '', ''} end
-local chunk = redis.call('MGET', KEYS[3], KEYS[4])
-if not chunk[1] or not chunk[2] then return {'missing', 0, '', ''} end
+if not state then return {'missing', 0, '', '', {}} end
+if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, '', '', {}} end
+local chunk = redis.call('MGET', KEYS[4], KEYS[5])
+if not chunk[1] or not chunk[2] then return {'missing', 0, '', '', {}} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, chunk[1], chunk[2]}
+return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3])}
 `;
 
 /**
@@ -59,12 +64,13 @@ return {state, epoch, chunk[1], chunk[2]}
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled  5 now in ms
- * returns state, or 'stale' if another holder has the chunk
+ * returns state, 'stale' if another holder has the chunk, or 'missing' if Redis has lost the chunk
  */
 export const handBackLua = `
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
+if redis.call('EXISTS', KEYS[4]) == 0 then return 'missing' end
 redis.call('SETRANGE', KEYS[4], 0, ARGV[3])
 if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])

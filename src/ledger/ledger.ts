@@ -4,7 +4,7 @@ import { keys } from '../redis/keys.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
-import { decodeChunk } from './manifest.ts';
+import { decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
@@ -12,8 +12,13 @@ import { stepLua } from './step.lua.ts';
 /** 'missing': Redis has lost the run or a part of it. */
 export type SeenState = RunState | 'missing';
 
-/** A chunk in hand. */
-export type Claim = { state: SeenState; epoch: number; ledgerChunk: LedgerChunk; chunk: Chunk };
+/** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
+export type Claim = {
+  fed: number[];
+  epoch: number;
+  ledgerChunk: LedgerChunk;
+  chunk: Pick<Chunk, 'resource' | 'ids'>;
+};
 
 /** An index of a chunk and its new cell. */
 export type Join = { index: number; cell: Cell };
@@ -38,6 +43,9 @@ export type Ledger = ReturnType<typeof openLedger>;
 
 const unexpectedAnswersAllowed = 3;
 
+/** Chunks of a run that may wait unclaimed: enough that no worker runs dry, so few that runs share the workers. */
+const unclaimedShare = 4;
+
 type Scripts = {
   expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
   expungeFeed(...args: (string | number)[]): Promise<number[]>;
@@ -53,8 +61,15 @@ export function openLedger(redis: Redis) {
   return {
     redis,
 
-    /** Joins results, then marks the next indexes; `marks` gives what may be sent now. */
-    async step(run: string, chunk: number, epoch: number, joins: Join[], wanted: number[]): Promise<Grant> {
+    /** Joins results, then marks the next indexes. `repeats`: requests sent since the last step without a mark of their own. */
+    async step(
+      run: string,
+      chunk: number,
+      epoch: number,
+      joins: Join[],
+      wanted: number[],
+      repeats = 0,
+    ): Promise<Grant> {
       const [state, cells, first, gap, wait] = (await scripts.expungeStepBuffer(
         keys.ledger(run, chunk),
         keys.run(run),
@@ -64,6 +79,7 @@ export function openLedger(redis: Redis) {
         packJoins(joins),
         packIndexes(wanted),
         unexpectedAnswersAllowed,
+        repeats,
       )) as [Buffer, Buffer, Buffer, Buffer, number];
       return {
         state: state.toString('latin1') as SeenState,
@@ -75,22 +91,26 @@ export function openLedger(redis: Redis) {
     },
 
     /** Chunks that became open now; their jobs must be added to the queue. */
-    feed(run: string, now: number, share: number): Promise<number[]> {
-      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now, share);
+    feed(run: string, now: number): Promise<number[]> {
+      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now, unclaimedShare);
     },
 
     /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
-    async claim(run: string, chunk: number): Promise<Claim | SeenState> {
-      const [stateBytes, epoch, cells, manifest] = (await scripts.expungeClaimBuffer(
+    async claim(run: string, chunk: number, now: number): Promise<Claim | SeenState> {
+      const [stateBytes, epoch, cells, manifest, fed] = (await scripts.expungeClaimBuffer(
         keys.run(run),
         keys.open(run),
+        keys.later(run),
         keys.ledger(run, chunk),
         keys.manifest(run, chunk),
         chunk,
-      )) as [Buffer, number, Buffer, Buffer];
+        now,
+        unclaimedShare,
+      )) as [Buffer, number, Buffer, Buffer, number[]];
       const state = stateBytes.toString('latin1') as SeenState;
       if (epoch === 0) return state;
-      return { state, epoch, ledgerChunk: decodeLedgerChunk(cells), chunk: decodeChunk(chunk, manifest) };
+      const ledgerChunk = decodeLedgerChunk(cells);
+      return { epoch, ledgerChunk, fed, chunk: decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length) };
     },
 
     /** `dueAt` null: every cell of the chunk is settled. */
@@ -144,7 +164,7 @@ export function openLedger(redis: Redis) {
 function defineScripts(redis: Redis) {
   redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
-  redis.defineCommand('expungeClaim', { numberOfKeys: 4, lua: claimLua });
+  redis.defineCommand('expungeClaim', { numberOfKeys: 5, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua });

@@ -1,7 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ExpungeError } from '../errors.ts';
 import type { Chunk, Position, SettledBlock } from '../input/row.ts';
-import { resources } from './outcome.ts';
+import { type Resource, resources } from './outcome.ts';
 
 const lineFeed = '\n'.charCodeAt(0);
 
@@ -16,13 +16,24 @@ export function encodeChunk(chunk: Chunk): Buffer {
 
 /** The chunk as it was written. Throws INTERNAL for bytes that no `encodeChunk` wrote. */
 export function decodeChunk(n: number, bytes: Buffer): Chunk {
+  const { resource, positions, ids } = unpack(n, bytes);
+  const where = decodePositions(positions);
+  return { n, resource, ids: decodeIds(ids, where.length), positions: where };
+}
+
+/** Only what deleting needs of a chunk: half the work of `decodeChunk`. */
+export function decodeIdsOfChunk(n: number, bytes: Buffer, size: number): Pick<Chunk, 'resource' | 'ids'> {
+  const { resource, ids } = unpack(n, bytes);
+  return { resource, ids: decodeIds(ids, size) };
+}
+
+function unpack(n: number, bytes: Buffer): { resource: Resource; positions: string; ids: Buffer } {
   const plain = zstdDecompressSync(bytes);
   const first = plain.indexOf(lineFeed);
   const second = plain.indexOf(lineFeed, first + 1);
   const resource = resources.find((word) => word === plain.toString('latin1', 0, first));
   if (!resource) throw new ExpungeError('INTERNAL', `manifest chunk ${n}: expected a resource, got other bytes`);
-  const positions = decodePositions(plain.toString('latin1', first + 1, second));
-  return { n, resource, ids: decodeIds(plain.subarray(second + 1), positions.length), positions };
+  return { resource, positions: plain.toString('latin1', first + 1, second), ids: plain.subarray(second + 1) };
 }
 
 /** Rows settled while reading, as bytes. */

@@ -70,7 +70,7 @@ export function openService(options: ServiceOptions): Service {
     random: Math.random,
     giveUp: giveUp.signal,
     halt,
-    claimed: (run) => feeder.feed(run).catch((error) => logTrouble(log, error)),
+    fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(log, error)),
   };
   const handle = (job: ChunkJob, stop: AbortSignal) => handleChunk(job, stop, work, watch);
   const consumer = openConsumer(address, chunksAtOnce, handle, log);
