@@ -1,7 +1,9 @@
 import { pino } from 'pino';
 
-/** One line of a log: facts in `fields`, the message is a constant. */
-export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error'>;
+/** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, says why in words. */
+type Write = (facts: object, message: string) => void;
+
+export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
  * The service's log: JSON lines on stderr. Errors are reduced to code and message, because error objects of the Redis
@@ -21,8 +23,14 @@ export function createLogger(level: string): Log {
   );
 }
 
-/** A log that is dropped: for commands that speak through the panel. */
-export const silentLog: Log = pino({ level: 'silent' });
+/** A log for commands that speak to people: warnings and errors as a line, the rest is dropped. */
+export function logTo(tell: (line: string) => void): Log {
+  const line = (facts: object, message: string) => {
+    const { reason } = facts as { reason?: unknown };
+    tell(reason === undefined ? message : `${message}: ${String(reason)}`);
+  };
+  return { debug() {}, info() {}, warn: line, error: line };
+}
 
 function plainError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Token } from '../delete/token.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import type { Target } from '../ledger/target.ts';
-import { silentLog } from '../logger.ts';
+import { logTo } from '../logger.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { plural } from '../terminal/words.ts';
@@ -12,8 +12,10 @@ import { finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { serviceOptions } from './service-options.ts';
-import { type Session, whoAmI } from './session.ts';
+import type { Session } from './session.ts';
+import { startRun } from './start-run.ts';
 import { SnapshotTaker } from './take-snapshot.ts';
+import { unlessAborted } from './unless-aborted.ts';
 
 export type DeleteHere = {
   invocation: Invocation;
@@ -27,7 +29,6 @@ export type DeleteHere = {
 const lookEveryMs = 100;
 const tendEveryMs = 1_000;
 const progressEveryMs = 10_000;
-const drainSpareMs = 2_000;
 
 /**
  * Deletes a run in this process, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
@@ -36,31 +37,32 @@ const drainSpareMs = 2_000;
 export async function deleteHere(work: DeleteHere): Promise<number> {
   const { invocation, session, target, token, run } = work;
   const queueName = ownQueueName(run.id);
-  const service = openService({ ...serviceOptions(invocation, session, target, token), queueName, log: silentLog });
-  const taker = new SnapshotTaker(run, service);
+  const service = openService({
+    ...serviceOptions(invocation, session, target, token),
+    queueName,
+    log: logTo((line) => taker.tell(line)),
+  });
+  const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(() => {
     panel.stop();
     sayStopping(invocation, service);
   });
   try {
+    // What a killed process left of its queue would hold chunks back until its locks run out; the ledger knows what is to be done.
+    await service.queue.remove();
     await startRun(session, run);
     service.start();
     panel.start();
     await follow(work, service, taker, interrupts);
     panel.stop();
-    await service.drain(invocation.config.requestTimeoutMs + drainSpareMs);
-    return await finishRun(work, service.queue, interrupts);
+    await service.drain();
+    return await finishRun(work, interrupts);
   } finally {
     panel.stop();
+    await service.close();
     interrupts.dispose();
   }
-}
-
-/** A run that somebody paused is left paused; one that an interrupt or a guard stopped goes on, since somebody asked for it again. */
-async function startRun({ ledger }: Session, { id, state, by }: Run): Promise<void> {
-  if (state === 'running' || (state === 'paused' && by === 'operator')) return;
-  await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: whoAmI() });
 }
 
 /** Watches the run until there is nothing more to do here. While Redis is away it waits: nothing is sent without it. */
@@ -74,10 +76,10 @@ async function follow(
   const tend = every(tendEveryMs, () => service.feeder.tend(run.id));
   const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
   while (!signal.aborted) {
-    const now = await readRun(session.redis, run.id).catch(() => undefined);
+    const now = await unlessAborted(signal, readRun(session.redis, run.id));
     taker.see(now);
     if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
-    if (now?.state === 'running') await tend().catch(() => {});
+    if (now?.state === 'running') await unlessAborted(signal, tend());
     await progress();
     await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
   }

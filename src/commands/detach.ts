@@ -7,7 +7,8 @@ import { endingText } from '../terminal/ending.ts';
 import { styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { endingOf } from './ending-of.ts';
-import { type Session, whoAmI } from './session.ts';
+import type { Session } from './session.ts';
+import { startRun } from './start-run.ts';
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
 export async function detach({ options, stdout, stderr }: Invocation, session: Session, run: Run): Promise<number> {
@@ -15,7 +16,7 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
     await redis.sadd(keys.targetRuns(run.fp), run.id);
-    await ledger.steer(run.id, Date.now(), { action: 'start', reason: '', by: 'operator', who: whoAmI() });
+    await startRun(session, run);
     await createFeeder(ledger, queue, Date.now).feed(run.id);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;

@@ -1,6 +1,7 @@
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import type { RunFiles } from '../ledger/run-files.ts';
 import type { Ending, EndingKind } from '../terminal/ending.ts';
+import { shellWord } from '../terminal/shell-word.ts';
 
 /** The facts of a command's last words. `files`: what was written about the run, if anything. */
 export function endingOf(run: Run, kind: EndingKind, files: RunFiles | null = null): Ending {
@@ -26,9 +27,6 @@ export function endingOf(run: Run, kind: EndingKind, files: RunFiles | null = nu
 }
 
 /** The command line as somebody would type it again. Secrets can't be in it: none is ever an argument. */
-export function typedCommand(): string {
-  const words = process.argv
-    .slice(2)
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`));
-  return ['expunge', ...words].join(' ');
+function typedCommand(): string {
+  return ['expunge', ...process.argv.slice(2).map(shellWord)].join(' ');
 }

@@ -5,7 +5,6 @@ import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
-import type { ChunkQueue } from '../queue/queue.ts';
 import { type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -15,15 +14,13 @@ import type { Interrupts } from './interrupts.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** After the last request: leave the run in order, check that it adds up, write the report, say how it ended. */
-export async function finishRun(work: DeleteHere, queue: ChunkQueue, interrupts: Interrupts): Promise<number> {
+export async function finishRun(work: DeleteHere, interrupts: Interrupts): Promise<number> {
   const { session, invocation } = work;
   const run = await leaveRun(work, interrupts);
   if (run === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
-  await queue.remove().catch(() => {}); // what is left of it is empty, and a next start uses it again
   const { files, trouble } = await report(work, run);
-  if (isSealed(run.state)) await expireRun(session.redis, run);
-  const exit =
-    trouble === null ? (interrupts.exit() ?? exitOf(run) ?? exitCodes.INTERNAL.exit) : exitCodes.INTERNAL.exit;
+  if (isSealed(run.state)) await expireRun(session.redis, run).catch(() => {}); // best effort: the report is written
+  const exit = trouble === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options } = invocation;
   stderr.write(`\n${endingText(endingOf(run, kindOf(run), files), styleOf(stderr))}\n`);
   if (trouble !== null) stderr.write(`error: ${trouble}\n`);
@@ -31,11 +28,18 @@ export async function finishRun(work: DeleteHere, queue: ChunkQueue, interrupts:
   return exit;
 }
 
+/** A run that was sealed while a signal stopped it has ended all the same: there is nothing to resume. */
+function exitCodeOf(run: Run, interrupts: Interrupts): number {
+  const ended = isSealed(run.state) ? exitOf(run) : null;
+  return ended ?? interrupts.exit() ?? exitOf(run) ?? exitCodes.INTERNAL.exit;
+}
+
 /** The run as it is left: paused if a signal stopped it, tallied if it was cancelled. Null if Redis is away or has lost it. */
 async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: Interrupts): Promise<Run | null> {
   try {
     if (interrupts.exit() !== null) await pause(session, run.id, interrupts.exit()!);
     const now = await readRun(session.redis, run.id);
+    if (now === null) invocation.stderr.write(`Redis no longer knows run ${run.id}: its data were lost or removed.\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
   } catch {
     invocation.stderr.write(

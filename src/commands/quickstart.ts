@@ -1,6 +1,160 @@
-import { ExpungeError } from '../errors.ts';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { type Config, type SettingName, settings } from '../config.ts';
+import { exitCodes } from '../errors.ts';
+import type { Summary } from '../ledger/summary.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
+import { shellWord } from '../terminal/shell-word.ts';
+import { type Style, styleOf } from '../terminal/style.ts';
+import { count, plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
+import { heldAnnotations, makeSampleList, type SampleList } from './quickstart-list.ts';
+import { makeStateDir } from './read-list.ts';
+import { execute as run } from './run.ts';
 
-export async function execute(_invocation: Invocation): Promise<number> {
-  throw new ExpungeError('INTERNAL', 'not written yet');
+/** Every tenth of a percent is a handful of the 2,000 requests. The seed makes it the same weather every time. */
+const weather = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
+const seed = 1;
+
+/** The list holds rows that must be rejected, so the run itself should end with the second. */
+const asExpected: readonly number[] = [exitCodes.OK.exit, exitCodes.INCOMPLETE.exit];
+
+/**
+ * A whole run in a few seconds, against a sandbox in this process: the real list, the real command, the real Redis. Returns 0 if
+ * everything became of the list that should have. Repeating it makes another run.
+ */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { stdout, config } = invocation;
+  const style = styleOf(stdout);
+  const say = (line: string) => stdout.write(`${line}\n`);
+  const list = makeSampleList();
+  const objects = { annotations: heldAnnotations };
+  const sandbox = await startSandbox({ objects, faults: weather, seed, latencyMs: 5 });
+  try {
+    const files = await writeFiles(config.stateDir, list, sandbox);
+    const flags = flagsOf(config, sandbox, files);
+    for (const line of introduce(sandbox, list, files, style)) say(line);
+    say(`\n${style.dim('$')} ${style.bold(commandOf(files, flags))}`);
+    const { exit, summary } = await runIt(invocation, files, flags);
+    if (summary === null || !asExpected.includes(exit)) {
+      say('The sandbox ends with this command: the next quickstart makes a new run.');
+      return exit;
+    }
+    say(`\nThe report begins with\n${await beginOf(join(config.stateDir, 'runs', summary.run, 'outcomes.csv'))}\n`);
+    const troubles = compare(list, summary, sandbox);
+    for (const line of conclude(list, exit, troubles, style)) say(line);
+    for (const line of nextSteps(summary.run)) say(line);
+    return troubles.length === 0 ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
+  } finally {
+    await sandbox.close();
+  }
+}
+
+type Files = { list: string; token: string };
+
+async function writeFiles(stateDir: string, { csv }: SampleList, { token }: Sandbox): Promise<Files> {
+  const folder = join(stateDir, 'quickstart');
+  const files = { list: join(folder, 'annotations.csv'), token: join(folder, 'token') };
+  await makeStateDir(stateDir);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeFile(files.list, csv, { mode: 0o600 });
+  await writeFile(files.token, `${token}\n`, { mode: 0o600 });
+  return files;
+}
+
+type Flags = { [K in SettingName]?: string };
+
+/** The flags of the run, as text: the command line that is shown and the settings that are used both follow from them. */
+function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flags {
+  const elsewhere = stateDir === settings.stateDir.fallback ? {} : { stateDir };
+  return { resource: 'annotations', baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
+}
+
+function commandOf({ list }: Files, flags: Flags): string {
+  const words = Object.entries(flags).flatMap(([name, text]) => [`--${settings[name as SettingName].flag}`, text]);
+  return ['expunge', 'run', list, ...words, '--yes'].map(shellWord).join(' ');
+}
+
+/** The verb itself. What it says goes to stdout with all else, so that a pipe has it in order; its JSON comes to us. */
+async function runIt(
+  invocation: Invocation,
+  { list }: Files,
+  flags: Flags,
+): Promise<{ exit: number; summary: Summary | null }> {
+  let json = '';
+  const stdout = new Writable({
+    write(chunk, _encoding, done) {
+      json += chunk;
+      done();
+    },
+  }) as unknown as NodeJS.WriteStream;
+  const exit = await run({
+    ...invocation,
+    ...{ verb: 'run', args: [list], options: { yes: true, json: true } },
+    ...{ config: configOf(invocation.config, flags), stdout, stderr: invocation.stdout },
+  });
+  const last = json.trimEnd().split('\n').at(-1);
+  return { exit, summary: last ? JSON.parse(last) : null };
+}
+
+/** The defaults and these flags: what else somebody has set up is meant for their own API. */
+function configOf({ allowPlaintextRedis }: Config, flags: Flags): Config {
+  const values = Object.entries(settings).map(([name, row]) => {
+    const text = flags[name as SettingName];
+    return [name, text === undefined ? row.fallback : row.parse(text)];
+  });
+  return { ...Object.fromEntries(values), allowPlaintextRedis };
+}
+
+function introduce({ url }: Sandbox, { rows }: SampleList, { list }: Files, style: Style): string[] {
+  const done = style.green('✓');
+  return [
+    style.bold('A whole run against an API on this machine'),
+    `  ${done} Sandbox  ${url} with ${count(heldAnnotations)} annotations`,
+    '             2 % of its answers are 503, a few are 429, and some connections break',
+    `  ${done} List     ${list} with ${count(rows)} rows`,
+    '             some ids stand twice, some are gone already, some are none',
+  ];
+}
+
+const shownRows = 3;
+
+async function beginOf(report: string): Promise<string> {
+  const lines = (await readFile(report, 'utf8')).split('\n', shownRows + 1);
+  return lines.map((line) => `  ${line}`).join('\n');
+}
+
+/** Whatever is not as it has to be, in words. The sandbox knows what really happened to its objects. */
+function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Summary, sandbox: Sandbox): string[] {
+  const remain = listedIds.filter((id) => sandbox.exists('annotations', id)).length;
+  const lost = otherIds.filter((id) => !sandbox.exists('annotations', id)).length;
+  const open = summary.failed + summary.unknown + summary.not_attempted;
+  return [
+    remain > 0 ? `${count(remain)} of the listed annotations still exist` : '',
+    lost > 0 ? `${count(lost)} annotations are gone that were not in the list` : '',
+    open > 0 ? `${count(open)} ids are failed, unknown or not_attempted` : '',
+    summary.rejected === unusableRows ? '' : `${summary.rejected} rows were rejected, expected ${unusableRows}`,
+  ].filter(Boolean);
+}
+
+function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: number, troubles: string[], style: Style) {
+  if (troubles.length > 0) return troubles.map((trouble) => `${style.red('✗')} ${trouble}`);
+  const done = style.green('✓');
+  return [
+    `${done} Asked the sandbox: none of the ${count(listedIds.length)} ids exists any more,`,
+    `  and all ${otherIds.length} annotations that were not in the list still do.`,
+    `${done} By itself the command ends with exit code ${exit}: ${plural(unusableRows, 'rows')} held no usable id.`,
+  ];
+}
+
+function nextSteps(run: string): string[] {
+  const steps = [
+    ['npx expunge run --help', 'for a list of your own'],
+    ['npx expunge sandbox', 'an API like this one, for rehearsals'],
+    [`npx expunge report ${run}`, 'what happened to each row'],
+    ['npm test', 'the tests'],
+  ] as const;
+  const width = Math.max(...steps.map(([command]) => command.length));
+  return ['\nNext', ...steps.map(([command, does]) => `  ${command.padEnd(width)}   ${does}`)];
 }

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { ExpungeError } from '../errors.ts';
+import { ExpungeError, systemCode } from '../errors.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { readProtected } from '../input/read-protected.ts';
 import { readRows } from '../input/read-rows.ts';
@@ -20,25 +20,35 @@ export type List = { spool: Spool; rejectsFile: string | null };
 export async function withList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
   const { stateDir } = invocation.config;
   await makeStateDir(stateDir);
-  await removeStaleSpools(stateDir);
-  const folder = await createSpoolFolder(stateDir);
+  const folder = await inStateDir(stateDir, () => makeSpool(stateDir));
   try {
     const spool = await readList(invocation, folder);
-    return await body({ spool, rejectsFile: await writeRejectsFile(spool, stateDir) });
+    const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
+    return await body({ spool, rejectsFile });
   } finally {
     await removeSpool(folder);
   }
 }
 
-async function makeStateDir(stateDir: string): Promise<void> {
+/** Makes the state folder, closed to other users. Throws USAGE where that is impossible. */
+export async function makeStateDir(stateDir: string): Promise<void> {
+  await inStateDir(stateDir, () => mkdir(stateDir, { recursive: true, mode: 0o700 }));
+}
+
+/** Does something with files in the state folder. Throws USAGE, in words, for what the disk refuses; nothing was sent by then. */
+async function inStateDir<T>(stateDir: string, work: () => Promise<T>): Promise<T> {
   try {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    return await work();
   } catch (error) {
-    throw new ExpungeError('USAGE', `--state-dir ${stateDir}: expected a folder that can be written`, {
-      cause: error,
-      next: 'name another folder with --state-dir',
-    });
+    if (systemCode(error) === '') throw error;
+    const message = `--state-dir ${stateDir}: expected a folder that can be written (${systemCode(error)}); nothing was sent`;
+    throw new ExpungeError('USAGE', message, { cause: error, next: 'name another folder with --state-dir' });
   }
+}
+
+async function makeSpool(stateDir: string): Promise<string> {
+  await removeStaleSpools(stateDir);
+  return createSpoolFolder(stateDir);
 }
 
 async function readList({ args, config, stdin, stderr, env }: Invocation, folder: string): Promise<Spool> {

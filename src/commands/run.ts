@@ -10,6 +10,7 @@ import { listOf, type Target } from '../ledger/target.ts';
 import { confirmCount } from '../terminal/ask.ts';
 import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
+import { plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
@@ -25,6 +26,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   const token = options.dryRun ? null : openToken(config.tokenFile, env, () => performance.now());
   return withList(invocation, async (list) => {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
+    // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
+    if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
     if (token === null) return showDryRun(invocation, list, planOf(invocation, target, null, list, null));
     return withRedis(invocation, sayOn(invocation.stderr), (session) =>
       runList({ invocation, session, target, token, list }),
@@ -90,7 +93,7 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
   if (expected === 0) return;
   const host = new URL(plan.baseUrl).host;
   const what = plan.existing
-    ? `The ${expected} ids left of run ${plan.existing.runId}`
+    ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
     : `${idsText(plan.ids)} on ${host}`;
   const confirm = (options.confirm as number | undefined) ?? null;
   const question = { expected, what, yes: options.yes === true, confirm };

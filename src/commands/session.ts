@@ -3,7 +3,14 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { listRuns } from '../ledger/list-runs.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
-import { connectLedger, queueConnectionOptions, ready } from '../redis/connect.ts';
+import {
+  connectLedger,
+  isRedisTrouble,
+  queueConnectionOptions,
+  ready,
+  redisWords,
+  unreachable,
+} from '../redis/connect.ts';
 import { leavePrivateRedis } from '../redis/leave-redis.ts';
 import { resolveRedis } from '../redis/resolve-redis.ts';
 import type { Invocation } from './command.ts';
@@ -46,6 +53,8 @@ export async function withRedis<T>(
     const facts = await checkRedis(redis);
     for (const warning of facts.warnings) say(`warning: ${warning}`);
     return await body({ redis, ledger: openLedger(redis), queueConnection: queueConnectionOptions(address), facts });
+  } catch (error) {
+    throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {
     await leavePrivateRedis(address, () => isIdle(redis));
     redis.disconnect();

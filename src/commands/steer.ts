@@ -7,6 +7,7 @@ import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plural } from '../terminal/words.ts';
+import { holdersHaveMs } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
@@ -42,7 +43,7 @@ async function steer(session: Session, run: Run, action: Action, reason: string)
 const goals: Record<Action, readonly RunState[]> = {
   pause: ['paused'],
   resume: ['running', 'completed'],
-  cancel: ['cancelling', 'cancelled'],
+  cancel: ['cancelling', 'cancelled', 'completed'],
 };
 
 function refused(run: string, action: Action, state: string): ExpungeError {
@@ -51,13 +52,9 @@ function refused(run: string, action: Action, state: string): ExpungeError {
   });
 }
 
-const holdersHaveMs = 15_000;
 const lookEveryMs = 100;
 
-/**
- * Waits until those who hold chunks have given them back. Who hasn't after 15 s is dead, or has no request on the wire any more: the
- * run is sealed without it, and what it still reports only counts as late.
- */
+/** Waits until those who hold chunks have given them back, or had their time: then the run is sealed without them. */
 async function cancelled(session: Session, id: string): Promise<Run> {
   const deadline = performance.now() + holdersHaveMs;
   while ((await readAgain(session, id)).state === 'cancelling') {
@@ -79,6 +76,8 @@ function outcomeText(action: Action, run: Run): string {
   const left = plural(pendingOf(run), 'rows');
   if (action === 'pause')
     return `Paused run ${run.id}, ${left} left. Nothing is sent any more.\n  Go on: expunge resume ${run.id}`;
+  if (run.state === 'completed')
+    return `Run ${run.id} has completed.\n  What happened to each row: expunge report ${run.id}`;
   if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
   const who = run.detached ? 'its workers go on' : 'the command that runs it goes on; if it has ended, start it again';
   return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;

@@ -25,7 +25,7 @@ export class SnapshotTaker {
   see(run: Run | null | undefined): void {
     this.#isAway = run === undefined;
     if (!run) return;
-    if (run.state !== this.#run.state) this.#tell(`${run.state}${run.reason ? `: ${run.reason}` : ''}`);
+    if (run.state !== this.#run.state) this.tell(`${run.state}${run.reason ? `: ${run.reason}` : ''}`);
     this.#run = run;
     this.#meter.see(Date.now(), run.settled);
   }
@@ -66,7 +66,8 @@ export class SnapshotTaker {
     return brake?.isOn ? { reason: brake.reason, leftMs: brake.remainingMs } : null;
   }
 
-  #tell(event: string): void {
+  /** Something people should see under the panel. */
+  tell(event: string): void {
     const time = new Date().toTimeString().slice(0, 8);
     this.#events = [...this.#events, `${time}  ${event}`].slice(-eventsKept);
   }

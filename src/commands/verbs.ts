@@ -15,14 +15,7 @@ const input = [
   'maxDeletes',
 ] as const;
 const target = ['baseUrl', 'account', 'tokenFile', 'allowHttp', 'caFile', 'proxy'] as const;
-const sending = [
-  'rate',
-  'maxConcurrency',
-  'requestTimeoutMs',
-  'retryDelays',
-  'patienceMs',
-  'strictConnections',
-] as const;
+const sending = ['maxConcurrency', 'requestTimeoutMs', 'retryDelays', 'patienceMs', 'strictConnections'] as const;
 const store = ['stateDir', 'allowPlaintextRedis'] as const;
 
 const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
@@ -33,7 +26,7 @@ const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list, and report what happened to each; the same command again resumes',
   arguments: '<files...>',
-  settings: [...input, ...target, ...sending, ...store, 'keep'],
+  settings: [...input, ...target, 'rate', ...sending, ...store, 'keep'],
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
@@ -59,7 +52,7 @@ const worker: Command = {
   settings: [...target, ...sending, ...store, 'logLevel'],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
-    ['expunge worker --rate 200/s --max-concurrency 32', 'at most 200 requests a second, 32 of them at once'],
+    ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
   ],
   load: () => import('./worker.ts'),
 };

@@ -10,8 +10,7 @@ import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { serviceOptions } from './service-options.ts';
 import { whoAmI, withRedis } from './session.ts';
-
-const drainSpareMs = 1_500;
+import { unlessAborted } from './unless-aborted.ts';
 
 /** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -22,7 +21,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
   return withRedis(
     invocation,
-    (line) => log.info(line),
+    (line) => log.info({}, line),
     async (session) => {
       const service = openService({
         ...serviceOptions(invocation, session, target, token),
@@ -33,7 +32,8 @@ export async function execute(invocation: Invocation): Promise<number> {
       service.start();
       log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency }, 'ready');
       await tendUntil(interrupts.signal, tender, log);
-      await service.drain(config.requestTimeoutMs + drainSpareMs);
+      await service.drain();
+      await service.close();
       log.info({}, 'stopped');
       return 0;
     },
@@ -44,9 +44,10 @@ const tendEveryMs = 3_000;
 
 async function tendUntil(signal: AbortSignal, tender: Tender, log: Log): Promise<void> {
   while (!signal.aborted) {
-    await tender
-      .tend()
-      .catch((error) => log.warn({ reason: messageOf(error) }, 'could not tend the runs, trying again'));
+    const turn = tender.tend().catch((error) => {
+      log.warn({ reason: messageOf(error) }, 'could not tend the runs, trying again');
+    });
+    await unlessAborted(signal, turn);
     await sleep(tendEveryMs, undefined, { signal }).catch(() => {});
   }
 }

@@ -4,13 +4,15 @@ import { retryAfterMs } from './retry-after.ts';
 
 const throttledBase = 2; // first fallback wait after a 429 without a time: up to 1 s or so
 const longestHoldMs = 3_600_000;
+const shortestAskedMs = 1_000;
+const forgetAfterMs = 30_000;
 
 /** Why nothing is sent for the moment, in words. */
 export type Hold = { untilMs: number; reason: string };
 
 /**
  * Holds back all requests of this process while the server wants that or cannot be reached. Waiting costs no id an attempt.
- * Answers that were on their way when it began don't lengthen it.
+ * Answers that were on their way when it began don't lengthen it, unless the server names a later end.
  */
 export class Brake {
   readonly #now: () => number;
@@ -54,8 +56,10 @@ export class Brake {
     this.#unreachableSince = null;
     const asked = retryAfterMs(headers);
     if (asked !== null) {
-      // No jitter here: the server chose this time, and calling earlier would only earn another refusal.
-      this.#holdFor(asked, `the server answered ${status} and sent Retry-After ${Math.ceil(asked / 1000)}`);
+      // No jitter here: the server chose this time, and calling earlier would only earn another refusal. Less than a second is no
+      // answer to how long: then our own wait counts, which grows.
+      const ms = asked >= shortestAskedMs ? asked : Math.max(asked, this.isOn ? 0 : this.#fallbackMs());
+      this.#holdFor(ms, `the server answered ${status} and sent Retry-After ${Math.ceil(asked / 1000)}`);
     } else if (!this.isOn) {
       this.#holdFor(this.#fallbackMs(), `the server answered ${status} without saying for how long`);
     }
@@ -63,6 +67,7 @@ export class Brake {
 
   /** The target could not be reached. */
   unreachable(why: string): void {
+    if (this.#now() - this.#hold.untilMs > forgetAfterMs) this.#unreachableSince = null; // an old story
     this.#unreachableSince ??= this.#now();
     if (!this.isOn) this.#holdFor(this.#fallbackMs(), `the API cannot be reached (${why})`);
   }

@@ -8,7 +8,8 @@ import type { Lanes, QueuedRequest } from './lanes.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
-const longestWaitMs = 5_000;
+/** A pass that would have to wait longer than this ends. */
+export const longestWaitMs = 5_000;
 const markLivesMs = 1_000;
 const code204 = codeOfStatus(204);
 
@@ -35,7 +36,7 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
  */
 export class ChunkPass {
   readonly cells: Cell[];
-  readonly #paths: readonly string[];
+  readonly #pathAt: (index: number) => string;
   readonly #work: PassWork;
   readonly #todo: number[];
   readonly #endsAt: number;
@@ -47,10 +48,10 @@ export class ChunkPass {
   #waitMs = flushAfterMs;
   #wake: () => void = () => {};
 
-  /** `cells` and `paths` run parallel; `due` are the indexes this pass may send. */
-  constructor(cells: Cell[], paths: readonly string[], due: number[], work: PassWork) {
+  /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
+  constructor(cells: Cell[], pathAt: (index: number) => string, due: number[], work: PassWork) {
     this.cells = cells;
-    this.#paths = paths;
+    this.#pathAt = pathAt;
     this.#todo = due;
     this.#work = work;
     this.#endsAt = work.clock() + longestPassMs;
@@ -121,7 +122,7 @@ export class ChunkPass {
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      this.#sendAt(slot, { path: this.#paths[index]!, leave, answered: (answer) => this.#first(index, answer) });
+      this.#sendAt(slot, { path: this.#pathAt(index), leave, answered: (answer) => this.#first(index, answer) });
       slot += grant.slotGapMs;
     }
   }
@@ -162,7 +163,7 @@ export class ChunkPass {
       ...this.#work,
       send: async () => {
         const answer = await new Promise<Answer | null>((answered) => {
-          this.#work.lanes.submit({ path: this.#paths[index]!, leave: this.#leaveWithin(markLivesMs), answered });
+          this.#work.lanes.submit({ path: this.#pathAt(index), leave: this.#leaveWithin(markLivesMs), answered });
         });
         last = answer ?? last;
         if (answer !== null) this.#repeats++;

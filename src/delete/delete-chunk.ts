@@ -9,7 +9,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { parkedForMs } from './backoff.ts';
 import type { Brake } from './brake.ts';
-import { ChunkPass } from './chunk-pass.ts';
+import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
 import { excerptOf } from './excerpt.ts';
 import type { Gate } from './gate.ts';
 import type { Lanes } from './lanes.ts';
@@ -45,23 +45,33 @@ const widestWindow = 256;
  * One pass over one chunk. Whatever happens, each id that was sent has its answer in the ledger, or its mark there says that it
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
-export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState | 'stale'> {
+export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState> {
+  await shortBrake(job, work);
   const claim = await work.ledger.claim(job.run, job.chunk, work.now());
   if (typeof claim === 'string') return claim;
   work.fed(job.run, claim.fed);
-  const { epoch, ledgerChunk, chunk } = claim;
-  const paths = chunk.ids.map((id) => work.basePath + idPath(chunk.resource, id));
-  const pass = new ChunkPass(ledgerChunk.cells, paths, dueIndexes(ledgerChunk, work), passWork(job, epoch, work));
+  const { epoch, ledgerChunk, ids } = claim;
+  const pathAt = (index: number) => work.basePath + idPath(ids.resource, ids.idAt(index));
+  const pass = new ChunkPass(ledgerChunk.cells, pathAt, dueIndexes(ledgerChunk, work), passWork(job, epoch, work));
   await pass.run();
   return handBack(job, epoch, pass.cells, work);
 }
 
-function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }: DeleteWork): number[] {
-  const due: number[] = [];
-  for (const [index, cell] of cells.entries()) {
-    if (!isSettled(cell) && passEndedAt + parkedForMs(attemptsOf(cell), retryDelaysMs) <= now()) due.push(index);
+/** A pass doesn't outlast a long wait: it begins when the wait is short enough, so that chunks aren't taken and given back all the time. */
+async function shortBrake({ gate, stop }: ChunkJob, { brake }: DeleteWork): Promise<void> {
+  const signal = AbortSignal.any([gate.closed, stop]);
+  while (brake.remainingMs > longestWaitMs && !signal.aborted) {
+    await sleep(Math.min(brake.remainingMs - longestWaitMs, longestWaitMs), undefined, { signal }).catch(() => {});
   }
-  return due;
+}
+
+/** Whoever fed the chunk found something due. If by this clock nothing is, clocks differ: then the ids that wait shortest are. */
+function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }: DeleteWork): number[] {
+  const dueAt = (cell: Cell) => passEndedAt + parkedForMs(attemptsOf(cell), retryDelaysMs);
+  const open = [...cells.keys()].filter((index) => !isSettled(cells[index]!));
+  const soonest = open.reduce((least, index) => Math.min(least, dueAt(cells[index]!)), Number.POSITIVE_INFINITY);
+  const until = Math.max(now(), soonest);
+  return open.filter((index) => dueAt(cells[index]!) <= until);
 }
 
 function passWork({ run, chunk, gate, stop }: ChunkJob, epoch: number, work: DeleteWork) {

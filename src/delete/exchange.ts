@@ -32,15 +32,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#done === null;
   }
 
-  /** The deadline has passed. Returns false if the request still waited for its connection: it can't be written any more. */
-  expire(): boolean {
+  /** Whether the request has begun to leave: from then on it may be executed. */
+  get isWritten(): boolean {
+    return this.#controller !== null;
+  }
+
+  /** The deadline has passed: a request that still waits for its connection can't be written any more. */
+  expire(): void {
     this.#timedOut = true;
-    if (this.#controller === null) {
-      this.#settle({ kind: 'not-sent', why: 'CONNECT_TIMEOUT' });
-      return false;
-    }
-    this.#controller.abort(new Error('deadline'));
-    return true;
+    if (this.#controller === null) this.#settle({ kind: 'not-sent', why: 'CONNECT_TIMEOUT' });
+    else this.#controller.abort(new Error('deadline'));
   }
 
   onRequestStart(controller: Controller): void {
@@ -67,9 +68,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Controller | null, error: Error): void {
-    if (this.#status > 0) this.#settle(this.#answer());
-    else if (this.#controller !== null) this.#settle(maybeSent(error, this.#timedOut));
-    else this.#settle({ kind: 'not-sent', why: codeOf(error) });
+    const answer = this.#answerTo(error);
+    // Not from inside: undici is still clearing this connection, and whoever hears of the answer sends the next request on it.
+    queueMicrotask(() => this.#settle(answer));
+  }
+
+  #answerTo(error: Error): Answer {
+    if (this.#status > 0) return this.#answer();
+    if (this.#controller !== null) return maybeSent(error, this.#timedOut);
+    return { kind: 'not-sent', why: codeOf(error) };
   }
 
   #settle(answer: Answer): void {

@@ -51,10 +51,14 @@ export class Lane {
 
   #expire(): void {
     if (this.#exchange === null || this.#exchange.isOver) return;
+    if (this.#exchange.isWritten) {
+      this.#exchange.expire();
+      return;
+    }
+    // Still waiting for its connection: give up both. First the new one, because the next request may come at once.
     const abandoned = this.#dispatcher;
-    const wasWritten = this.#exchange.expire();
-    if (wasWritten) return;
     this.#dispatcher = openDispatcher(this.#options);
+    this.#exchange.expire();
     abandoned.destroy().catch(() => {});
   }
 }

@@ -67,13 +67,12 @@ export function join(a: Cell, b: Cell): Cell {
 }
 
 /**
- * A holder's result as the ledger takes it. One that says failed or absent knew of no doubt; where the cell has some, another
- * holder sent a request meanwhile, so it becomes unknown or gone_unconfirmed. The step script does the same in Lua.
+ * A result as the ledger takes it. Who no longer holds the chunk can't be sure of failed or absent: what was seen may be the next
+ * holder's doing, so it becomes unknown or gone_unconfirmed. The step script does the same in Lua.
  */
-export function learn(known: Cell, result: Cell): Cell {
-  const isOwnDoing = !isSettled(known) && isDoubtful(known);
+export function learn(known: Cell, result: Cell, isHolder: boolean): Cell {
   const { outcome } = fateOf(result);
-  const isTooSure = isOwnDoing && (outcome === 'failed' || outcome === 'absent');
+  const isTooSure = !isHolder && (outcome === 'failed' || outcome === 'absent');
   return join(known, isTooSure ? result + rankStep : result);
 }
 

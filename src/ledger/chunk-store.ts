@@ -6,9 +6,12 @@ import { type Cell, fateOf } from './cell.ts';
 import { emptyLedgerChunk } from './cells.ts';
 import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from './manifest.ts';
 
-/** Writes a manifest chunk and its untouched ledger chunk. Only while the run is `preparing`; writing twice is harmless. */
+/**
+ * Writes a manifest chunk and its untouched ledger chunk, unless they are there. Writing twice is harmless: also by a producer that
+ * was stopped while another one finished planning and deleting began.
+ */
 export function writeChunk(redis: Redis, run: string, chunk: Chunk): Promise<unknown> {
-  return redis.mset(
+  return redis.msetnx(
     keys.manifest(run, chunk.n),
     encodeChunk(chunk),
     keys.ledger(run, chunk.n),
@@ -16,7 +19,7 @@ export function writeChunk(redis: Redis, run: string, chunk: Chunk): Promise<unk
   );
 }
 
-/** Writes a block of rows settled while reading. Writing twice is harmless. */
+/** Writes a block of rows settled while reading. Writing twice is harmless: the same list gives the same bytes. */
 export function writeBlock(redis: Redis, run: string, block: SettledBlock): Promise<unknown> {
   return redis.set(keys.settled(run, block.n), encodeBlock(block));
 }

@@ -1,23 +1,22 @@
 import type { Redis } from 'ioredis';
-import type { Chunk } from '../input/row.ts';
 import { keys } from '../redis/keys.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
-import { decodeIdsOfChunk } from './manifest.ts';
+import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
-/** 'missing': Redis has lost the run or a part of it. */
-export type SeenState = RunState | 'missing';
+/** 'missing': Redis has lost the run or a part of it. 'stale': another holder has the chunk. */
+export type SeenState = RunState | 'missing' | 'stale';
 
 /** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
 export type Claim = {
   fed: number[];
   epoch: number;
   ledgerChunk: LedgerChunk;
-  chunk: Pick<Chunk, 'resource' | 'ids'>;
+  ids: ChunkIds;
 };
 
 /** An index of a chunk and its new cell. */
@@ -50,7 +49,7 @@ type Scripts = {
   expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
   expungeFeed(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
-  expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState | 'stale'>;
+  expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState>;
   expungeReclaim(...args: (string | number)[]): Promise<SeenState>;
   expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
 };
@@ -110,17 +109,11 @@ export function openLedger(redis: Redis) {
       const state = stateBytes.toString('latin1') as SeenState;
       if (epoch === 0) return state;
       const ledgerChunk = decodeLedgerChunk(cells);
-      return { epoch, ledgerChunk, fed, chunk: decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length) };
+      return { epoch, ledgerChunk, fed, ids: decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length) };
     },
 
     /** `dueAt` null: every cell of the chunk is settled. */
-    handBack(
-      run: string,
-      chunk: number,
-      epoch: number,
-      now: number,
-      dueAt: number | null,
-    ): Promise<SeenState | 'stale'> {
+    handBack(run: string, chunk: number, epoch: number, now: number, dueAt: number | null): Promise<SeenState> {
       const passEnded = Buffer.alloc(6);
       passEnded.writeUIntBE(now, 0, 6);
       return scripts.expungeHandBack(
@@ -150,7 +143,6 @@ export function openLedger(redis: Redis) {
         keys.later(run),
         keys.audit(run),
         action,
-        now,
         reason,
         by,
         who,

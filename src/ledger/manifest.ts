@@ -11,28 +11,44 @@ const lineFeed = '\n'.charCodeAt(0);
  */
 export function encodeChunk(chunk: Chunk): Buffer {
   const head = `${chunk.resource}\n${encodePositions(chunk.positions)}\n`;
-  return compress(Buffer.concat([Buffer.from(head), encodeIds(chunk.ids)]));
+  return compress(hasColumns(chunk.ids) ? columnsBehind(head, chunk.ids) : `${head}${byLine}${chunk.ids.join('\n')}`);
 }
 
 /** The chunk as it was written. Throws INTERNAL for bytes that no `encodeChunk` wrote. */
 export function decodeChunk(n: number, bytes: Buffer): Chunk {
   const { resource, positions, ids } = unpack(n, bytes);
   const where = decodePositions(positions);
-  return { n, resource, ids: decodeIds(ids, where.length), positions: where };
+  const idAt = idReader(ids, where.length);
+  return { n, resource, ids: where.map((_, index) => idAt(index)), positions: where };
 }
 
-/** Only what deleting needs of a chunk: half the work of `decodeChunk`. */
-export function decodeIdsOfChunk(n: number, bytes: Buffer, size: number): Pick<Chunk, 'resource' | 'ids'> {
-  const { resource, ids } = unpack(n, bytes);
-  return { resource, ids: decodeIds(ids, size) };
+/** The ids of a chunk, made one by one when they are asked for: whoever deletes them needs each only for a moment. */
+export type ChunkIds = { resource: Resource; idAt(index: number): string };
+
+/** Only what deleting needs of a chunk of `size` ids. */
+export function decodeIdsOfChunk(n: number, bytes: Buffer, size: number): ChunkIds {
+  const { resource, positions, ids } = unpack(n, bytes);
+  const count = countPositions(positions);
+  if (count !== size) throw damaged(n, `${size} ids, as the ledger has`, `${count}`);
+  return { resource, idAt: idReader(ids, size) };
+}
+
+function damaged(n: number, expected: string, got: string): ExpungeError {
+  return new ExpungeError('INTERNAL', `manifest chunk ${n}: expected ${expected}, got ${got}`);
+}
+
+function countPositions(text: string): number {
+  let count = 1;
+  for (let at = text.indexOf(','); at !== -1; at = text.indexOf(',', at + 1)) count++;
+  return count;
 }
 
 function unpack(n: number, bytes: Buffer): { resource: Resource; positions: string; ids: Buffer } {
-  const plain = zstdDecompressSync(bytes);
+  const plain = decompress(n, bytes);
   const first = plain.indexOf(lineFeed);
   const second = plain.indexOf(lineFeed, first + 1);
   const resource = resources.find((word) => word === plain.toString('latin1', 0, first));
-  if (!resource) throw new ExpungeError('INTERNAL', `manifest chunk ${n}: expected a resource, got other bytes`);
+  if (!resource) throw damaged(n, 'a resource', 'other bytes');
   return { resource, positions: plain.toString('latin1', first + 1, second), ids: plain.subarray(second + 1) };
 }
 
@@ -43,6 +59,14 @@ export function encodeBlock(block: SettledBlock): Buffer {
 
 export function decodeBlock(n: number, bytes: Buffer): SettledBlock {
   return { n, rows: JSON.parse(zstdDecompressSync(bytes).toString('utf8')) };
+}
+
+function decompress(n: number, bytes: Buffer): Buffer {
+  try {
+    return zstdDecompressSync(bytes, { chunkSize: usualBytes });
+  } catch {
+    throw damaged(n, 'zstd', 'other bytes');
+  }
 }
 
 function compress(text: string | Buffer): Buffer {
@@ -72,31 +96,36 @@ function decodePositions(text: string): Position[] {
 }
 
 // Ids hold no control characters (guard/check-id.ts), so a line feed can separate them.
-const byLine = 'l'.charCodeAt(0);
-const byColumn = 'c'.charCodeAt(0);
+const byLine = 'l';
+const byColumn = 'c';
 
-function encodeIds(ids: string[]): Buffer {
-  const length = ids[0]!.length;
-  const sameLength = ids.every((id) => id.length === length && /^[!-~]+$/.test(id));
-  const rows = Buffer.from(ids.join(sameLength ? '' : '\n'));
-  return Buffer.concat([Buffer.of(sameLength ? byColumn : byLine), sameLength ? transpose(rows, length) : rows]);
+/** Ids of one length, all of them printable ASCII. */
+function hasColumns(ids: string[]): boolean {
+  const { length } = ids[0]!;
+  return ids.every((id) => id.length === length && /^[!-~]+$/.test(id));
 }
 
-function decodeIds(bytes: Buffer, count: number): string[] {
+const usualBytes = 32 * 1024;
+let scratch = Buffer.alloc(usualBytes); // used again for every chunk: a list of millions makes no garbage here
+
+function columnsBehind(head: string, ids: string[]): Buffer {
+  const { length } = ids[0]!;
+  const size = head.length + 1 + length * ids.length;
+  if (scratch.length < size) scratch = Buffer.alloc(size);
+  let at = scratch.write(head + byColumn, 'latin1');
+  for (let column = 0; column < length; column++) for (const id of ids) scratch[at++] = id.charCodeAt(column);
+  return scratch.subarray(0, size);
+}
+
+function idReader(bytes: Buffer, count: number): ChunkIds['idAt'] {
   const body = bytes.subarray(1);
-  if (bytes[0] === byLine) return body.toString('utf8').split('\n');
-  const length = body.length / count;
-  const rows = transpose(body, count);
-  return Array.from({ length: count }, (_, i) => rows.toString('latin1', i * length, (i + 1) * length));
-}
-
-/** A table of bytes, stored row by row with `width` bytes a row, turned on its side. */
-function transpose(table: Buffer, width: number): Buffer {
-  const height = table.length / width;
-  const turned = Buffer.allocUnsafe(table.length);
-  let at = 0;
-  for (let column = 0; column < width; column++) {
-    for (let row = 0; row < height; row++) turned[at++] = table[row * width + column]!;
+  if (bytes.toString('latin1', 0, 1) === byLine) {
+    const ids = body.toString('utf8').split('\n');
+    return (index) => ids[index]!;
   }
-  return turned;
+  const id = Buffer.alloc(body.length / count);
+  return (index) => {
+    for (let column = 0; column < id.length; column++) id[column] = body[column * count + index]!;
+    return id.toString('latin1');
+  };
 }

@@ -58,6 +58,7 @@ export type Run = {
   createdAt: number;
   startedAt: number;
   endedAt: number;
+  changedAt: number;
   runningSince: number;
   activeMs: number;
   tallied: boolean;
@@ -131,6 +132,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     createdAt: number('createdAt'),
     startedAt: number('startedAt'),
     endedAt: number('endedAt'),
+    changedAt: number('changedAt'),
     runningSince: number('runningSince'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',

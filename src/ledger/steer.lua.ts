@@ -2,13 +2,14 @@
  * One change of a run's state, if it is allowed from the state the run is in. Repeating it changes nothing.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 action  2 now in ms  3 reason  4 by: operator, interrupt, guard, …  5 who  6 halt code or ''  7 audit entry
+ * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry
  * returns {state before or 'missing', state after}
  */
 export const steerLua = `
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
-local now = ARGV[2]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local allowed = {
   start = {planned = 'running', paused = 'running', halted = 'running'},
   pause = {running = 'paused', planned = 'paused'},
@@ -19,7 +20,7 @@ local next = allowed[ARGV[1]][state]
 if not next then return {state, state} end
 
 local since = redis.call('HGET', KEYS[1], 'runningSince')
-redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[3], 'by', ARGV[4], 'who', ARGV[5], 'halt', ARGV[6], 'changedAt', now)
+redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[2], 'by', ARGV[3], 'who', ARGV[4], 'halt', ARGV[5], 'changedAt', now)
 if since then
   redis.call('HINCRBY', KEYS[1], 'activeMs', now - since)
   redis.call('HDEL', KEYS[1], 'runningSince')
@@ -52,7 +53,7 @@ if next == 'cancelling' then
     redis.call('HSET', KEYS[1], 'state', next, 'sealed', now, 'endedAt', now)
   end
 end
-redis.call('LPUSH', KEYS[4], ARGV[7])
+redis.call('LPUSH', KEYS[4], ARGV[6])
 redis.call('LTRIM', KEYS[4], 0, 99)
 return {state, next}
 `;

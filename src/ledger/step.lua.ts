@@ -7,7 +7,8 @@
  *       6 requests sent again under a mark that stood already: they take permits too
  * returns {state, cells, firstSlotMs, slotGapMs, waitMs}
  *   cells: 2 bytes for each index that was looked at, in the order of ARGV 4: its cell now. Settled = somebody else was
- *   faster; 0xFFFF = no permit left, ask again in waitMs. Empty if the epoch is stale or the run isn't running.
+ *   faster; 0xFFFF = no permit left, ask again in waitMs. Empty if the run isn't running, or another holder has the chunk: then the
+ *   state is 'stale'.
  *   The first request may leave after firstSlotMs, each further one slotGapMs later (0 without a rate).
  */
 export const stepLua = `
@@ -32,7 +33,8 @@ end
 local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'rate', 'tat', 'sealed')
 local state = run[1]
 if not state then return {'missing', '', 0, 0, 0} end
-if high < 0 then return {state, '', 0, 0, 0} end
+local isHolder = redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2]
+if high < 0 then return {isHolder and state or 'stale', '', 0, 0, 0} end
 
 local from, to = header + 2 * low, header + 2 * high + 1
 local span = redis.call('GETRANGE', KEYS[1], from, to)
@@ -50,9 +52,9 @@ for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
-  -- Who says failed or absent knows of no doubt. Where the cell has some, another holder sent a request meanwhile, and what was
-  -- seen may be its doing: unknown, or gone_unconfirmed.
-  if old >= 4096 and old < 8192 and (new < 16384 and new >= 8192 or new < 32768 and new >= 24576) then new = new + 8192 end
+  -- Who no longer holds the chunk can't be sure: the next holder may have sent a request for the id meanwhile, and what was seen
+  -- may be its doing. So failed becomes unknown, and absent gone_unconfirmed.
+  if not isHolder and (new >= 8192 and new < 16384 or new >= 24576 and new < 32768) then new = new + 8192 end
   if run[6] then
     late = late + 1
   elseif new > old then
@@ -116,7 +118,7 @@ if run[4] and run[4] ~= '' and repeats > 0 then
 end
 local answer, marked = {}, 0
 local first, gap, wait = 0, 0, 0
-if state == 'running' and redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2] then
+if state == 'running' and isHolder then
   local permits, tat, interval = 65536, 0, 0
   local now = 0
   if run[4] and run[4] ~= '' then
@@ -125,6 +127,8 @@ if state == 'running' and redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2] then
     now = time[1] * 1000000 + time[2]
     interval = 1000000 / tonumber(run[4])
     tat = math.max(tonumber(run[5] or '0'), now)
+    -- Further ahead than any debt: the clock went back, or the rate was raised.
+    if tat > now + 10000000 + 2 * interval then tat = now end
     permits = math.max(0, math.floor((now + 100000 - tat) / interval) + 1)
     first, gap = (tat - now) / 1000, interval / 1000
     if permits == 0 then wait = math.ceil((tat - now - 100000) / 1000) + 1 end
@@ -164,5 +168,5 @@ if changed or marked > 0 then
   end
   redis.call('SETRANGE', KEYS[1], from, table.concat(out))
 end
-return {state, table.concat(answer), tostring(first), tostring(gap), wait}
+return {isHolder and state or 'stale', table.concat(answer), tostring(first), tostring(gap), wait}
 `;

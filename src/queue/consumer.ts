@@ -15,12 +15,15 @@ export type Consumer = {
 };
 
 const brakeMs = 500;
+const finishMs = 500;
 
 /** Consumes the chunks of a queue, `concurrency` at a time. Our values become BullMQ's in this file only. */
 export function openConsumer(address: QueueAddress, concurrency: number, handle: ChunkHandler, log: Log): Consumer {
   const inHand = new Set<Promise<void>>();
+  const unfinished = new Set<string>(); // jobs in hand and those BullMQ has not put away yet
   // Three declared parameters: with fewer BullMQ passes no signal.
   const processor = async (job: Job<ChunkJob>, _token: string | undefined, signal: AbortSignal | undefined) => {
+    unfinished.add(job.id!);
     const work = handle(job.data, signal ?? new AbortController().signal);
     inHand.add(work);
     await work.finally(() => inHand.delete(work));
@@ -31,6 +34,9 @@ export function openConsumer(address: QueueAddress, concurrency: number, handle:
     prefix: keys.queuePrefix(address.fp),
     concurrency,
   });
+  for (const event of ['completed', 'failed'] as const) {
+    worker.on(event, (job: Job | undefined) => unfinished.delete(job?.id ?? ''));
+  }
   let draining = false;
   worker.on('lockRenewalFailed', (jobIds: string[]) => {
     for (const id of jobIds) worker.cancelJob(id, 'the lock was lost');
@@ -42,9 +48,11 @@ export function openConsumer(address: QueueAddress, concurrency: number, handle:
     },
     drain: async () => {
       draining = true;
-      await worker.pause(true).catch(() => {});
       worker.cancelAllJobs('stopping');
+      await worker.pause(true).catch(() => {});
       await Promise.allSettled(inHand);
+      // A job that is left behind would keep its chunk from others until its lock has run out.
+      for (let ms = 0; ms < finishMs && unfinished.size > 0; ms += 10) await sleep(10);
       // Forced, and as the first close: it returns at once whatever state Redis is in. Chunks were handed back before.
       await worker.close(true).catch(() => {});
     },

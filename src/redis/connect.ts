@@ -77,6 +77,13 @@ function isPermanent(error: Error): boolean {
   return /^(ENOTFOUND|EACCES|CERT_|ERR_TLS|ERR_SSL|EPROTO|.*_CERT|UNABLE_TO_)/.test(systemCode(error));
 }
 
+/** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
+export function isRedisTrouble(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name)) return true;
+  return /^(Connection is closed|Command timed out|Stream isn't writeable|Socket timeout)/.test(error.message);
+}
+
 /** The exit-6 error for a Redis that cannot be used. */
 export function unreachable(address: RedisAddress, words: string): ExpungeError {
   const next =

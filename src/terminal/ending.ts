@@ -8,7 +8,7 @@ import { count, duration, plural, rate } from './words.ts';
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'dry-run' | 'detached';
 
 /** Ids that ended badly for the same reason, with a few of them. */
-export type FailureGroup = { code: string; count: number; samples: readonly string[] };
+type FailureGroup = { code: string; count: number; samples: readonly string[] };
 
 export type Ending = {
   kind: EndingKind;

@@ -1,5 +1,6 @@
 import type { HaltCode } from '../ledger/run.ts';
 import type { Ending, EndingKind } from './ending.ts';
+import { shellWord } from './shell-word.ts';
 
 type Step = [does: string, command: string];
 
@@ -22,15 +23,10 @@ const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
 
 function tryAgain({ failuresFile }: Ending): Step[] {
   if (failuresFile === null) return [];
-  return [['Try the others again', `expunge run ${quoted(failuresFile)} --resource-column resource`]];
+  return [['Try the others again', `expunge run ${shellWord(failuresFile)} --resource-column resource`]];
 }
 
 function causeOf(halt: HaltCode | ''): Step[] {
   if (halt === 'unexpected_answers') return [['See what each answer means', 'expunge check --verdicts']];
   return halt === '' || halt === 'ledger_lost' ? [] : [['Find the cause', 'expunge check']];
-}
-
-/** As a shell takes it for one word. */
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

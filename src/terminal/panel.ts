@@ -52,7 +52,7 @@ function pace({ state, perSecond, secondsLeft }: Snapshot): string[] {
 
 function outcomes(snapshot: Snapshot, style: Style): string {
   const { inFlight } = snapshot;
-  const words = sentWords(snapshot).map((word) => (/^(failed|unknown)/.test(word) ? style.red(word) : word));
+  const words = sentWords(snapshot).map((word) => (/^(failed|unknown) (?!0$)/.test(word) ? style.red(word) : word));
   return [...words, ...(inFlight === null ? [] : [`in flight ${count(inFlight)}`])].join(' · ');
 }
 

@@ -11,7 +11,7 @@ import type { Target } from '../ledger/target.ts';
 import type { Log } from '../logger.ts';
 import { type Consumer, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
-import { type ChunkJob, type ChunkQueue, openQueue } from '../queue/queue.ts';
+import { type ChunkJob, type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
 import { RunWatch } from './run-watch.ts';
 
 export type ServiceOptions = {
@@ -35,18 +35,21 @@ export type Service = {
   lanes: Lanes;
   brake: Brake;
   start(): void;
-  /**
-   * Sends nothing more, waits for what is on the wire, hands all chunks back; at most `deadlineMs`, also while Redis is away.
-   */
-  drain(deadlineMs: number): Promise<void>;
+  /** Sends nothing more from now on, waits for what is on the wire, and hands all chunks back; bounded also while Redis is away. */
+  drain(): Promise<void>;
+  /** Leaves the queue, after `drain`. One that only this process consumes is removed: the ledger knows what is left to do. */
+  close(): Promise<void>;
 };
+
+const drainSpareMs = 500; // beyond the request time-out: to hand back what was on the wire
+const closeMs = 400;
 
 /** Chunks a process works on at once: while one waits for Redis the others keep the lanes busy. */
 const chunksAtOnce = 6;
 
 /**
- * Puts the parts together. They start in the order watch, consumer, and drain in the order consumer (nothing new comes in and what is
- * in hand ends), watch, lanes, queue.
+ * Puts the parts together. They start in the order watch, consumer, and drain in the order watch (all gates close), consumer (what is
+ * in hand ends), lanes; the queue is closed last.
  */
 export function openService(options: ServiceOptions): Service {
   const { ledger, target, log } = options;
@@ -58,6 +61,7 @@ export function openService(options: ServiceOptions): Service {
   const watch = new RunWatch(ledger.redis, clock, () => lanes.review());
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
+  const isOwnQueue = options.queueName !== sharedQueueName;
   const feeder = createFeeder(ledger, queue, Date.now);
   const halt = haltOnce(options, watch);
   const work: DeleteWork = {
@@ -83,7 +87,11 @@ export function openService(options: ServiceOptions): Service {
       watch.start();
       consumer.start();
     },
-    drain: (deadlineMs) => drain({ consumer, watch, lanes, queue, giveUp }, deadlineMs),
+    drain: () => drain({ consumer, watch, lanes, giveUp }, options.lane.requestTimeoutMs + drainSpareMs),
+    close: async () => {
+      if (isOwnQueue) await within(closeMs, queue.remove());
+      await within(closeMs, queue.close());
+    },
   };
 }
 
@@ -123,18 +131,24 @@ function haltOnce({ ledger, who, log }: ServiceOptions, watch: RunWatch): Delete
   };
 }
 
-type Parts = { consumer: Consumer; watch: RunWatch; lanes: Lanes; queue: ChunkQueue; giveUp: AbortController };
+type Parts = { consumer: Consumer; watch: RunWatch; lanes: Lanes; giveUp: AbortController };
 
-async function drain({ consumer, watch, lanes, queue, giveUp }: Parts, deadlineMs: number): Promise<void> {
+async function drain({ consumer, watch, lanes, giveUp }: Parts, deadlineMs: number): Promise<void> {
   const timer = setTimeout(() => giveUp.abort(), deadlineMs);
-  const late = new Promise<void>((resolve) => {
-    giveUp.signal.addEventListener('abort', () => setTimeout(resolve, 500), { once: true });
-  });
-  await Promise.race([consumer.drain(), late]);
-  clearTimeout(timer);
   watch.stop();
+  await within(deadlineMs + closeMs, consumer.drain());
+  clearTimeout(timer);
   lanes.close();
-  await Promise.race([queue.close(), new Promise((resolve) => setTimeout(resolve, 500))]);
+}
+
+/** Waits for something that hangs while Redis does, but not for long. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work.catch(() => {}), late]);
+  clearTimeout(timer);
 }
 
 function logTrouble(log: Log, error: unknown): void {

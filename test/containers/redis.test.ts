@@ -9,12 +9,13 @@ import { leavePrivateRedis } from '../../src/redis/leave-redis.ts';
 import { openPrivateRedis } from '../../src/redis/private-redis.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 
+const image = 'redis:8-alpine';
 const started: StartedTestContainer[] = [];
 afterAll(() => Promise.all(started.map((container) => container.stop())));
 
 async function openContainer(...options: string[]) {
-  const image = new GenericContainer('redis:8-alpine').withExposedPorts(6379);
-  const container = await image.withCommand(['redis-server', ...options]).start();
+  const redisImage = new GenericContainer(image).withExposedPorts(6379);
+  const container = await redisImage.withCommand(['redis-server', ...options]).start();
   started.push(container);
   const address = addressFromUrl(`redis://${container.getHost()}:${container.getMappedPort(6379)}`, true);
   const redis = connectLedger(address);
@@ -57,12 +58,20 @@ describe.skipIf(!engineAnswers())('Redis in a container', () => {
   });
 });
 
+/** An engine that has the image, or can fetch it. */
 function engineAnswers(): boolean {
   try {
     execFileSync('docker', ['ps', '--quiet'], { stdio: 'ignore', timeout: 5_000 });
-    return true;
   } catch {
     console.log('skipped: no container engine answers on this machine');
+    return false;
+  }
+  try {
+    const hasImage = execFileSync('docker', ['images', '--quiet', image], { encoding: 'utf8', timeout: 5_000 });
+    if (hasImage === '') execFileSync('docker', ['pull', '--quiet', image], { stdio: 'ignore', timeout: 60_000 });
+    return true;
+  } catch {
+    console.log(`skipped: the container engine has no ${image} and cannot fetch it`);
     return false;
   }
 }

@@ -1,0 +1,150 @@
+import { describe, test } from 'vitest';
+import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
+import { keys } from '../../src/redis/keys.ts';
+import { findBroken } from '../support/checker.ts';
+import { never, type Running, until } from '../support/processes.ts';
+import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
+
+const ids = makeIds('s', 1_200);
+const bystanders = makeIds('b', 20);
+const objects = annotations([...ids, ...bystanders]);
+const slow = { objects, latencyMs: 50 }; // with 16 requests at once some 300 a second
+const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
+const promisedMs = 1_000;
+
+type AtEnd = Parameters<typeof openScene>[0];
+type Stage = { scene: Scene; start: () => Running };
+
+async function openStage(atEnd: AtEnd): Promise<Stage> {
+  const scene = await openScene(atEnd, slow);
+  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+  return { scene, start: () => scene.expunge(args, settings) };
+}
+
+async function midRun({ arrivals }: Scene): Promise<void> {
+  await until('the run is in the middle', () => arrivals.length > 200);
+}
+
+/** Nothing arrives later than a second after `at`, and what was in hand has been handed back without doubt. */
+async function stopsCleanly(scene: Scene, at: number): Promise<void> {
+  await never(
+    'a request after a second',
+    () => scene.arrivals.at(-1)! - at > promisedMs,
+    at + 2 * promisedMs - performance.now(),
+  );
+  if (scene.arrivals.at(-1)! - at > promisedMs) throw new Error('a request came later than a second');
+  const { id } = await scene.run();
+  await until(
+    'every chunk is handed back',
+    async () => (await scene.redis.hlen(keys.open(id))) === 0 || (await unclaimed(scene)),
+  );
+  const open = (await scene.cells()).flat().filter((cell) => !isSettled(cell));
+  if (open.some((cell) => isDoubtful(cell) || ((cell >> 4) & 1) === 1)) throw new Error('an id was made doubtful');
+  if (open.length === 0) throw new Error('the run was not in the middle');
+}
+
+async function unclaimed({ redis, run }: Scene): Promise<boolean> {
+  return Object.values(await redis.hgetall(keys.open((await run()).id))).every((epoch) => epoch === '0');
+}
+
+async function findTrouble(scene: Scene): Promise<string | null> {
+  const run = await scene.run();
+  const { gone_unconfirmed, unknown } = run.counts;
+  if (gone_unconfirmed + unknown > 0) return `${gone_unconfirmed} gone_unconfirmed, ${unknown} unknown`;
+  return findBroken({ ...scene, run, resource: 'annotations', ids, bystanders });
+}
+
+/** Runs a steering command to its end; returns when it began to be true. */
+async function steer(scene: Scene, verb: string, ...more: string[]): Promise<number> {
+  const command = scene.expunge([verb, (await scene.run()).id, ...more]);
+  const { code } = await command.ended;
+  if (code !== 0) throw new Error(`${verb} failed: ${command.stderr}`);
+  return performance.now();
+}
+
+describe.concurrent('a run in its own process', () => {
+  test('is paused and resumed from elsewhere', async ({ expect, onTestFinished }) => {
+    const { scene, start } = await openStage(onTestFinished);
+    const running = start();
+    await midRun(scene);
+    await stopsCleanly(scene, await steer(scene, 'pause', '--reason', 'a test'));
+    expect(running.isOver).toBe(false);
+    expect(await scene.run()).toMatchObject({ state: 'paused', reason: 'a test', by: 'operator' });
+    await steer(scene, 'resume');
+    expect(await running.ended).toMatchObject({ code: 0 });
+    expect(await findTrouble(scene)).toBeNull();
+  });
+
+  test('is cancelled from elsewhere', async ({ expect, onTestFinished }) => {
+    const { scene, start } = await openStage(onTestFinished);
+    const running = start();
+    await midRun(scene);
+    await stopsCleanly(scene, await steer(scene, 'cancel', '--yes'));
+    expect(await running.ended).toMatchObject({ code: 3 });
+    const run = await scene.run();
+    expect(run.state).toBe('cancelled');
+    expect(run.counts.not_attempted).toBeGreaterThan(0);
+    expect(run.counts.deleted + run.counts.not_attempted).toBe(ids.length);
+    expect(await findTrouble(scene)).toBeNull();
+  });
+
+  test.for([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)(
+    'ends on %s with %i, and the same command goes on',
+    async ([signal, exit], { expect, onTestFinished }) => {
+      const { scene, start } = await openStage(onTestFinished);
+      const running = start();
+      await midRun(scene);
+      const at = performance.now();
+      running.signal(signal);
+      expect(await running.ended).toMatchObject({ code: exit });
+      await stopsCleanly(scene, at);
+      expect(await scene.run()).toMatchObject({ state: 'paused', by: 'interrupt' });
+      expect(await start().ended).toMatchObject({ code: 0 });
+      expect(await scene.runs()).toHaveLength(1);
+      expect(await findTrouble(scene)).toBeNull();
+    },
+  );
+
+  test('ends within a second on the second SIGINT, also while requests hang', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
+    const running = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes'], settings);
+    await until('requests hang', () => scene.arrivals.length >= 16);
+    running.signal('SIGINT');
+    await until('it says that it stops', () => running.stderr.includes('Stopping'));
+    const at = performance.now();
+    running.signal('SIGINT');
+    expect(await running.ended).toMatchObject({ code: 130 });
+    expect(performance.now() - at).toBeLessThan(promisedMs);
+  });
+});
+
+describe.concurrent('a detached run with two workers', () => {
+  async function detached(atEnd: AtEnd): Promise<Stage> {
+    const scene = await openScene(atEnd, { ...slow, latencyMs: 100 });
+    const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'];
+    await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
+    return { scene, start: () => scene.expunge(args) };
+  }
+
+  test('is paused and resumed', async ({ expect, onTestFinished }) => {
+    const { scene, start } = await detached(onTestFinished);
+    expect(await start().ended).toMatchObject({ code: 0 });
+    await midRun(scene);
+    await stopsCleanly(scene, await steer(scene, 'pause'));
+    await steer(scene, 'resume');
+    await scene.runIs('completed', ({ state }) => state === 'completed');
+    expect(await findTrouble(scene)).toBeNull();
+  });
+
+  test('is cancelled', async ({ expect, onTestFinished }) => {
+    const { scene, start } = await detached(onTestFinished);
+    expect(await start().ended).toMatchObject({ code: 0 });
+    await midRun(scene);
+    await stopsCleanly(scene, await steer(scene, 'cancel', '--yes'));
+    expect((await scene.run()).state).toBe('cancelled');
+    expect(await findTrouble(scene)).toBeNull();
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, test } from 'vitest';
+import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
+import { serverOnPath } from '../../src/redis/find-server.ts';
+import { privatePlace } from '../../src/redis/private-place.ts';
+import { openPrivateRedis } from '../../src/redis/private-redis.ts';
+import { serverPid } from '../../src/redis/server-process.ts';
+import { unpackedServer } from '../../src/redis/unpack-server.ts';
+import { type Running, until } from '../support/processes.ts';
+import { makeStateDir, removeStateDir, urlOf } from '../support/redis.ts';
+import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
+
+const ids = makeIds('w', 2_000);
+const objects = annotations(ids);
+const promisedMs = 12_000;
+
+/** Tells a worker to end; returns how long that took it. */
+async function stop(worker: Running, expected: number | null = 0): Promise<number> {
+  const at = performance.now();
+  worker.signal('SIGTERM');
+  const { code } = await worker.ended;
+  if (code !== expected) throw new Error(`it ended with ${code}: ${worker.stderr}`);
+  return performance.now() - at;
+}
+
+async function submit(scene: Scene, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const { code } = await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], env)
+    .ended;
+  if (code !== 0) throw new Error('the run was not submitted');
+}
+
+describe.concurrent('SIGTERM ends a worker within 12 s', () => {
+  test('that is idle: at once', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished);
+    expect(await stop(await scene.worker())).toBeLessThan(3_000);
+  });
+
+  test('that is busy: what is on the wire gets its outcome', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { objects, latencyMs: 200 });
+    const worker = await scene.worker();
+    await submit(scene);
+    await until('the worker is busy', () => scene.arrivals.length > 200);
+    expect(await stop(worker)).toBeLessThan(3_000);
+    const cells = (await scene.cells()).flat();
+    expect(cells.filter(isSettled)).toHaveLength(scene.sandbox.counts.requests);
+    expect(cells.filter((cell) => !isSettled(cell) && (isDoubtful(cell) || (cell >> 4) % 2 === 1))).toEqual([]);
+  });
+
+  test('whose API hangs', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
+    const worker = await scene.worker();
+    await submit(scene);
+    await until('requests hang', () => scene.arrivals.length >= 64);
+    expect(await stop(worker)).toBeLessThan(promisedMs);
+  });
+
+  test.for(['SIGSTOP', 'SIGKILL'] as const)(
+    'whose Redis got %s in the middle of a run',
+    async (signal, { expect, onTestFinished }) => {
+      const { url, pid } = await openOwnRedis(onTestFinished);
+      const scene = await openScene(onTestFinished, { objects, latencyMs: 100 });
+      const worker = await scene.worker([], { REDIS_URL: url });
+      await submit(scene, { REDIS_URL: url });
+      await until('the worker is busy', () => scene.arrivals.length > 200);
+      process.kill(pid, signal);
+      expect(await stop(worker)).toBeLessThan(promisedMs);
+    },
+  );
+});
+
+async function openOwnRedis(atEnd: Parameters<typeof openScene>[0]): Promise<{ url: string; pid: number }> {
+  const stateDir = makeStateDir();
+  const address = await openPrivateRedis(stateDir, process.env, () => {}, [serverOnPath, unpackedServer]);
+  const pid = serverPid(privatePlace(stateDir))!;
+  address.stay?.presence.disconnect();
+  atEnd(async () => {
+    if (serverPid(privatePlace(stateDir)) === pid) process.kill(pid, 'SIGCONT');
+    await removeStateDir(stateDir);
+  });
+  return { url: urlOf(address), pid };
+}

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { emptyLedgerChunk } from '../../../src/ledger/cells.ts';
+import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
+import { removeRun } from '../../../src/ledger/remove-run.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import { targetOf } from '../../../src/ledger/target.ts';
+import { keys } from '../../../src/redis/keys.ts';
+
+/** A planned run of its own with `sizes.length` chunks, in Redis only. Remove it with `forgetRun`. */
+export async function writeTestRun(redis: Redis, sizes: number[], rate: number | null = null): Promise<string> {
+  const id = `test-${randomUUID()}`;
+  const ids = sizes.reduce((sum, size) => sum + size, 0);
+  const plan: RunPlan = {
+    ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'] },
+    ...{ rows: ids, ids, chunks: sizes.length, blocks: 0, settled: { rejected: 0, duplicate: 0, protected: 0 } },
+    ...{ rate, note: '', keepMs: 60_000, detached: false, who: 'test' },
+  };
+  let line = 0;
+  const chunks = sizes.map((size, n) => ({
+    ...{ n, resource: 'views' as const },
+    ids: Array.from({ length: size }, (_, i) => `v-${n}-${i}`),
+    positions: Array.from({ length: size }, () => ({ file: 0, line: ++line })),
+  }));
+  await writeRun(redis, id, plan, chunks, Date.now(), () => {});
+  return id;
+}
+
+export async function forgetRun(redis: Redis, id: string): Promise<void> {
+  const run = await readRun(redis, id);
+  if (run !== null) await removeRun(redis, run);
+}
+
+/** Puts a chunk's cells there as if earlier passes had left them. */
+export async function setCells(redis: Redis, id: string, n: number, cells: number[]): Promise<void> {
+  const bytes = emptyLedgerChunk(cells.length);
+  for (const [i, cell] of cells.entries()) bytes.writeUInt16BE(cell, 6 + 2 * i);
+  await redis.set(keys.ledger(id, n), bytes);
+}

@@ -1,0 +1,143 @@
+import { attemptsOf, type Cell, isSettled, learn, mark } from '../../../src/ledger/cell.ts';
+import type { Join, Steering } from '../../../src/ledger/ledger.ts';
+import { type SentOutcome, sentOutcomes } from '../../../src/ledger/outcome.ts';
+import type { RunState } from '../../../src/ledger/run.ts';
+
+const allowed: Record<Steering['action'], Partial<Record<RunState, RunState>>> = {
+  start: { planned: 'running', paused: 'running', halted: 'running' },
+  pause: { running: 'paused', planned: 'paused' },
+  halt: { running: 'halted' },
+  cancel: { planned: 'cancelling', running: 'cancelling', paused: 'cancelling', halted: 'cancelling' },
+};
+
+const unclaimedShare = 4;
+
+/** What the scripts should do to a run without a rate, in plain TypeScript. */
+export class RunModel {
+  state: RunState = 'planned';
+  readonly cells: Cell[][];
+  readonly open = new Map<number, number>();
+  readonly later = new Map<number, number>();
+  next = 0;
+  epoch = 0;
+  unexpected = 0;
+  late = 0;
+
+  constructor(sizes: number[]) {
+    this.cells = sizes.map((size) => new Array<Cell>(size).fill(0));
+  }
+
+  feed(now: number): number[] {
+    const fed: number[] = [];
+    if (this.state !== 'running') return fed;
+    const unclaimed = () => [...this.open.values()].filter((epoch) => epoch === 0).length;
+    while (unclaimed() < unclaimedShare) {
+      const chunk = this.#due(now) ?? (this.next < this.cells.length ? this.next++ : null);
+      if (chunk === null) break;
+      this.later.delete(chunk);
+      this.open.set(chunk, 0);
+      fed.push(chunk);
+    }
+    return fed;
+  }
+
+  #due(now: number): number | null {
+    const due = [...this.later].filter(([, at]) => at <= now);
+    due.sort(([chunkA, a], [chunkB, b]) => a - b || (String(chunkA) < String(chunkB) ? -1 : 1));
+    return due[0]?.[0] ?? null;
+  }
+
+  /** The epoch, 0 where there is nothing to do, and what the claim fed. */
+  claim(chunk: number, now: number): [epoch: number, fed: number[]] {
+    if (this.state !== 'running' || !this.open.has(chunk)) return [0, []];
+    this.open.set(chunk, ++this.epoch);
+    return [this.epoch, this.feed(now)];
+  }
+
+  step(chunk: number, epoch: number, joins: Join[], wanted: number[]): Cell[] {
+    const cells = this.cells[chunk]!;
+    const settledBefore = this.settled;
+    const isHolder = epoch !== 0 && this.open.get(chunk) === epoch;
+    for (const { index, cell } of joins) this.#join(cells, index, cell, isHolder);
+    if (this.unexpected >= 3 && this.state === 'running') this.#leave('halted');
+    if (this.settled > settledBefore && this.settled === this.ids) this.#leave('completed');
+    if (this.state !== 'running' || !isHolder) return [];
+    return wanted.map((index) => {
+      const cell = cells[index]!;
+      if (!isSettled(cell)) cells[index] = mark(cell);
+      return cells[index]!;
+    });
+  }
+
+  #join(cells: Cell[], index: number, result: Cell, isHolder: boolean): void {
+    if (this.isSealed) {
+      this.late++;
+      return;
+    }
+    const known = cells[index]!;
+    const cell = learn(known, result, isHolder);
+    if (cell === known) return;
+    cells[index] = cell;
+    const status = (cell & 511) + 88;
+    if (isSettled(cell) && cell >> 13 <= 2 && status >= 200 && status < 400 && status !== 204) this.unexpected++;
+  }
+
+  #leave(state: RunState): void {
+    this.state = state;
+    if (state === 'halted') this.unexpected = 0;
+  }
+
+  handBack(chunk: number, epoch: number, dueAt: number | null): RunState | 'stale' {
+    if (epoch === 0 || this.open.get(chunk) !== epoch) return 'stale';
+    this.open.delete(chunk);
+    if (dueAt !== null) this.later.set(chunk, dueAt);
+    if (this.state === 'cancelling' && this.open.size === 0) this.state = 'cancelled';
+    return this.state;
+  }
+
+  reclaim(now: number): RunState {
+    if (this.state !== 'cancelling') return this.state;
+    for (const chunk of this.open.keys()) this.later.set(chunk, now);
+    this.open.clear();
+    this.state = 'cancelled';
+    return this.state;
+  }
+
+  steer(action: Steering['action'], now: number): [RunState, RunState] {
+    const before = this.state;
+    const after = allowed[action][before];
+    if (after === undefined) return [before, before];
+    this.state = after;
+    if (after === 'running') {
+      this.unexpected = 0;
+      if (this.settled === this.ids) this.state = 'completed';
+    }
+    if (after === 'cancelling') {
+      for (const [chunk, epoch] of this.open) if (epoch === 0) this.later.set(chunk, now);
+      for (const [chunk, epoch] of this.open) if (epoch === 0) this.open.delete(chunk);
+      if (this.open.size === 0) this.state = 'cancelled';
+    }
+    return [before, this.state];
+  }
+
+  get isSealed(): boolean {
+    return this.state === 'completed' || this.state === 'cancelled';
+  }
+
+  get ids(): number {
+    return this.cells.flat().length;
+  }
+
+  get settled(): number {
+    return this.cells.flat().filter(isSettled).length;
+  }
+
+  get attempts(): number {
+    return this.cells.flat().reduce((sum, cell) => sum + attemptsOf(cell), 0);
+  }
+
+  get counts(): Record<SentOutcome, number> {
+    const of = (rank: number) => this.cells.flat().filter((cell) => cell >> 13 === rank).length;
+    return Object.fromEntries(sentOutcomes.map((outcome, i) => [outcome, of(i + 1)])) as Record<SentOutcome, number>;
+  }
+}

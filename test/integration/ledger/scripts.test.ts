@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { attemptsOf, type Cell, isDoubtful, putBack, settle } from '../../../src/ledger/cell.ts';
+import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
+import { codeOfStatus } from '../../../src/ledger/code.ts';
+import { type Join, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { sentOutcomes } from '../../../src/ledger/outcome.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+import { RunModel } from './model.ts';
+
+let redis: Redis;
+let ledger: Ledger;
+beforeAll(async () => {
+  redis = await openTestRedis();
+  ledger = openLedger(redis);
+});
+afterAll(() => redis.disconnect());
+
+const sizes = [4, 1, 5, 2, 1, 3, 1, 2];
+const index = fc.nat(4);
+const chunk = fc.nat(7);
+
+/** A result as a holder sends it: a definite outcome, or an open cell put back. `holds` cells the holder saw when it marked. */
+const result = fc.oneof(
+  fc.record({
+    kind: fc.constant('settle' as const),
+    outcome: fc.constantFrom(...sentOutcomes),
+    status: fc.constantFrom(200, 204, 302, 403, 404, 503),
+  }),
+  fc.record({ kind: fc.constant('back' as const), sent: fc.nat(2), ambiguous: fc.boolean() }),
+);
+const op = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('feed' as const) }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('claim' as const), chunk }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      op: fc.constant('step' as const),
+      holder: fc.nat(3), // 0 is the last claim, 1 the one before …
+      results: fc.array(fc.tuple(index, result), { maxLength: 4 }),
+      wanted: fc.uniqueArray(index, { maxLength: 5 }),
+      twice: fc.boolean(),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      op: fc.constant('handBack' as const),
+      holder: fc.nat(3),
+      waitMs: fc.constantFrom(null, 0, 500),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      op: fc.constant('steer' as const),
+      action: fc.constantFrom('start' as const, 'start' as const, 'pause' as const, 'halt' as const, 'cancel' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('reclaim' as const) }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: fc.constantFrom(100, 600) }) },
+);
+type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
+type Holder = { chunk: number; epoch: number; seen: Cell[] };
+
+test('do what the model says, in any order of feeding, claiming, stepping, handing back and steering', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(op, { minLength: 20, maxLength: 80, size: 'max' }), async (ops) => {
+      const id = await writeTestRun(redis, sizes);
+      const play = new Play(id);
+      try {
+        await play.do({ op: 'steer', action: 'start' });
+        for (const next of ops) await play.do(next);
+        await play.compare();
+      } finally {
+        await forgetRun(redis, id);
+      }
+    }),
+    { numRuns: 150 },
+  );
+});
+
+/** The same operations on Redis and on the model. */
+class Play {
+  readonly #id: string;
+  readonly #model = new RunModel(sizes);
+  readonly #holders: Holder[] = [];
+  #now = 1_000_000;
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  async do(next: Op): Promise<void> {
+    const [id, now] = [this.#id, this.#now];
+    switch (next.op) {
+      case 'wait':
+        this.#now += next.ms;
+        return;
+      case 'feed':
+        expect(await ledger.feed(id, now)).toEqual(this.#model.feed(now));
+        return;
+      case 'claim':
+        return this.#claim(next.chunk);
+      case 'step':
+        return this.#step(next);
+      case 'handBack': {
+        const { chunk = 0, epoch = 77 } = this.#holders.at(-1 - next.holder) ?? {};
+        const dueAt = next.waitMs === null ? null : now + next.waitMs;
+        expect(await ledger.handBack(id, chunk, epoch, now, dueAt)).toBe(this.#model.handBack(chunk, epoch, dueAt));
+        return;
+      }
+      case 'steer': {
+        const steering = { action: next.action, reason: '', by: 'operator', who: 'test' } as const;
+        expect(await ledger.steer(id, now, steering)).toEqual(this.#model.steer(next.action, now));
+        return;
+      }
+      case 'reclaim':
+        expect(await ledger.reclaim(id, now)).toBe(this.#model.reclaim(now));
+        return;
+    }
+  }
+
+  async #claim(chunk: number): Promise<void> {
+    const claim = await ledger.claim(this.#id, chunk, this.#now);
+    const [epoch, fed] = this.#model.claim(chunk, this.#now);
+    if (epoch === 0) return expect(claim).toBe(this.#model.state);
+    expect(claim).toMatchObject({ epoch, fed, ledgerChunk: { cells: this.#model.cells[chunk] } });
+    this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!] });
+  }
+
+  async #step({ holder, results, wanted, twice }: Extract<Op, { op: 'step' }>): Promise<void> {
+    const { chunk, epoch, seen } = this.#holders.at(-1 - holder) ?? { chunk: 0, epoch: 77, seen: [0] };
+    const size = sizes[chunk]!;
+    const joins: Join[] = results
+      .filter(([i]) => i < size && seen[i] !== undefined)
+      .map(([i, of]) => ({ index: i, cell: cellOf(seen[i]!, of) }));
+    const marks = wanted.filter((i) => i < size);
+    for (let n = twice ? 2 : 1; n > 0; n--) {
+      const grant = await ledger.step(this.#id, chunk, epoch, joins, marks);
+      const holds = this.#model.open.get(chunk) === epoch;
+      const cells = this.#model.step(chunk, epoch, joins, marks);
+      expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells, waitMs: 0 });
+      for (const [at, i] of marks.entries()) if (cells[at] !== undefined) seen[i] = cells[at];
+    }
+  }
+
+  async compare(): Promise<void> {
+    const run = (await readRun(redis, this.#id))!;
+    const { state, next, settled, counts, attempts, late } = this.#model;
+    expect(run).toMatchObject({ state, next, settled, attempts, late, counts });
+    expect(await redis.hgetall(keys.open(this.#id))).toEqual(textOf(this.#model.open));
+    const later = await redis.zrange(keys.later(this.#id), 0, -1, 'WITHSCORES');
+    const dueAt = new Map(
+      later.flatMap((chunk, i) => (i % 2 === 0 ? [[Number(chunk), Number(later[i + 1])]] : [])) as [number, number][],
+    );
+    expect([...dueAt.keys()].sort()).toEqual([...this.#model.later.keys()].sort());
+    if (state !== 'cancelling' && state !== 'cancelled') expect(dueAt).toEqual(this.#model.later); // what a cancelled run had in hand is due by the clock of Redis
+    for (const n of sizes.keys()) {
+      const bytes = await redis.getBuffer(keys.ledger(this.#id, n));
+      expect(decodeLedgerChunk(bytes!).cells).toEqual(this.#model.cells[n]);
+    }
+  }
+}
+
+/** What a holder that saw `seen` when it marked makes of a result. One that knew of doubt says neither absent nor failed. */
+function cellOf(seen: Cell, of: typeof result extends fc.Arbitrary<infer T> ? T : never): Cell {
+  if (of.kind === 'back') return putBack(seen & 0x1fff, (seen & 15) + of.sent, of.ambiguous);
+  const careful = isDoubtful(seen & 0x1fff) && (of.outcome === 'failed' || of.outcome === 'absent');
+  return settle(careful ? 'unknown' : of.outcome, attemptsOf(seen) + 1, codeOfStatus(of.status));
+}
+
+function textOf(open: Map<number, number>): Record<string, string> {
+  return Object.fromEntries([...open].map(([chunk, epoch]) => [String(chunk), String(epoch)]));
+}

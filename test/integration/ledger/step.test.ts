@@ -1,0 +1,230 @@
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { fateOf, isDoubtful, mark, putBack, settle, untouched } from '../../../src/ledger/cell.ts';
+import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
+import { codeOfStatus } from '../../../src/ledger/code.ts';
+import { type Claim, type Ledger, noPermit, openLedger } from '../../../src/ledger/ledger.ts';
+import { type Run, readRun } from '../../../src/ledger/run.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+
+let redis: Redis;
+let ledger: Ledger;
+let id: string;
+beforeAll(async () => {
+  redis = await openTestRedis();
+  ledger = openLedger(redis);
+});
+afterAll(() => redis.disconnect());
+afterEach(() => forgetRun(redis, id));
+
+const deleted = settle('deleted', 1, codeOfStatus(204));
+const absent = settle('absent', 1, codeOfStatus(404));
+const now = Date.now();
+
+async function startRun(sizes: number[], rate: number | null = null): Promise<void> {
+  id = await writeTestRun(redis, sizes, rate);
+  await steer('start');
+  await ledger.feed(id, now);
+}
+
+function steer(action: 'start' | 'pause' | 'halt' | 'cancel') {
+  return ledger.steer(id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
+}
+
+async function claim(chunk = 0): Promise<Claim> {
+  const claimed = await ledger.claim(id, chunk, now);
+  if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
+  return claimed;
+}
+
+async function cells(chunk = 0): Promise<number[]> {
+  return decodeLedgerChunk((await redis.getBuffer(keys.ledger(id, chunk)))!).cells;
+}
+
+async function record(): Promise<Run> {
+  return (await readRun(redis, id))!;
+}
+
+describe('a step', () => {
+  test('gives the holder of an old epoch no marks, but takes its results', async () => {
+    await startRun([2]);
+    const old = await claim();
+    await claim();
+    const grant = await ledger.step(id, 0, old.epoch, [{ index: 0, cell: deleted }], [1]);
+    expect(grant).toMatchObject({ state: 'stale', cells: [] });
+    expect(await cells()).toEqual([deleted, untouched]);
+  });
+
+  test('puts an id in doubt that a dead holder has left marked', async () => {
+    await startRun([1]);
+    const dead = await claim();
+    await ledger.step(id, 0, dead.epoch, [], [0]);
+    const { epoch } = await claim();
+    const { cells: granted } = await ledger.step(id, 0, epoch, [], [0]);
+    expect(granted.map(isDoubtful)).toEqual([true]);
+  });
+
+  test.each([
+    ['absent', 404, 'gone_unconfirmed'],
+    ['failed', 403, 'unknown'],
+    ['deleted', 204, 'deleted'],
+  ] as const)(
+    'takes %s of a holder that another one has overtaken for what it can know: %i is %s',
+    async (said, status, means) => {
+      await startRun([1]);
+      const slow = await claim();
+      await ledger.step(id, 0, slow.epoch, [], [0]);
+      const { epoch } = await claim();
+      await ledger.step(id, 0, epoch, [], [0]); // it may have been deleted by this one's request
+      await ledger.step(id, 0, slow.epoch, [{ index: 0, cell: settle(said, 1, codeOfStatus(status)) }], []);
+      expect(fateOf((await cells())[0]!)).toMatchObject({ outcome: means, status });
+      expect((await record()).counts).toMatchObject({ [means]: 1 });
+    },
+  );
+
+  test('settles the last id and with it the run', async () => {
+    await startRun([2]);
+    const { epoch } = await claim();
+    const joins = [0, 1].map((index) => ({ index, cell: deleted }));
+    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: 'completed' });
+    expect(await record()).toMatchObject({ state: 'completed', settled: 2, counts: { deleted: 2 }, attempts: 2 });
+  });
+
+  test('changes nothing any more once the run is sealed, and counts what comes too late', async () => {
+    await startRun([2]);
+    const { epoch } = await claim();
+    await ledger.step(id, 0, epoch, [], [0, 1]);
+    await steer('cancel');
+    await ledger.reclaim(id, Date.now());
+    const before = await cells();
+    expect(await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], [1])).toMatchObject({ cells: [] });
+    expect(await cells()).toEqual(before);
+    expect(await record()).toMatchObject({ state: 'cancelled', late: 1, counts: { deleted: 0 } });
+  });
+
+  test.each([200, 302])('halts the run at the third answer with status %i', async (status) => {
+    await startRun([4]);
+    const { epoch } = await claim();
+    const join = (index: number) => [{ index, cell: settle('failed', 1, codeOfStatus(status)) }];
+    await ledger.step(id, 0, epoch, join(0), []);
+    expect(await ledger.step(id, 0, epoch, join(1), [3])).toMatchObject({ state: 'running', cells: [mark(untouched)] });
+    expect(await ledger.step(id, 0, epoch, join(2), [3])).toMatchObject({ state: 'halted', cells: [] });
+    expect(await record()).toMatchObject({ state: 'halted', halt: 'unexpected_answers', by: 'guard' });
+  });
+
+  test('says that Redis has lost the chunk', async () => {
+    await startRun([2]);
+    const { epoch } = await claim();
+    await redis.del(keys.ledger(id, 0));
+    expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'missing', cells: [] });
+    expect(await ledger.handBack(id, 0, epoch, now, null)).toBe('missing');
+    expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
+  });
+});
+
+describe('a run with a rate', () => {
+  const perSecond = 200;
+  const intervalMs = 1_000 / perSecond;
+
+  test('is granted slots of one even sequence, at most a tenth of a second ahead, whoever asks', async () => {
+    await startRun([500, 500], perSecond);
+    const holders = await Promise.all([claim(0), claim(1)]);
+    const slots: number[] = [];
+    const untilMs = performance.now() + 1_000;
+    for (let n = 0; performance.now() < untilMs; n++) {
+      const chunk = n % 2;
+      const wanted = Array.from({ length: 1 + (n % 30) }, (_, i) => (n + i) % 500);
+      const grant = await ledger.step(id, chunk, holders[chunk]!.epoch, [], wanted);
+      const [seconds, micros] = await redis.time();
+      const granted = grant.cells.filter((cell) => cell !== noPermit).length;
+      expect(grant.waitMs > 0).toBe(granted === 0);
+      if (granted === 0) continue;
+      const end = Number(await redis.hget(keys.run(id), 'tat')) / 1_000;
+      for (let i = granted; i > 0; i--) slots.push(end - i * intervalMs);
+      expect(slots.at(-1)! - (Number(seconds) * 1_000 + Number(micros) / 1_000)).toBeLessThanOrEqual(100 + intervalMs);
+    }
+    const gaps = slots.slice(1).map((slot, i) => slot - slots[i]!);
+    expect(Math.min(...gaps)).toBeGreaterThan(intervalMs - 0.01);
+    expect(slots.length).toBeLessThanOrEqual(1.1 * perSecond + 21);
+  });
+
+  test('pays for requests that were sent again under the same mark', async () => {
+    await startRun([500], perSecond);
+    const { epoch } = await claim();
+    const all = Array.from({ length: 500 }, (_, i) => i);
+    const grant = await ledger.step(id, 0, epoch, [], all, 10);
+    const granted = grant.cells.filter((cell) => cell !== noPermit).length;
+    expect(granted).toBe(100 / intervalMs + 1 - 10);
+    expect(grant.firstSlotMs).toBeCloseTo(10 * intervalMs, 0);
+  });
+});
+
+describe('a cancelled run', () => {
+  test('is over at once where nobody holds a chunk', async () => {
+    await startRun([1, 1]);
+    expect(await steer('cancel')).toEqual(['running', 'cancelled']);
+    expect(await redis.hlen(keys.open(id))).toBe(0);
+    expect(await steer('start')).toEqual(['cancelled', 'cancelled']);
+  });
+
+  test('is over when the last holder gives its chunk back', async () => {
+    await startRun([1, 1]);
+    const [a, b] = [await claim(0), await claim(1)];
+    expect(await steer('cancel')).toEqual(['running', 'cancelling']);
+    expect(await ledger.handBack(id, 0, a.epoch, now, now)).toBe('cancelling');
+    expect(await ledger.handBack(id, 1, b.epoch, now, now)).toBe('cancelled');
+  });
+
+  test('is taken out of dead hands', async () => {
+    await startRun([1]);
+    const { epoch } = await claim();
+    await steer('cancel');
+    expect(await ledger.reclaim(id, now)).toBe('cancelled');
+    expect(await ledger.handBack(id, 0, epoch, now, now)).toBe('stale');
+    expect(await ledger.reclaim(id, now)).toBe('cancelled');
+  });
+});
+
+describe('a chunk', () => {
+  test('that was handed back is fed again when it is due, before new ones', async () => {
+    await startRun([1, 1, 1, 1, 1, 1]);
+    const { epoch, fed } = await claim(0);
+    expect(fed).toEqual([4]);
+    expect(await ledger.handBack(id, 0, epoch, now, now + 200)).toBe('running');
+    await claim(1);
+    expect((await claim(2)).fed).toEqual([]);
+    expect(await ledger.feed(id, now + 200)).toEqual([0]);
+  });
+
+  test('keeps its results when the same hand-back arrives twice', async () => {
+    await startRun([2]);
+    const { epoch } = await claim();
+    const back = putBack(mark(untouched), 3, true);
+    await ledger.step(id, 0, epoch, [], [0, 1]);
+    await ledger.step(
+      id,
+      0,
+      epoch,
+      [
+        { index: 0, cell: absent },
+        { index: 1, cell: back },
+      ],
+      [],
+    );
+    expect(await ledger.handBack(id, 0, epoch, now, now + 1)).toBe('running');
+    expect(await ledger.handBack(id, 0, epoch, now, now + 1)).toBe('stale');
+    expect(await cells()).toEqual([absent, back]);
+    expect(await redis.zscore(keys.later(id), 0)).toBe(String(now + 1));
+  });
+
+  test.each(['pause', 'halt', 'cancel'] as const)('is neither fed nor claimed after %s', async (action) => {
+    await startRun([1, 1]);
+    const { epoch } = await claim(0);
+    const [, state] = await steer(action);
+    expect(await ledger.feed(id, now)).toEqual([]);
+    expect(await ledger.claim(id, 1, now)).toBe(state);
+    expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state, cells: [] });
+  });
+});

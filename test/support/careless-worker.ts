@@ -1,0 +1,37 @@
+import { openLedger } from '../../src/ledger/ledger.ts';
+import { targetOf } from '../../src/ledger/target.ts';
+import { createLogger } from '../../src/logger.ts';
+import { sharedQueueName } from '../../src/queue/queue.ts';
+import { addressFromUrl } from '../../src/redis/address.ts';
+import { connectLedger, queueConnectionOptions, ready } from '../../src/redis/connect.ts';
+import { openService } from '../../src/worker/service.ts';
+import { Tender } from '../../src/worker/tender.ts';
+import { forgetMarks } from './forget-marks.ts';
+
+// A worker that ignores the marks of dead holders. What a storm of kills shows of it, and not of the real one, is what the
+// marks are for. Takes the settings it needs from the variables of the real one and runs until it is killed.
+
+const { REDIS_URL, EXPUNGE_BASE_URL, EXPUNGE_ACCOUNT, EXPUNGE_TOKEN } = process.env;
+const address = addressFromUrl(REDIS_URL!, true);
+const redis = connectLedger(address);
+await ready(redis, address);
+const log = createLogger('info');
+const ledger = forgetMarks(openLedger(redis));
+const target = targetOf(EXPUNGE_BASE_URL!, EXPUNGE_ACCOUNT!);
+const service = openService({
+  ledger,
+  target,
+  log,
+  queueConnection: queueConnectionOptions(address),
+  queueName: sharedQueueName,
+  token: { authorization: () => `Bearer ${EXPUNGE_TOKEN}`, refused: () => false, source: 'test' },
+  lane: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
+  maxConcurrency: 32,
+  retryDelaysMs: [200, 200, 200, 200, 200],
+  patienceMs: 60_000,
+  who: 'test',
+});
+const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, who: 'test', log });
+service.start();
+log.info({}, 'ready');
+setInterval(() => void tender.tend().catch(() => {}), 1_000);

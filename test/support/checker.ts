@@ -1,0 +1,93 @@
+import type { Redis } from 'ioredis';
+import { checkConservation } from '../../src/ledger/conservation.ts';
+import { readOutcomes } from '../../src/ledger/ordered-rows.ts';
+import type { Resource } from '../../src/ledger/outcome.ts';
+import type { OutcomeRow } from '../../src/ledger/outcome-row.ts';
+import { isSealed, type Run } from '../../src/ledger/run.ts';
+import { sealTally, tallyLedger } from '../../src/ledger/tally.ts';
+import type { Sandbox } from '../../src/sandbox/server.ts';
+
+/** What a run is held against: its input, and what the server saw. */
+export type Evidence = {
+  redis: Redis;
+  run: Run;
+  sandbox: Pick<Sandbox, 'seen' | 'executed' | 'answered204' | 'exists'>;
+  resource: Resource;
+  /** The lines of the list, in order. */
+  ids: readonly string[];
+  /** Objects nobody asked to delete. */
+  bystanders: readonly string[];
+};
+
+/** One promise; says what breaks it, or nothing. */
+type Invariant = { promise: string; broken: (row: OutcomeRow, facts: Facts) => boolean };
+type Facts = { executed: boolean; answered204: boolean; exists: boolean; requests: number };
+
+const invariants: Invariant[] = [
+  { promise: 'every id has an outcome', broken: ({ outcome }) => outcome === 'pending' },
+  { promise: 'deleted was answered 204', broken: is('deleted', ({ answered204 }) => !answered204) },
+  { promise: 'absent was never deleted by us', broken: is('absent', ({ executed }) => executed) },
+  { promise: 'absent does not exist', broken: is('absent', ({ exists }) => exists) },
+  { promise: 'gone_unconfirmed does not exist', broken: is('gone_unconfirmed', ({ exists }) => exists) },
+  { promise: 'failed was never deleted by us', broken: is('failed', ({ executed }) => executed) },
+  { promise: 'not_attempted was never deleted by us', broken: is('not_attempted', ({ executed }) => executed) },
+  { promise: 'no row counts more attempts than requests', broken: ({ attempts }, { requests }) => attempts > requests },
+  {
+    promise: 'what was settled while reading was never sent',
+    broken: ({ outcome }, { requests }) => ['rejected', 'protected'].includes(outcome) && requests > 0,
+  },
+];
+
+function is(outcome: OutcomeRow['outcome'], broken: (facts: Facts) => boolean): Invariant['broken'] {
+  return (row, facts) => row.outcome === outcome && broken(facts);
+}
+
+/** The first promise that a sealed run breaks, with the id it breaks it for, or null. */
+export async function findBroken(evidence: Evidence): Promise<string | null> {
+  const { redis, sandbox, resource, bystanders } = evidence;
+  if (!isSealed(evidence.run.state)) return `the run has not ended: it is ${evidence.run.state}`;
+  const run = await sealTally(redis, evidence.run);
+  const unbalanced = checkConservation(run, await tallyLedger(redis, run));
+  if (unbalanced) return unbalanced;
+  const lost = bystanders.find((id) => !sandbox.exists(resource, id));
+  if (lost !== undefined) return `bystander ${lost} is gone`;
+  return (await findBrokenRow(evidence, run)) ?? findUnasked(evidence);
+}
+
+async function findBrokenRow({ redis, sandbox, resource, ids }: Evidence, run: Run): Promise<string | null> {
+  const requests = countRequests(sandbox.seen);
+  let line = 0;
+  for await (const page of readOutcomes(redis, run)) {
+    for (const row of page) {
+      if (row.line !== line + 1 || row.id !== ids[line]) return `line ${line + 1} of the list is not in the report`;
+      line++;
+      const name = `${resource}/${row.id}`;
+      const facts = {
+        executed: sandbox.executed.has(name),
+        answered204: sandbox.answered204.has(name),
+        exists: sandbox.exists(resource, row.id),
+        requests: requests.get(requestOf(resource, row.id)) ?? 0,
+      };
+      const found = invariants.find(({ broken }) => broken(row, facts));
+      if (found)
+        return `"${found.promise}" is broken by ${row.id}: ${row.outcome} ${row.code}, ${JSON.stringify(facts)}`;
+    }
+  }
+  return line === ids.length ? null : `the report ends after line ${line} of ${ids.length}`;
+}
+
+function findUnasked({ sandbox, resource, ids }: Evidence): string | null {
+  const asked = new Set(ids.map((id) => requestOf(resource, id)));
+  const unasked = sandbox.seen.find((request) => !asked.has(request));
+  return unasked === undefined ? null : `nobody asked for ${unasked}`;
+}
+
+function requestOf(resource: Resource, id: string): string {
+  return `DELETE /v2/${resource}/${encodeURIComponent(id)}`;
+}
+
+function countRequests(seen: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const request of seen) counts.set(request, (counts.get(request) ?? 0) + 1);
+  return counts;
+}

@@ -1,0 +1,108 @@
+import { fileURLToPath } from 'node:url';
+import { isSealed, type Run } from '../../src/ledger/run.ts';
+import type { FaultTable } from '../../src/sandbox/faults.ts';
+import { findBroken } from './checker.ts';
+import { startNode, until } from './processes.ts';
+import { annotations, makeIds, openScene, type Scene } from './scene.ts';
+
+export type Storm = {
+  ids: number;
+  seed: number;
+  /** What the test context gives: called when the test is over. */
+  atEnd: Parameters<typeof openScene>[0];
+  /** Whether the time has come for the next kill, given how many there were, when the last one was and what was settled since. */
+  killNow: (kills: number, sinceMs: number, settledSince: number) => boolean;
+  /** Workers that ignore the marks of dead ones. */
+  careless?: boolean;
+  latencyMs?: number;
+};
+
+export type StormResult = {
+  broken: string | null;
+  run: Run;
+  kills: number;
+  seconds: number;
+  requestsPerId: number;
+};
+
+/** Two in a hundred requests meet one of these; the kinds that would halt a run have tests of their own. */
+const faults: FaultTable = {
+  'status-500': 0.002,
+  'status-503': 0.002,
+  'status-500-executed': 0.0025,
+  'status-503-executed': 0.0025,
+  'status-408-executed': 0.001,
+  'status-409': 0.001,
+  reset: 0.002,
+  'reset-executed': 0.002,
+  hang: 0.0015,
+  'hang-executed': 0.0015,
+  'body-204': 0.001,
+  'status-429-seconds': 0.0006,
+  'status-503-seconds': 0.0002,
+  'status-429': 0.0001,
+  'status-429-imf-fixdate': 0.0001,
+  retryAfterSeconds: 0,
+};
+
+const settings = {
+  EXPUNGE_REQUEST_TIMEOUT_MS: '500',
+  EXPUNGE_RETRY_DELAYS: '200ms,200ms,200ms,200ms,200ms',
+  EXPUNGE_MAX_CONCURRENCY: '32',
+};
+const carelessWorker = fileURLToPath(new URL('careless-worker.ts', import.meta.url));
+
+/**
+ * A detached run with two workers, one of which is killed with SIGKILL and started again, over and over, while the API fails in every way.
+ * One id in ten never existed. Says which promise was broken, if any.
+ */
+export async function killStorm(storm: Storm): Promise<StormResult> {
+  const ids = makeIds('id', storm.ids);
+  const bystanders = makeIds('bystander', 200);
+  const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
+  const { seed, latencyMs } = storm;
+  const scene = await openScene(storm.atEnd, { objects, seed, latencyMs, faults });
+  const list = scene.list(ids);
+  const submitted = scene.expunge(['run', list, '--resource', 'annotations', '--detach', '--yes'], settings);
+  const { code } = await submitted.ended;
+  if (code !== 0) throw new Error(`the run was not submitted: ${submitted.stderr}`);
+  const from = performance.now();
+  const kills = await rage(scene, storm);
+  const seconds = (performance.now() - from) / 1_000;
+  const run = await scene.run();
+  const broken = await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders });
+  return { broken, run, kills, seconds, requestsPerId: scene.sandbox.seen.length / ids.length };
+}
+
+/** Kills and restarts until the run has ended; returns how often it killed. */
+async function rage(scene: Scene, { killNow, careless }: Storm): Promise<number> {
+  const start = async () => {
+    if (!careless) return scene.worker([], settings);
+    const worker = scene.own(startNode([carelessWorker], scene.env));
+    await until('the careless worker listens', () => worker.stderr.includes('"ready"'));
+    return worker;
+  };
+  let [, victim] = await Promise.all([start(), start()]);
+  let kills = 0;
+  let [killedAt, settledThen] = [performance.now(), 0];
+  for (;;) {
+    const run = await scene.runIs(
+      'due for a kill',
+      (now) => isSealed(now.state) || killNow(kills, performance.now() - killedAt, now.settled - settledThen),
+      300_000,
+    );
+    if (isSealed(run.state)) return kills;
+    victim!.signal('SIGKILL');
+    kills++;
+    [killedAt, settledThen] = [performance.now(), run.settled];
+    await victim!.ended;
+    victim = await start();
+  }
+}
+
+/** What a storm came to, on one line. */
+export function stormWords({ run, kills, seconds, requestsPerId }: StormResult, seed: number): string {
+  const { deleted, absent, gone_unconfirmed, unknown, failed } = run.counts;
+  const outcomes = `${deleted} deleted, ${absent} absent, ${gone_unconfirmed} gone_unconfirmed, ${unknown} unknown, ${failed} failed`;
+  return `seed ${seed}: ${run.rows} ids, ${kills} kills, ${seconds.toFixed(1)} s, ${requestsPerId.toFixed(3)} requests an id: ${outcomes}`;
+}

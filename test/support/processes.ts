@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** How a process ended; `code` is null where a signal ended it. */
+export type Ended = { code: number | null; signal: NodeJS.Signals | null };
+
+/** A process of ours, with what it has said so far. */
+export type Running = {
+  readonly pid: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly isOver: boolean;
+  ended: Promise<Ended>;
+  signal(signal: NodeJS.Signals): void;
+};
+
+const bin = fileURLToPath(new URL('../../src/bin.js', import.meta.url));
+
+/** Starts the command as a user does. `stdin` keeps its input open, for the caller to write to. */
+export function startExpunge(
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  stdin: NodeJS.ReadableStream | null = null,
+): Running {
+  return startNode([bin, ...args], env, stdin);
+}
+
+/** Starts a script with the Node of the tests and no environment but the given one. */
+export function startNode(args: string[], env: NodeJS.ProcessEnv, stdin: NodeJS.ReadableStream | null = null): Running {
+  const options = { env: { PATH: process.env.PATH, ...env } };
+  const child = spawn(process.execPath, args, { ...options, stdio: [stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
+  if (stdin) stdin.pipe(child.stdin!).on('error', () => {}); // it may be killed while it reads
+  return follow(child);
+}
+
+function follow(child: ChildProcess): Running {
+  const said = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream]!.setEncoding('utf8').on('data', (text: string) => {
+      said[stream] += text;
+    });
+  }
+  let isOver = false;
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => {
+      isOver = true;
+      resolve({ code, signal });
+    });
+  });
+  return {
+    pid: child.pid!,
+    get stdout() {
+      return said.stdout;
+    },
+    get stderr() {
+      return said.stderr;
+    },
+    get isOver() {
+      return isOver;
+    },
+    ended,
+    signal: (signal) => void child.kill(signal),
+  };
+}
+
+/** Waits until `condition` gives something, and returns it. Throws at the deadline. */
+export async function until<T>(
+  what: string,
+  condition: () => T | Promise<T>,
+  deadlineMs = 30_000,
+): Promise<Exclude<Awaited<T>, null | undefined | false | 0 | ''>> {
+  const deadline = performance.now() + deadlineMs;
+  for (;;) {
+    const found = await condition();
+    if (found) return found as never;
+    if (performance.now() > deadline) throw new Error(`waited ${deadlineMs} ms in vain until ${what}`);
+    await sleep(10);
+  }
+}
+
+/** Watches for `ms` that something does not happen: the one thing that only time can show. */
+export async function never(what: string, condition: () => boolean, ms: number): Promise<void> {
+  const end = performance.now() + ms;
+  while (performance.now() < end) {
+    if (condition()) throw new Error(`unexpectedly: ${what}`);
+    await sleep(10);
+  }
+}

@@ -1,0 +1,39 @@
+import { type SettingName, settings } from '../../src/config.ts';
+import { exitCodes } from '../../src/errors.ts';
+import { settingText } from '../../src/setting-text.ts';
+
+/** The README's table of settings: flag, variable, default, meaning. */
+export function settingsTable(): string {
+  const rows = (Object.keys(settings) as SettingName[]).map((name) => {
+    const { flag, arg, env, fallback, help } = settings[name];
+    const text = fallback === false ? null : settingText(name, fallback as never);
+    return [code(arg === null ? `--${flag}` : `--${flag} ${arg}`), env ? code(env) : '', text ? code(text) : '', help];
+  });
+  return table(['flag', 'variable', 'default', 'meaning'], rows);
+}
+
+/** The README's table of exit codes. */
+export function exitCodesTable(): string {
+  const rows = Object.values(exitCodes).map(({ exit, meaning }) => [String(exit), meaning]);
+  return table(['exit', 'meaning'], rows);
+}
+
+/** What stands in a text between `<!-- name -->` and `<!-- /name -->`, or null where one of them is missing. */
+export function between(text: string, name: string): string | null {
+  const [, inside] = new RegExp(`<!-- ${name} -->\\n([^]*?)\\n?<!-- /${name} -->`).exec(text) ?? [];
+  return inside === undefined ? null : inside.trim();
+}
+
+function table(header: string[], rows: string[][]): string {
+  const [first, ...others] = [header, ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`);
+  return [first, `|${'---|'.repeat(header.length)}`, ...others].join('\n');
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+/** A bar would begin the next cell. */
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}

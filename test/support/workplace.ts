@@ -1,0 +1,88 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { listRuns } from '../../src/ledger/list-runs.ts';
+import { removeRun } from '../../src/ledger/remove-run.ts';
+import type { Summary } from '../../src/ledger/summary.ts';
+import { targetOf } from '../../src/ledger/target.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { type CliOptions, type Ended, expunge } from './cli.ts';
+import { openTestRedis, testRedisUrl } from './redis.ts';
+
+/** A folder of its own with a sandbox beside it, for commands as a user types them. Their runs are in the Redis of this test run. */
+export type Workplace = {
+  folder: string;
+  stateDir: string;
+  sandbox: Sandbox;
+  env: { REDIS_URL: string; EXPUNGE_TOKEN: string; EXPUNGE_STATE_DIR: string };
+  /** Writes a file into the folder and returns its path. */
+  write(name: string, content: string | Buffer): string;
+  /** `expunge …` in the folder. */
+  expunge(args: string[], options?: CliOptions): Promise<Ended>;
+  /** `expunge run … --base-url <sandbox>`. */
+  run(args: string[], options?: CliOptions): Promise<Ended>;
+  /** The rows of a run's outcomes.csv without its header. */
+  outcomes(run: string): string[];
+  /** Closes the sandbox and removes folder, runs and queues. */
+  close(): Promise<void>;
+};
+
+export async function openWorkplace(options: SandboxOptions = {}): Promise<Workplace> {
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
+  const sandbox = await startSandbox(options);
+  const stateDir = join(folder, 'state');
+  const env = { REDIS_URL: testRedisUrl(), EXPUNGE_TOKEN: sandbox.token, EXPUNGE_STATE_DIR: stateDir };
+  const call = (args: string[], { env: more, ...rest }: CliOptions = {}) =>
+    expunge(args, { cwd: folder, env: { ...env, ...more }, ...rest });
+  return {
+    folder,
+    stateDir,
+    sandbox,
+    env,
+    write: (name, content) => {
+      writeFileSync(join(folder, name), content);
+      return join(folder, name);
+    },
+    expunge: call,
+    run: (args, options) => call(['run', '--base-url', sandbox.url, ...args], options),
+    outcomes: (run) =>
+      readFileSync(join(stateDir, 'runs', run, 'outcomes.csv'), 'utf8')
+        .trimEnd()
+        .split('\n')
+        .slice(1),
+    close: async () => {
+      await sandbox.close();
+      await forgetTarget(sandbox.url);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Removes what Redis holds of the runs against a base URL, and their queues. */
+export async function forgetTarget(baseUrl: string): Promise<void> {
+  const redis = await openTestRedis();
+  try {
+    for (const run of await listRuns(redis)) if (run.baseUrl === baseUrl) await removeRun(redis, run);
+    const left = await redisKeysWith(targetOf(baseUrl, '').fp);
+    if (left.length > 0) await redis.unlink(...left);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** The keys whose name holds this text. */
+export async function redisKeysWith(text: string): Promise<string[]> {
+  const redis = await openTestRedis();
+  try {
+    const found: string[] = [];
+    for await (const keys of redis.scanStream({ match: `*${text}*`, count: 1_000 })) found.push(...keys);
+    return found;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** The last line of `--json`. */
+export function summaryIn({ stdout }: Ended): Summary {
+  return JSON.parse(stdout.trimEnd().split('\n').at(-1)!);
+}

@@ -1,0 +1,100 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { posix, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { between, exitCodesTable, settingsTable } from '../support/readme-tables.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+type Source = { path: string; text: string; imports: string[]; lines: number };
+
+const sources: Source[] = readdirSync(`${root}src`, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => read(relative(root, `${entry.parentPath}/${entry.name}`).replaceAll('\\', '/')));
+
+function read(path: string): Source {
+  const text = readFileSync(root + path, 'utf8');
+  const found = text.matchAll(/^(?:import|export)\b[^;]*?from '([^']+)'|\bimport\('([^']+)'\)|^import '([^']+)'/gm);
+  const imports = [...found].map(([, a, b, c]) => resolved(path, a ?? b ?? c ?? ''));
+  return { path, text, imports, lines: text.split('\n').length - 1 };
+}
+
+/** A path from the root for our own files, the name of the package for all else. */
+function resolved(path: string, specifier: string): string {
+  return specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : specifier;
+}
+
+/** Files that match and import something that matches: `file → import`. */
+function importing(from: RegExp, what: RegExp): string[] {
+  return sources
+    .filter(({ path }) => from.test(path))
+    .flatMap(({ path, imports }) => imports.filter((name) => what.test(name)).map((name) => `${path} → ${name}`));
+}
+
+function containing(from: RegExp, what: RegExp): string[] {
+  return sources.filter(({ path, text }) => from.test(path) && what.test(text)).map(({ path }) => path);
+}
+
+describe('the sources', () => {
+  it('are read by these tests', () => {
+    expect(sources.length).toBeGreaterThan(100);
+    expect(importing(/^src\/queue\/queue\.ts$/, /^bullmq$/)).toHaveLength(1);
+    expect(importing(/^src\/commands\/verbs\.ts$/, /^src\/commands\/run\.ts$/)).toHaveLength(1);
+  });
+
+  it('import bullmq in src/queue only', () => {
+    expect(importing(/^src\/(?!queue\/)/, /^bullmq\b/)).toEqual([]);
+  });
+
+  it('import undici where requests are sent only', () => {
+    expect(importing(/^src\/(?!delete\/(send-delete|exchange)\.ts$)/, /^undici\b/)).toEqual([]);
+    expect(containing(/^src\/(?!sandbox\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
+  });
+
+  it('import commander and the prompts in src/commands and src/terminal only', () => {
+    expect(importing(/^src\/(?!commands\/|terminal\/)/, /^(commander|@clack|log-update)\b/)).toEqual([]);
+  });
+
+  it.each([
+    ['input', /^src\/(commands|worker|queue|delete|terminal|sandbox)\//],
+    ['guard', /^src\/(commands|worker|queue|delete|sandbox)\//],
+    ['ledger', /^src\/(commands|worker|queue|delete|terminal|sandbox|guard)\//],
+    ['delete', /^src\/(commands|worker|queue|terminal|sandbox|input)\//],
+    ['queue', /^src\/(commands|worker|delete|terminal|sandbox|input)\//],
+    ['redis', /^src\/(commands|worker|queue|delete|terminal|sandbox|input|guard|ledger)\//],
+    ['worker', /^src\/(commands|terminal|sandbox)\//],
+    ['terminal', /^src\/(commands|worker|queue|delete|sandbox)\//],
+    ['sandbox', /^src\/(commands|worker|queue|delete|terminal|redis)\//],
+  ])('of src/%s import nothing that stands after them in the pipeline', (folder, after) => {
+    expect(importing(new RegExp(`^src/${folder}/`), after)).toEqual([]);
+  });
+
+  it('of the pipeline see neither arguments nor environment', () => {
+    expect(containing(/^src\/(input|guard|delete|ledger)\//, /process\.(env|argv)|from 'node:process'/)).toEqual([]);
+  });
+
+  it('end the process in one file, and at a second signal', () => {
+    expect(containing(/^src\//, /process\.exit\(/)).toEqual(['src/cli.ts', 'src/commands/interrupts.ts']);
+  });
+
+  it('are no longer than 300 lines; the table of settings may be', () => {
+    const long = sources.filter(({ path, lines }) => lines > 300 && path !== 'src/config.ts');
+    expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
+  });
+
+  it('have no index, and no word for what has no name', () => {
+    expect(sources.filter(({ path }) => /\/(index|utils?|helpers?|common|misc)\.[jt]s$/.test(path))).toEqual([]);
+  });
+});
+
+describe.runIf(existsSync(`${root}README.md`))('the README', () => {
+  const readme = existsSync(`${root}README.md`) ? readFileSync(`${root}README.md`, 'utf8') : '';
+
+  it('has the settings as they are', () => {
+    expect(between(readme, 'settings')).toBe(settingsTable());
+  });
+
+  it('has the exit codes as they are', () => {
+    expect(between(readme, 'exit-codes')).toBe(exitCodesTable());
+  });
+});
