@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Token } from '../delete/token.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
@@ -11,7 +10,7 @@ import type { Invocation } from './command.ts';
 import { finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
-import { serviceOptions } from './service-options.ts';
+import { type Credentials, serviceOptions } from './service-options.ts';
 import type { Session } from './session.ts';
 import { startRun } from './start-run.ts';
 import { SnapshotTaker } from './take-snapshot.ts';
@@ -21,7 +20,7 @@ export type DeleteHere = {
   invocation: Invocation;
   session: Session;
   target: Target;
-  token: Token;
+  credentials: Credentials;
   run: Run;
   outputFolder: string;
 };
@@ -35,10 +34,10 @@ const progressEveryMs = 10_000;
  * then what is on the wire is finished, the rest handed back, and the run can be resumed.
  */
 export async function deleteHere(work: DeleteHere): Promise<number> {
-  const { invocation, session, target, token, run } = work;
+  const { invocation, session, target, credentials, run } = work;
   const queueName = ownQueueName(run.id);
   const service = openService({
-    ...serviceOptions(invocation, session, target, token),
+    ...serviceOptions(invocation, session, target, credentials),
     queueName,
     log: logTo((line) => taker.tell(line)),
   });

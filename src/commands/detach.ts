@@ -17,7 +17,7 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
   try {
     await redis.sadd(keys.targetRuns(run.fp), run.id);
     await startRun(session, run);
-    await createFeeder(ledger, queue, Date.now).feed(run.id);
+    await createFeeder(ledger, queue, Date.now).tend(run.id);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { openToken, type Token } from '../delete/token.ts';
+import type { Token } from '../delete/token.ts';
 import { ExpungeError } from '../errors.ts';
 import { idPath } from '../guard/check-id.ts';
 import { checkMaxDeletes } from '../guard/check-max-deletes.ts';
@@ -16,6 +16,7 @@ import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
 import { showDryRun } from './dry-run.ts';
 import { type List, withList } from './read-list.ts';
+import { type Credentials, readCredentials } from './service-options.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
 import { submitRun } from './submit-run.ts';
 
@@ -23,30 +24,30 @@ import { submitRun } from './submit-run.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   const target = readTarget(config, env);
-  const token = options.dryRun ? null : openToken(config.tokenFile, env, () => performance.now());
+  const credentials = options.dryRun ? null : readCredentials(invocation);
   return withList(invocation, async (list) => {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
     // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
-    if (token === null) return showDryRun(invocation, list, planOf(invocation, target, null, list, null));
+    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, null, list, null));
     return withRedis(invocation, sayOn(invocation.stderr), (session) =>
-      runList({ invocation, session, target, token, list }),
+      runList({ invocation, session, target, credentials, list }),
     );
   });
 }
 
-type RunWork = { invocation: Invocation; session: Session; target: Target; token: Token; list: List };
+type RunWork = { invocation: Invocation; session: Session; target: Target; credentials: Credentials; list: List };
 
 async function runList(work: RunWork): Promise<number> {
-  const { invocation, session, target, token, list } = work;
+  const { invocation, session, target, credentials, list } = work;
   const existing = await findUnfinishedRun(session.redis, listOf(target, list.spool.sha256));
   refuseUnlessResumable(existing);
-  const plan = planOf(invocation, target, token, list, existing);
+  const plan = planOf(invocation, target, credentials.token, list, existing);
   invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
   if (run.detached) return detach(invocation, session, run);
-  return deleteHere({ invocation, session, target, token, run, outputFolder: runFolder(invocation, run.id) });
+  return deleteHere({ invocation, session, target, credentials, run, outputFolder: runFolder(invocation, run.id) });
 }
 
 /** Where the report files of a run stand. */

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
-import type { Token } from '../delete/token.ts';
+import { openToken, type Token } from '../delete/token.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import type { Target } from '../ledger/target.ts';
 import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 import { type Session, whoAmI } from './session.ts';
 
-/** What the settings say about how a process deletes. Throws USAGE if the file of `--ca-file` can't be read. */
+/** What the settings say about how a process deletes. */
 export function serviceOptions(
   { config }: Pick<Invocation, 'config'>,
   { ledger, queueConnection }: Session,
   target: Target,
-  token: Token,
+  { token, ca }: Credentials,
 ): Omit<ServiceOptions, 'queueName' | 'log'> {
   return {
     ledger,
@@ -20,7 +20,7 @@ export function serviceOptions(
     token,
     lane: {
       requestTimeoutMs: config.requestTimeoutMs,
-      ca: config.caFile === undefined ? null : readCa(config.caFile),
+      ca,
       proxy: config.proxy ?? null,
       strictConnections: config.strictConnections,
     },
@@ -29,6 +29,15 @@ export function serviceOptions(
     patienceMs: config.patienceMs,
     who: whoAmI(),
   };
+}
+
+/** What proves who we are to the API, and who the API is to us. */
+export type Credentials = { token: Token; ca: string | null };
+
+/** Reads the token and the file of `--ca-file`. Throws CREDENTIALS or USAGE where they can't be read. */
+export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
+  const token = openToken(config.tokenFile, env, () => performance.now());
+  return { token, ca: config.caFile === undefined ? null : readCa(config.caFile) };
 }
 
 function readCa(path: string): string {

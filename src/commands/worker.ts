@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openToken } from '../delete/token.ts';
 import { messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { createLogger, type Log } from '../logger.ts';
@@ -8,7 +7,7 @@ import { openService } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { serviceOptions } from './service-options.ts';
+import { readCredentials, serviceOptions } from './service-options.ts';
 import { whoAmI, withRedis } from './session.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
@@ -16,7 +15,7 @@ import { unlessAborted } from './unless-aborted.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env } = invocation;
   const target = readTarget(config, env);
-  const token = openToken(config.tokenFile, env, () => performance.now());
+  const credentials = readCredentials(invocation);
   const log = createLogger(config.logLevel ?? 'info');
   const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
   return withRedis(
@@ -24,7 +23,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     (line) => log.info({}, line),
     async (session) => {
       const service = openService({
-        ...serviceOptions(invocation, session, target, token),
+        ...serviceOptions(invocation, session, target, credentials),
         queueName: sharedQueueName,
         log,
       });

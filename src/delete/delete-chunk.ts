@@ -46,7 +46,7 @@ const widestWindow = 256;
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
 export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState> {
-  await shortBrake(job, work);
+  await place(job, work);
   const claim = await work.ledger.claim(job.run, job.chunk, work.now());
   if (typeof claim === 'string') return claim;
   work.fed(job.run, claim.fed);
@@ -57,11 +57,17 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Seen
   return handBack(job, epoch, pass.cells, work);
 }
 
-/** A pass doesn't outlast a long wait: it begins when the wait is short enough, so that chunks aren't taken and given back all the time. */
-async function shortBrake({ gate, stop }: ChunkJob, { brake }: DeleteWork): Promise<void> {
+const askAgainMs = 5;
+
+/**
+ * A chunk is claimed when the lanes can use it and no long wait is on: so chunks aren't taken and given back all the time, and what
+ * this process can't work on is left to others.
+ */
+async function place({ gate, stop }: ChunkJob, { brake, lanes }: DeleteWork): Promise<void> {
   const signal = AbortSignal.any([gate.closed, stop]);
-  while (brake.remainingMs > longestWaitMs && !signal.aborted) {
-    await sleep(Math.min(brake.remainingMs - longestWaitMs, longestWaitMs), undefined, { signal }).catch(() => {});
+  while (!signal.aborted && (brake.remainingMs > longestWaitMs || !lanes.letIn())) {
+    const ms = Math.max(askAgainMs, brake.remainingMs - longestWaitMs);
+    await sleep(ms, undefined, { signal }).catch(() => {});
   }
 }
 

@@ -16,6 +16,7 @@ type Lane = {
 
 const tickMs = 100;
 const ticksAhead = 2.5;
+const letInEveryMs = 5;
 
 /** The in-flight slots of a process, shared by all chunks in its hands. A request waits in line for the next free lane. */
 export class Lanes {
@@ -27,10 +28,13 @@ export class Lanes {
   #answeredInTick = 0;
   #answeredBefore = 0;
   readonly #tick: NodeJS.Timeout;
-  #waiting: (() => void)[] = [];
+  #letInAt = Number.NEGATIVE_INFINITY;
+  readonly #clock: () => number;
 
-  constructor(size: number, open: () => Lane) {
+  /** `clock`: monotonic ms. */
+  constructor(size: number, open: () => Lane, clock: () => number) {
     this.size = size;
+    this.#clock = clock;
     this.#lanes = Array.from({ length: size }, open);
     this.#free = [...this.#lanes];
     this.#tick = setInterval(() => this.#measure(), tickMs).unref();
@@ -46,9 +50,15 @@ export class Lanes {
     return Math.floor(this.#free.length + ahead) - this.#queued;
   }
 
-  /** Resolves when there may be room again. */
-  whenRoom(): Promise<void> {
-    return new Promise((resolve) => this.#waiting.push(resolve));
+  /**
+   * True when the lanes can use another chunk: the line is shorter than they are many. At most one chunk in 5 ms is let in, so that
+   * its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
+   */
+  letIn(): boolean {
+    const now = this.#clock();
+    if (this.#queued >= this.size || now - this.#letInAt < letInEveryMs) return false;
+    this.#letInAt = now;
+    return true;
   }
 
   submit(request: QueuedRequest): void {
@@ -94,7 +104,6 @@ export class Lanes {
     const next = this.#nextInLine();
     if (next !== undefined) this.#send(lane, next);
     else this.#free.push(lane);
-    if (this.#waiting.length > 0 && this.room > 0) this.#wake();
   }
 
   #nextInLine(): QueuedRequest | undefined {
@@ -111,12 +120,5 @@ export class Lanes {
   #measure(): void {
     this.#answeredBefore = this.#answeredInTick;
     this.#answeredInTick = 0;
-    if (this.#waiting.length > 0 && this.room > 0) this.#wake();
-  }
-
-  #wake(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const resolve of waiting) resolve();
   }
 }

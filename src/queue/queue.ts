@@ -44,7 +44,7 @@ export type ChunkQueue = {
   restore(jobs: ChunkJob[]): Promise<void>;
   /** How many workers listen, or 0 if Redis doesn't tell. */
   workers(): Promise<number>;
-  /** Removes the queue and everything in it. */
+  /** Removes the queue and everything in it, unless a worker listens. */
   remove(): Promise<void>;
   close(): Promise<void>;
 };
@@ -64,7 +64,9 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     },
     restore: (jobs) => restore(queue, jobs),
     workers: () => queue.getWorkersCount().catch(() => 0),
-    remove: () => queue.obliterate({ force: true }),
+    remove: async () => {
+      if ((await queue.getWorkersCount().catch(() => 0)) === 0) await queue.obliterate({ force: true });
+    },
     close: () => queue.close(),
   };
 }

@@ -44,8 +44,8 @@ export type Service = {
 const drainSpareMs = 500; // beyond the request time-out: to hand back what was on the wire
 const closeMs = 400;
 
-/** Chunks a process works on at once: while one waits for Redis the others keep the lanes busy. */
-const chunksAtOnce = 6;
+/** Chunks a process has in hand at most. How many of them it works on depends on the lanes: see `letIn`. */
+const chunksAtOnce = 16;
 
 /**
  * Puts the parts together. They start in the order watch, consumer, and drain in the order watch (all gates close), consumer (what is
@@ -57,7 +57,7 @@ export function openService(options: ServiceOptions): Service {
   const giveUp = new AbortController();
   const url = new URL(target.baseUrl);
   const brake = new Brake(clock, Math.random);
-  const lanes = new Lanes(options.maxConcurrency, () => new Lane({ ...options.lane, origin: url.origin }));
+  const lanes = new Lanes(options.maxConcurrency, () => new Lane({ ...options.lane, origin: url.origin }), clock);
   const watch = new RunWatch(ledger.redis, clock, () => lanes.review());
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
@@ -115,14 +115,14 @@ async function handleChunk(
 }
 
 /** A halt for each run once: hundreds of requests may notice the same thing. */
-function haltOnce({ ledger, who, log }: ServiceOptions, watch: RunWatch): DeleteWork['halt'] {
+function haltOnce({ ledger, log }: ServiceOptions, watch: RunWatch): DeleteWork['halt'] {
   const halting = new Set<string>();
   return (run: string, code: HaltCode, reason: string) => {
     watch.close(run);
     if (halting.has(run)) return;
     halting.add(run);
     log.error({ run, code, reason }, 'halting the run');
-    const steering: Steering = { action: 'halt', reason, by: 'guard', who, halt: code };
+    const steering: Steering = { action: 'halt', reason, by: 'guard', who: '', halt: code };
     ledger
       .steer(run, Date.now(), steering)
       .then((states: [SeenState, SeenState]) => log.debug({ run, states }, 'halted'))

@@ -31,7 +31,8 @@ function busiestSecond(arrivals: readonly number[]): number {
 }
 
 describe.concurrent('the rate of a run', () => {
-  test('is kept in every second and in the long run', async ({ expect, onTestFinished }) => {
+  // Again, if need be: on a busy machine either process may stand still for a moment, and what waited then comes at once.
+  test('is kept in every second and in the long run', { retry: 3 }, async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { objects });
     expect(await run(scene, ['--rate', `${rate}/s`]).ended).toMatchObject({ code: 0 });
     expect(scene.arrivals).toHaveLength(ids.length);
@@ -44,10 +45,10 @@ describe.concurrent('the rate of a run', () => {
       script: (_resource: unknown, _id: unknown, nth: number) => (nth <= 2 ? 'status-500' : null),
     } as const;
     const scene = await openScene(onTestFinished, { objects, faults });
-    expect(await run(scene, ['--rate', `${rate}/s`]).ended).toMatchObject({ code: 0 });
+    expect(await run(scene, ['--rate', `${2 * rate}/s`]).ended).toMatchObject({ code: 0 });
     const requests = 3 * ids.length;
     expect(scene.arrivals).toHaveLength(requests);
-    expect(scene.arrivals.at(-1)! - scene.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * requests) / rate);
+    expect(scene.arrivals.at(-1)! - scene.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * requests) / (2 * rate));
   });
 });
 
@@ -123,7 +124,7 @@ describe.concurrent('a run that must not go on', () => {
 
   test('ends at once with exit 6 where the host has no address', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { objects });
-    const env = { EXPUNGE_BASE_URL: 'https://no-such-host.invalid', EXPUNGE_ACCOUNT: scene.target.account };
+    const env = { EXPUNGE_BASE_URL: 'https://no-such-host.invalid', EXPUNGE_MAX_CONCURRENCY: '4' };
     const from = performance.now();
     const running = run(scene, [], env);
     expect(await running.ended, running.stderr).toMatchObject({ code: 6 });

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { killStorm, stormWords } from '../support/kill-storm.ts';
+import { killStorm, type Sofar, stormWords } from '../support/kill-storm.ts';
 
 /** One kill a second, however little was settled since. */
-const killNow = (_kills: number, sinceMs: number) => sinceMs >= 1_000;
+const killNow = ({ sinceMs }: Sofar) => sinceMs >= 1_000;
 
 describe('100,000 ids, a kill -9 every second, and an API that fails in every way', () => {
   test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])('loses no id and says nothing false with seed %i', async (seed) => {

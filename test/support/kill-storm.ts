@@ -10,12 +10,15 @@ export type Storm = {
   seed: number;
   /** What the test context gives: called when the test is over. */
   atEnd: Parameters<typeof openScene>[0];
-  /** Whether the time has come for the next kill, given how many there were, when the last one was and what was settled since. */
-  killNow: (kills: number, sinceMs: number, settledSince: number) => boolean;
+  /** Whether the time has come for the next kill. */
+  killNow: (sofar: Sofar) => boolean;
   /** Workers that ignore the marks of dead ones. */
   careless?: boolean;
   latencyMs?: number;
 };
+
+/** How a storm goes; `sinceMs` and `settledSince` count from the last kill. */
+export type Sofar = { kills: number; elapsedMs: number; sinceMs: number; settledSince: number };
 
 export type StormResult = {
   broken: string | null;
@@ -84,11 +87,16 @@ async function rage(scene: Scene, { killNow, careless }: Storm): Promise<number>
   };
   let [, victim] = await Promise.all([start(), start()]);
   let kills = 0;
-  let [killedAt, settledThen] = [performance.now(), 0];
+  const from = performance.now();
+  let [killedAt, settledThen] = [from, 0];
+  const sofar = (settled: number): Sofar => {
+    const now = performance.now();
+    return { kills, elapsedMs: now - from, sinceMs: now - killedAt, settledSince: settled - settledThen };
+  };
   for (;;) {
     const run = await scene.runIs(
       'due for a kill',
-      (now) => isSealed(now.state) || killNow(kills, performance.now() - killedAt, now.settled - settledThen),
+      (now) => isSealed(now.state) || killNow(sofar(now.settled)),
       300_000,
     );
     if (isSealed(run.state)) return kills;

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { emptyLedgerChunk } from '../../../src/ledger/cells.ts';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { removeRun } from '../../../src/ledger/remove-run.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { targetOf } from '../../../src/ledger/target.ts';
-import { keys } from '../../../src/redis/keys.ts';
 
 /** A planned run of its own with `sizes.length` chunks, in Redis only. Remove it with `forgetRun`. */
 export async function writeTestRun(redis: Redis, sizes: number[], rate: number | null = null): Promise<string> {
@@ -29,11 +27,4 @@ export async function writeTestRun(redis: Redis, sizes: number[], rate: number |
 export async function forgetRun(redis: Redis, id: string): Promise<void> {
   const run = await readRun(redis, id);
   if (run !== null) await removeRun(redis, run);
-}
-
-/** Puts a chunk's cells there as if earlier passes had left them. */
-export async function setCells(redis: Redis, id: string, n: number, cells: number[]): Promise<void> {
-  const bytes = emptyLedgerChunk(cells.length);
-  for (const [i, cell] of cells.entries()) bytes.writeUInt16BE(cell, 6 + 2 * i);
-  await redis.set(keys.ledger(id, n), bytes);
 }

@@ -154,7 +154,7 @@ class Play {
     const { state, next, settled, counts, attempts, late } = this.#model;
     expect(run).toMatchObject({ state, next, settled, attempts, late, counts });
     expect(await redis.hgetall(keys.open(this.#id))).toEqual(textOf(this.#model.open));
-    const later = await redis.zrange(keys.later(this.#id), 0, -1, 'WITHSCORES');
+    const later = await redis.zrange(keys.later(this.#id), '0', '-1', 'WITHSCORES');
     const dueAt = new Map(
       later.flatMap((chunk, i) => (i % 2 === 0 ? [[Number(chunk), Number(later[i + 1])]] : [])) as [number, number][],
     );
