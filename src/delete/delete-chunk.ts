@@ -9,7 +9,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { parkedForMs } from './backoff.ts';
 import type { Brake } from './brake.ts';
-import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
+import { ChunkPass } from './chunk-pass.ts';
 import { excerptOf } from './excerpt.ts';
 import type { Gate } from './gate.ts';
 import type { Lanes } from './lanes.ts';
@@ -46,7 +46,6 @@ const widestWindow = 256;
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
 export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState> {
-  await place(job, work);
   const claim = await work.ledger.claim(job.run, job.chunk, work.now());
   if (typeof claim === 'string') return claim;
   work.fed(job.run, claim.fed);
@@ -55,20 +54,6 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Seen
   const pass = new ChunkPass(ledgerChunk.cells, pathAt, dueIndexes(ledgerChunk, work), passWork(job, epoch, work));
   await pass.run();
   return handBack(job, epoch, pass.cells, work);
-}
-
-const askAgainMs = 5;
-
-/**
- * A chunk is claimed when the lanes can use it and no long wait is on: so chunks aren't taken and given back all the time, and what
- * this process can't work on is left to others.
- */
-async function place({ gate, stop }: ChunkJob, { brake, lanes }: DeleteWork): Promise<void> {
-  const signal = AbortSignal.any([gate.closed, stop]);
-  while (!signal.aborted && (brake.remainingMs > longestWaitMs || !lanes.letIn())) {
-    const ms = Math.max(askAgainMs, brake.remainingMs - longestWaitMs);
-    await sleep(ms, undefined, { signal }).catch(() => {});
-  }
 }
 
 /** Whoever fed the chunk found something due. If by this clock nothing is, clocks differ: then the ids that wait shortest are. */

@@ -16,7 +16,7 @@ type Lane = {
 
 const tickMs = 100;
 const ticksAhead = 2.5;
-const letInEveryMs = 5;
+const letInEveryMs = 3;
 
 /** The in-flight slots of a process, shared by all chunks in its hands. A request waits in line for the next free lane. */
 export class Lanes {
@@ -56,7 +56,7 @@ export class Lanes {
    */
   letIn(): boolean {
     const now = this.#clock();
-    if (this.#queued >= this.size || now - this.#letInAt < letInEveryMs) return false;
+    if (this.#queued >= 4 * this.size || now - this.#letInAt < letInEveryMs) return false;
     this.#letInAt = now;
     return true;
   }

@@ -109,7 +109,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
   return Object.entries(fields).flat();
 }
 
-const writesAtOnce = 64;
+const writesAtOnce = 16;
 
 async function writeParts(
   redis: Redis,

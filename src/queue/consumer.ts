@@ -1,12 +1,22 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
 import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
+import { within } from './within.ts';
 
 /** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
 export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<void>;
+
+export type ConsumerOptions = {
+  address: QueueAddress;
+  /** Whether another chunk could be worked on now. Asked every few ms; a job is only taken when it says yes. */
+  canTakeMore(): boolean;
+  handle: ChunkHandler;
+  log: Log;
+};
 
 export type Consumer = {
   start(): void;
@@ -14,61 +24,73 @@ export type Consumer = {
   drain(): Promise<void>;
 };
 
+const jobsAtMost = 16;
+const askAgainMs = 2;
 const brakeMs = 500;
 const finishMs = 500;
 
-/** Consumes the chunks of a queue, `concurrency` at a time. Our values become BullMQ's in this file only. */
-export function openConsumer(address: QueueAddress, concurrency: number, handle: ChunkHandler, log: Log): Consumer {
-  const inHand = new Set<Promise<void>>();
-  const unfinished = new Set<string>(); // jobs in hand and those BullMQ has not put away yet
-  // Three declared parameters: with fewer BullMQ passes no signal.
-  const processor = async (job: Job<ChunkJob>, _token: string | undefined, signal: AbortSignal | undefined) => {
-    unfinished.add(job.id!);
-    const work = handle(job.data, signal ?? new AbortController().signal);
-    inHand.add(work);
-    await work.finally(() => inHand.delete(work));
-  };
-  const worker = new Worker<ChunkJob>(address.name, processor, {
+/**
+ * Takes jobs of a queue one by one, when this process can work on another chunk: what it can't work on is left to others, and chunks
+ * that wait for stragglers don't keep it from taking more. So BullMQ's own loop, which keeps a fixed number in hand, stays unused;
+ * locks are renewed here. Our values become BullMQ's in this folder only.
+ */
+export function openConsumer({ address, canTakeMore, handle, log }: ConsumerOptions): Consumer {
+  const worker = new Worker<ChunkJob>(address.name, null, {
     ...workerOptions,
     connection: address.connection as ConnectionOptions,
     prefix: keys.queuePrefix(address.fp),
-    concurrency,
   });
-  for (const event of ['completed', 'failed'] as const) {
-    worker.on(event, (job: Job | undefined) => unfinished.delete(job?.id ?? ''));
-  }
-  let draining = false;
-  worker.on('lockRenewalFailed', (jobIds: string[]) => {
-    for (const id of jobIds) worker.cancelJob(id, 'the lock was lost');
-  });
-  brakeOnErrors(worker, () => draining, log);
+  worker.on('error', (error) => log.warn({ reason: messageOf(error) }, 'the queue has trouble with Redis'));
+  const stopping = new AbortController();
+  const inHand = new Set<Promise<void>>();
+  const take = async () => {
+    const token = randomUUID();
+    const job: Job<ChunkJob> | undefined = await worker.getNextJob(token);
+    if (job === undefined) return;
+    const work = workOn(job, token, handle, stopping.signal, log).finally(() => inHand.delete(work));
+    inHand.add(work);
+  };
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      if (inHand.size < jobsAtMost && canTakeMore()) await take().catch(() => sleep(brakeMs));
+      else await sleep(askAgainMs);
+    }
+  };
   return {
     start: () => {
-      worker.run().catch((error) => log.error({ reason: messageOf(error) }, 'the queue consumer ended'));
+      worker.startStalledCheckTimer().catch(() => {}); // tells of errors by itself
+      void loop();
     },
     drain: async () => {
-      draining = true;
-      worker.cancelAllJobs('stopping');
-      await worker.pause(true).catch(() => {});
+      stopping.abort();
       await Promise.allSettled(inHand);
-      // A job that is left behind would keep its chunk from others until its lock has run out.
-      for (let ms = 0; ms < finishMs && unfinished.size > 0; ms += 10) await sleep(10);
       // Forced, and as the first close: it returns at once whatever state Redis is in. Chunks were handed back before.
       await worker.close(true).catch(() => {});
     },
   };
 }
 
-/** While Redis refuses commands BullMQ asks again without a pause, thousands of times a second: take it off for a moment. */
-function brakeOnErrors(worker: Worker, isDraining: () => boolean, log: Log): void {
-  let braking = false;
-  worker.on('error', async (error) => {
-    if (braking || isDraining()) return;
-    braking = true;
-    log.warn({ reason: messageOf(error) }, 'the queue has trouble with Redis');
-    await worker.pause(true).catch(() => {});
-    await sleep(brakeMs);
-    braking = false;
-    if (!isDraining()) await worker.resume();
-  });
+const { lockDuration } = workerOptions;
+
+/** Handles a job under its lock, and puts it away. A lock that is lost stops the work: somebody else will take the chunk. */
+async function workOn(
+  job: Job<ChunkJob>,
+  token: string,
+  handle: ChunkHandler,
+  stopping: AbortSignal,
+  log: Log,
+): Promise<void> {
+  const lost = new AbortController();
+  const renewal = setInterval(() => {
+    const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: nobody else can take it either
+    void renewed.then((isOurs) => isOurs || lost.abort());
+  }, lockDuration / 2);
+  try {
+    await handle(job.data, AbortSignal.any([stopping, lost.signal]));
+    await within(finishMs, job.moveToCompleted(null, token, false));
+  } catch (error) {
+    log.debug({ reason: messageOf(error) }, 'a job was not put away; the ledger knows what became of its chunk');
+  } finally {
+    clearInterval(renewal);
+  }
 }

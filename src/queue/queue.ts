@@ -25,13 +25,11 @@ export function jobId({ run, chunk }: ChunkJob): string {
 const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, stackTraceLimit: 0, keepLogs: 0 };
 
 /** Every option of the workers we rely on. A dead worker's chunk is taken over after lock + 1 to 2 checks. */
-export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> = {
-  autorun: false,
+export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { lockDuration: number } = {
   lockDuration: 10_000,
   stalledInterval: 4_000,
   maxStalledCount: 1_000, // two lost replies in a row must never fail a job that nobody ran
-  drainDelay: 2,
-  runRetryDelay: 1_000,
+  drainDelay: 2, // seconds a worker waits for the next job in one call
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 0 },
 };

@@ -1,5 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 import { Brake } from '../delete/brake.ts';
+import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { type DeleteWork, deleteChunk } from '../delete/delete-chunk.ts';
 import { Lanes } from '../delete/lanes.ts';
 import { Lane, type LaneOptions } from '../delete/send-delete.ts';
@@ -12,6 +13,7 @@ import type { Log } from '../logger.ts';
 import { type Consumer, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkJob, type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
+import { within } from '../queue/within.ts';
 import { RunWatch } from './run-watch.ts';
 
 export type ServiceOptions = {
@@ -44,9 +46,6 @@ export type Service = {
 const drainSpareMs = 500; // beyond the request time-out: to hand back what was on the wire
 const closeMs = 400;
 
-/** Chunks a process has in hand at most. How many of them it works on depends on the lanes: see `letIn`. */
-const chunksAtOnce = 16;
-
 /**
  * Puts the parts together. They start in the order watch, consumer, and drain in the order watch (all gates close), consumer (what is
  * in hand ends), lanes; the queue is closed last.
@@ -77,7 +76,8 @@ export function openService(options: ServiceOptions): Service {
     fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(log, error)),
   };
   const handle = (job: ChunkJob, stop: AbortSignal) => handleChunk(job, stop, work, watch);
-  const consumer = openConsumer(address, chunksAtOnce, handle, log);
+  const canTakeMore = () => brake.remainingMs <= longestWaitMs && lanes.letIn();
+  const consumer = openConsumer({ address, canTakeMore, handle, log });
   return {
     queue,
     feeder,
@@ -139,16 +139,6 @@ async function drain({ consumer, watch, lanes, giveUp }: Parts, deadlineMs: numb
   await within(deadlineMs + closeMs, consumer.drain());
   clearTimeout(timer);
   lanes.close();
-}
-
-/** Waits for something that hangs while Redis does, but not for long. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work.catch(() => {}), late]);
-  clearTimeout(timer);
 }
 
 function logTrouble(log: Log, error: unknown): void {
