@@ -3,7 +3,7 @@ import { attemptsOf, type Cell, isSettled, putBack, settle } from '../ledger/cel
 import { codeOfStatus } from '../ledger/code.ts';
 import { type Grant, type Join, noPermit } from '../ledger/ledger.ts';
 import { type Answer, noContent } from './answer.ts';
-import { deleteId, type IdEnd, type Tries } from './delete-id.ts';
+import { deleteId, type Tries } from './delete-id.ts';
 import type { Lanes, QueuedRequest } from './lanes.ts';
 
 const flushAfterMs = 100;
@@ -148,9 +148,9 @@ export class ChunkPass {
     const cell = this.cells[index]!;
     if (answer === noContent) {
       this.#work.brake.answered();
-      this.#finish(index, { cell: settle('deleted', attemptsOf(cell) + 1, code204), again: false });
+      this.#finish(index, settle('deleted', attemptsOf(cell) + 1, code204), false);
     } else if (answer === null) {
-      this.#finish(index, { cell: putBack(cell, attemptsOf(cell), false), again: true });
+      this.#finish(index, putBack(cell, attemptsOf(cell), false), true);
     } else {
       this.#tryFurther(index, answer);
     }
@@ -173,7 +173,7 @@ export class ChunkPass {
     };
     void deleteId(this.cells[index]!, first, tries).then((end) => {
       if (isSettled(end.cell)) this.#work.note(index, end.cell, last);
-      this.#finish(index, end);
+      this.#finish(index, end.cell, end.again);
     });
   }
 
@@ -182,7 +182,7 @@ export class ChunkPass {
     return sleep(ms, true, { signal: this.#work.closed }).catch(() => false);
   }
 
-  #finish(index: number, { cell, again }: IdEnd): void {
+  #finish(index: number, cell: Cell, again: boolean): void {
     this.cells[index] = cell;
     this.#joins.push({ index, cell });
     this.#marked--;

@@ -19,6 +19,7 @@ export class Lane {
   #dispatcher: Client | ProxyAgent;
   #exchange: Exchange | null = null;
   #deadline: NodeJS.Timeout | null = null;
+  #headers: string[] = [];
 
   constructor(options: LaneOptions) {
     this.#options = options;
@@ -31,9 +32,15 @@ export class Lane {
     this.#exchange = new Exchange(authorization, done);
     this.#startDeadline();
     this.#dispatcher.dispatch(
-      { origin, path, method: 'DELETE', headers: ['authorization', authorization], reset: strictConnections },
+      { origin, path, method: 'DELETE', headers: this.#headersOf(authorization), reset: strictConnections },
       this.#exchange,
     );
+  }
+
+  /** The same array as long as the token is the same: one thing less to make for each request. */
+  #headersOf(authorization: string): string[] {
+    if (this.#headers[1] !== authorization) this.#headers = ['authorization', authorization];
+    return this.#headers;
   }
 
   /** Drops the connection. A request on it ends as `maybe-sent`, or as `not-sent` if it was never written. */
