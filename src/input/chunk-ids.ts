@@ -5,7 +5,7 @@ import type { Spool } from './spool.ts';
 import { cutId } from './spool-layout.ts';
 
 /** How many ids a chunk, and rows a block, hold at most. */
-export const chunkSize = 500;
+const chunkSize = 500;
 
 /** How many chunks and blocks `readChunks` will make of a spool. */
 export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {

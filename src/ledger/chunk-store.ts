@@ -1,10 +1,9 @@
 import type { Redis } from 'ioredis';
-import { ExpungeError } from '../errors.ts';
 import type { Chunk, SettledBlock } from '../input/row.ts';
 import { keys } from '../redis/keys.ts';
 import { type Cell, fateOf } from './cell.ts';
 import { emptyLedgerChunk } from './cells.ts';
-import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from './manifest.ts';
+import { encodeBlock, encodeChunk } from './manifest.ts';
 
 /**
  * Writes a manifest chunk and its untouched ledger chunk, unless they are there. Writing twice is harmless: also by a producer that
@@ -22,20 +21,6 @@ export function writeChunk(redis: Redis, run: string, chunk: Chunk): Promise<unk
 /** Writes a block of rows settled while reading. Writing twice is harmless: the same list gives the same bytes. */
 export function writeBlock(redis: Redis, run: string, block: SettledBlock): Promise<unknown> {
   return redis.set(keys.settled(run, block.n), encodeBlock(block));
-}
-
-/** Throws INTERNAL if Redis has lost the chunk. */
-export async function readChunk(redis: Redis, run: string, n: number): Promise<Chunk> {
-  const bytes = await redis.getBuffer(keys.manifest(run, n));
-  if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run}: manifest chunk ${n} is missing in Redis`);
-  return decodeChunk(n, bytes);
-}
-
-/** Throws INTERNAL if Redis has lost the block. */
-export async function readBlock(redis: Redis, run: string, n: number): Promise<SettledBlock> {
-  const bytes = await redis.getBuffer(keys.settled(run, n));
-  if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run}: block ${n} of settled rows is missing in Redis`);
-  return decodeBlock(n, bytes);
 }
 
 /** What a server said about an id that ended badly. */

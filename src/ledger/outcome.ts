@@ -7,8 +7,7 @@ export const sentOutcomes = ['failed', 'unknown', 'absent', 'gone_unconfirmed', 
 export type SentOutcome = (typeof sentOutcomes)[number];
 
 /** How a row can be settled while it is read; it is never sent. */
-export const readOutcomes = ['rejected', 'duplicate', 'protected'] as const;
-export type ReadOutcome = (typeof readOutcomes)[number];
+export type ReadOutcome = 'rejected' | 'duplicate' | 'protected';
 
 /** Every word a report can hold in its `outcome` column. Every row of a run gets exactly one. */
 export const outcomes = [

@@ -9,7 +9,7 @@ import { type ReportStyle, reportHeader, reportText } from './report-line.ts';
 import type { Run } from './run.ts';
 
 /** A file of a run and how many rows it holds, without its header. */
-export type RunFile = { path: string; rows: number };
+type RunFile = { path: string; rows: number };
 
 /** `failures` is null where no row needs another run. */
 export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: FailureGroup[] };

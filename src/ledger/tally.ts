@@ -10,7 +10,7 @@ import { readNumbered } from './read-numbered.ts';
 import { isSealed, type Run, readRun } from './run.ts';
 
 /** How many ids ended badly for one reason. */
-export type BadCode = { outcome: 'failed' | 'unknown'; code: string; count: number };
+type BadCode = { outcome: 'failed' | 'unknown'; code: string; count: number };
 
 /** What a scan of a run's ledger found. `broken` names chunks and blocks that are missing or of a wrong size. */
 export type Tally = {

@@ -8,7 +8,7 @@ import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
 /** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
-export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<void>;
+type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<void>;
 
 export type ConsumerOptions = {
   address: QueueAddress;

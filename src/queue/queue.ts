@@ -17,7 +17,7 @@ export function ownQueueName(run: string): string {
 }
 
 /** Neither an integer nor with a colon: BullMQ refuses both. */
-export function jobId({ run, chunk }: ChunkJob): string {
+function jobId({ run, chunk }: ChunkJob): string {
   return `r${run}-c${chunk}`;
 }
 
