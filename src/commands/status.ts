@@ -31,7 +31,7 @@ async function tallied({ redis }: Session, run: Run): Promise<Run> {
 
 function statusText(run: Run, stdout: NodeJS.WriteStream): string {
   const panel = panelText(new SnapshotTaker(run, null).take(), (stdout.columns || 100) - 1, styleOf(stdout));
-  const lines = [`started by ${run.who || 'nobody'}${run.note ? `, because: ${run.note}` : ''}`, ...expiry(run)];
+  const lines = [`submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`, ...expiry(run)];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
 }
 

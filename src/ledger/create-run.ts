@@ -102,6 +102,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rate: plan.rate ?? '',
     note: plan.note,
     who: plan.who,
+    createdBy: plan.who,
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
     createdAt: now,

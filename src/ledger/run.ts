@@ -35,6 +35,7 @@ export type Run = {
   reason: string;
   by: SteeredBy | '';
   who: string;
+  createdBy: string;
   halt: HaltCode | '';
   baseUrl: string;
   account: string;
@@ -99,6 +100,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     reason: text('reason'),
     by: text('by') as Run['by'],
     who: text('who'),
+    createdBy: text('createdBy'),
     halt: text('halt') as Run['halt'],
     baseUrl: text('baseUrl'),
     account: text('account'),

@@ -18,18 +18,16 @@ local results, wanted = ARGV[3], ARGV[4]
 
 -- The touched span of the chunk is read once and written once.
 local low, high = 65535, -1
-for at = 1, #results, 4 do
-  local a, b = byte(results, at, at + 1)
-  local i = a * 256 + b
-  if i < low then low = i end
-  if i > high then high = i end
+local function touch(list, size)
+  for at = 1, #list, size do
+    local a, b = byte(list, at, at + 1)
+    local i = a * 256 + b
+    if i < low then low = i end
+    if i > high then high = i end
+  end
 end
-for at = 1, #wanted, 2 do
-  local a, b = byte(wanted, at, at + 1)
-  local i = a * 256 + b
-  if i < low then low = i end
-  if i > high then high = i end
-end
+touch(results, 4)
+touch(wanted, 2)
 local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'rate', 'tat', 'sealed')
 local state = run[1]
 if not state then return {'missing', '', 0, 0, 0} end
@@ -97,7 +95,7 @@ if unexpected > 0 then
   if total >= tonumber(ARGV[5]) and state == 'running' then
     leaveRunning('halted')
     redis.call('HSET', KEYS[2], 'halt', 'unexpected_answers', 'reason',
-      'the server gave ' .. total .. ' answers that are neither 204 nor an error (other 2xx, or a redirect)', 'by', 'guard', 'unexpected', 0)
+      'the server gave ' .. total .. ' answers that are neither 204 nor an error (other 2xx, or a redirect)', 'by', 'guard', 'who', '', 'unexpected', 0)
   end
 end
 if settled > 0 then

@@ -1,10 +1,10 @@
-import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Client } from 'undici';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { runSandbox, type SandboxFlags } from '../../src/commands/sandbox.ts';
 import type { FaultKind } from '../../src/sandbox/fault-kinds.ts';
 import { parseFaults } from '../../src/sandbox/parse-faults.ts';
@@ -350,7 +350,11 @@ describe('the command', () => {
     return { exit: await ended, lines };
   }
 
-  const folder = () => mkdtemp(join(tmpdir(), 'expunge-sandbox-'));
+  const folder = async () => {
+    const path = await mkdtemp(join(tmpdir(), 'expunge-sandbox-'));
+    onTestFinished(() => rm(path, { recursive: true, force: true }));
+    return path;
+  };
   const headers = { authorization: 'Bearer sandbox-token' };
 
   test('prints where it is, what it holds and an example, and the counts when it is stopped', async () => {
