@@ -39,6 +39,7 @@ export class SnapshotTaker {
       host: new URL(run.baseUrl).host,
       state: run.state,
       reason: run.reason,
+      by: run.by,
       who: run.state === 'running' ? '' : run.who,
       rows: run.rows,
       ids: run.ids,

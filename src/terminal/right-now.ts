@@ -12,7 +12,7 @@ const words: Record<RunState, (snapshot: Snapshot) => string> = {
   preparing: () => 'Writing the list to Redis.',
   planned: () => 'Nothing was sent yet; waiting for its start.',
   running: ({ waiting }) => (waiting ? `Waiting ${duration(waiting.leftMs)}: ${waiting.reason}.` : 'Deleting.'),
-  paused: (run) => `Paused${because(run)}. Go on with: expunge resume ${run.runId}`,
+  paused: (run) => `Paused${because(run)}. Go on with${goOn(run)}`,
   halted: (run) => `Halted${because(run)}.`,
   cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
   cancelled: (run) => `Cancelled${because(run)}.`,
@@ -21,6 +21,11 @@ const words: Record<RunState, (snapshot: Snapshot) => string> = {
 
 function because({ who, reason }: Snapshot): string {
   return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
+}
+
+/** What an interrupted command left behind has nobody who works on it. */
+function goOn({ by, runId }: Snapshot): string {
+  return by === 'interrupt' ? ' the same command.' : `: expunge resume ${runId}`;
 }
 
 function finishing({ inFlight }: Snapshot): string {

@@ -1,5 +1,5 @@
 import type { Outcome } from '../ledger/outcome.ts';
-import type { RunState } from '../ledger/run.ts';
+import type { RunState, SteeredBy } from '../ledger/run.ts';
 
 /** A run at one moment, as the panel shows it. */
 export type Snapshot = {
@@ -7,6 +7,7 @@ export type Snapshot = {
   host: string;
   state: RunState;
   reason: string; // why it is in this state, or ''
+  by: SteeredBy | ''; // what brought it there
   who: string; // who brought it there, or ''
   rows: number;
   ids: number; // rows that are sent: without rejected, duplicate and protected ones

@@ -20,6 +20,7 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     host: 'api.example.com',
     state: 'running',
     reason: '',
+    by: '',
     who: '',
     rows: 250_000,
     ids: 249_981,
