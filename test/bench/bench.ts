@@ -68,14 +68,10 @@ async function runExpunge() {
 async function run() {
   const { spawn } = await import('node:child_process');
   const flags = ['--resource', 'annotations', '--base-url', target.url, '--yes', '--json', '--state-dir', stateDir];
-  const child = spawn(
-    process.execPath,
-    ['--max-semi-space-size=4', join(here, '../../src/bin.js'), 'run', csv, ...flags],
-    {
-      env: { ...process.env, EXPUNGE_TOKEN: 'bench' },
-      stdio: ['ignore', 'pipe', 'ignore'],
-    },
-  );
+  const child = spawn(process.execPath, [join(here, '../../src/bin.js'), 'run', csv, ...flags], {
+    env: { ...process.env, EXPUNGE_TOKEN: 'bench' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   let stdout = '';
   let rssKb = 0;
   child.stdout.on('data', (chunk) => {

@@ -41,7 +41,7 @@ describe('panelText', () => {
     expect(words).toBe('Paused by ana@laptop: release window. Go on with: expunge resume 20261120-1602-m4tz');
   });
 
-  test('tells to start the same command again where an interrupt left the run', () => {
+  it('tells to start the same command again where an interrupt left the run', () => {
     const words = lastLine({ state: 'paused', by: 'interrupt', who: 'ana@laptop', reason: 'interrupted by SIGINT' });
     expect(words).toBe('Paused by ana@laptop: interrupted by SIGINT. Go on with the same command.');
   });
