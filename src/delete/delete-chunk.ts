@@ -58,11 +58,12 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Seen
 
 /** Whoever fed the chunk found something due. If by this clock nothing is, clocks differ: then the ids that wait shortest are. */
 function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }: DeleteWork): number[] {
-  const dueAt = (cell: Cell) => passEndedAt + parkedForMs(attemptsOf(cell), retryDelaysMs);
-  const open = [...cells.keys()].filter((index) => !isSettled(cells[index]!));
-  const soonest = open.reduce((least, index) => Math.min(least, dueAt(cells[index]!)), Number.POSITIVE_INFINITY);
-  const until = Math.max(now(), soonest);
-  return open.filter((index) => dueAt(cells[index]!) <= until);
+  const waitsMs = cells.map((cell) =>
+    isSettled(cell) ? Number.POSITIVE_INFINITY : parkedForMs(attemptsOf(cell), retryDelaysMs),
+  );
+  const shortest = waitsMs.reduce((least, wait) => Math.min(least, wait), Number.MAX_VALUE);
+  const longest = Math.max(shortest, now() - passEndedAt);
+  return [...waitsMs.keys()].filter((index) => waitsMs[index]! <= longest);
 }
 
 function passWork({ run, chunk, gate, stop }: ChunkJob, epoch: number, work: DeleteWork) {

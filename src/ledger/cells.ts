@@ -11,7 +11,7 @@ export function emptyLedgerChunk(size: number): Buffer {
 }
 
 export function decodeLedgerChunk(bytes: Buffer): LedgerChunk {
-  const cells: Cell[] = new Array((bytes.length - headerBytes) / 2);
-  for (let i = 0; i < cells.length; i++) cells[i] = bytes.readUInt16BE(headerBytes + 2 * i);
+  const cells: Cell[] = [];
+  for (let at = headerBytes; at < bytes.length; at += 2) cells.push((bytes[at]! << 8) | bytes[at + 1]!);
   return { passEndedAt: bytes.readUIntBE(0, headerBytes), cells };
 }

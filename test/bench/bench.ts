@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -66,7 +66,6 @@ async function runExpunge() {
 }
 
 async function run() {
-  const { spawn } = await import('node:child_process');
   const flags = ['--resource', 'annotations', '--base-url', target.url, '--yes', '--json', '--state-dir', stateDir];
   const child = spawn(process.execPath, [join(here, '../../src/bin.js'), 'run', csv, ...flags], {
     env: { ...process.env, EXPUNGE_TOKEN: 'bench' },
