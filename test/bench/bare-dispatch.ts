@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Client, type Dispatcher } from 'undici';
+import { benchToken } from './target.ts';
 
 // The floor: the same requests from a bare undici dispatch loop, 64 at once, that remembers nothing and retries nothing.
 // Usage: node bare-dispatch.ts CSV BASE_URL; prints the seconds it took.
@@ -10,7 +11,7 @@ const paths = readFileSync(csv, 'utf8')
   .split('\n')
   .slice(1)
   .map((id) => `/v2/annotations/${id}`);
-const headers = ['authorization', 'Bearer bench'];
+const headers = ['authorization', `Bearer ${benchToken}`];
 let [next, done] = [0, 0];
 
 const startedAt = performance.now();

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { resolveRedis } from '../../src/redis/resolve-redis.ts';
 import { stopPrivateRedis } from '../../src/redis/stop-redis.ts';
 import { writeIds } from './make-ids.ts';
-import { startTarget } from './target.ts';
+import { benchToken, startTarget } from './target.ts';
 
 // Side by side with peers, in one run: npm run bench [-- IDS [ROUNDS]]. Quote the ratios; absolute figures belong to the machine.
 
@@ -18,11 +18,11 @@ const csv = join(folder, 'ids.csv');
 const stateDir = join(folder, 'state');
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
-const target = await startTarget();
+await writeIds(csv, ids);
+const target = await startTarget(csv);
 const address = await resolveRedis({ stateDir, allowPlaintextRedis: false }, process.env, say);
 const redis = new Redis({ ...address.options, replyMapping: 'legacy' });
 try {
-  await writeIds(csv, ids);
   say(
     `${ids} UUIDs · ${target.name} answering 204 · ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB · Node ${process.version}`,
   );
@@ -30,7 +30,9 @@ try {
   for (let round = 1; round <= rounds; round++) whole.push(await oneRound(round));
   say(`median ratio to bare dispatch: ${median(whole.map((figures) => figures.ratio)).toFixed(3)}`);
   say(`median wall, CSV to report: ${median(whole.map((figures) => figures.wall)).toFixed(1)} s`);
+  await target.refill();
   compareWithCurl();
+  await target.refill();
   compareWithOneJobPerId();
 } finally {
   target.stop();
@@ -40,7 +42,9 @@ try {
 }
 
 async function oneRound(round: number) {
+  await target.refill();
   const bare = ids / Number(node(['bare-dispatch.ts', csv, target.url]).stdout);
+  await target.refill();
   const ours = await runExpunge();
   const ratio = ours.perSecond / bare;
   say(
@@ -68,7 +72,7 @@ async function runExpunge() {
 async function run() {
   const flags = ['--resource', 'annotations', '--base-url', target.url, '--yes', '--json', '--state-dir', stateDir];
   const child = spawn(process.execPath, [join(here, '../../src/bin.js'), 'run', csv, ...flags], {
-    env: { ...process.env, EXPUNGE_TOKEN: 'bench' },
+    env: { ...process.env, EXPUNGE_TOKEN: benchToken },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   let stdout = '';
@@ -102,7 +106,11 @@ function compareWithCurl(): void {
   const urls = readFileSync(csv, 'utf8').trimEnd().split('\n').slice(1);
   writeFileSync(
     config,
-    urls.map((id) => `url = "${target.url}/v2/annotations/${id}"\noutput = "/dev/null"\n`).join(''),
+    urls
+      .map(
+        (id) => `url = "${target.url}/v2/annotations/${id}"\noutput = "/dev/null"\noauth2-bearer = "${benchToken}"\n`,
+      )
+      .join(''),
   );
   const startedAt = performance.now();
   const curl = spawnSync('curl', ['-sS', '--parallel', '--parallel-max', '64', '-X', 'DELETE', '-K', config], {

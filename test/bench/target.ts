@@ -1,18 +1,21 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Something that answers 204 to everything, fast. */
-export type BenchTarget = { name: string; url: string; stop(): void };
+/** The token that every peer sends. */
+export const benchToken = 'sandbox-token';
 
-/** nginx with one worker where it is installed, else a node:http server in a process of its own. */
-export async function startTarget(): Promise<BenchTarget> {
+/** Something that answers 204 to the ids of a list, fast. `refill` makes it ready for the same list once more. */
+export type BenchTarget = { name: string; url: string; refill(): Promise<void>; stop(): void };
+
+/** nginx with one worker where it is installed, else the sandbox in a process of its own, holding the ids of this CSV. */
+export async function startTarget(csv: string): Promise<BenchTarget> {
   const port = await freePort();
   const hasNginx = spawnSync('nginx', ['-v']).status === 0;
-  return hasNginx ? startNginx(port) : startNode(port);
+  return hasNginx ? startNginx(port) : startSandbox(port, csv);
 }
 
 async function startNginx(port: number): Promise<BenchTarget> {
@@ -27,22 +30,36 @@ async function startNginx(port: number): Promise<BenchTarget> {
   );
   const child = spawn('nginx', ['-e', 'stderr', '-c', path], { stdio: 'ignore' });
   await reachable(port);
-  return target('nginx', port, child, () => rmSync(folder, { recursive: true, force: true }));
-}
-
-async function startNode(port: number): Promise<BenchTarget> {
-  const code = `require('node:http').createServer((q, r) => { r.writeHead(204); r.end(); }).listen(${port}, '127.0.0.1')`;
-  const child = spawn(process.execPath, ['-e', code], { stdio: 'ignore' });
-  await reachable(port);
-  return target('node:http', port, child, () => {});
-}
-
-function target(name: string, port: number, child: ChildProcess, cleanUp: () => void): BenchTarget {
   const stop = () => {
     child.kill('SIGTERM');
-    cleanUp();
+    rmSync(folder, { recursive: true, force: true });
   };
-  return { name, url: `http://127.0.0.1:${port}`, stop };
+  return { name: 'nginx', url: `http://127.0.0.1:${port}`, refill: async () => {}, stop };
+}
+
+async function startSandbox(port: number, csv: string): Promise<BenchTarget> {
+  const objects = `${csv}.objects`;
+  writeFileSync(
+    objects,
+    readFileSync(csv, 'utf8')
+      .replace(/^(.+)$/gm, 'annotations,$1')
+      .replace(/^.*\n/, 'resource,id\n'),
+  );
+  const bin = join(import.meta.dirname, '../../src/bin.js');
+  const start = async () => {
+    const child = spawn(process.execPath, [bin, 'sandbox', '--port', String(port), '--objects', objects], {
+      stdio: 'ignore',
+    });
+    await reachable(port);
+    return child;
+  };
+  let child = await start();
+  const refill = async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    child = await start();
+  };
+  return { name: 'the sandbox', url: `http://127.0.0.1:${port}`, refill, stop: () => child.kill('SIGKILL') };
 }
 
 async function freePort(): Promise<number> {
@@ -55,7 +72,7 @@ async function freePort(): Promise<number> {
 }
 
 async function reachable(port: number): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 30_000;
   while (Date.now() < deadline) {
     const isUp = await fetch(`http://127.0.0.1:${port}/`).then(
       () => true,
