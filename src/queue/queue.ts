@@ -27,7 +27,7 @@ const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, st
 /** Every option of the workers we rely on. A dead worker's chunk is taken over after lock + 1 to 2 checks. */
 export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { lockDuration: number } = {
   lockDuration: 10_000,
-  stalledInterval: 4_000,
+  stalledInterval: 2_000, // often two of them pass between checks: a check keeps others off for as long
   maxStalledCount: 1_000, // two lost replies in a row must never fail a job that nobody ran
   drainDelay: 2, // seconds a worker waits for the next job in one call
   removeOnComplete: { count: 0 },
