@@ -4,7 +4,7 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import type { Target } from '../ledger/target.ts';
 import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
-import { type Session, whoAmI } from './session.ts';
+import type { Session } from './session.ts';
 
 /** What the settings say about how a process deletes. */
 export function serviceOptions(
@@ -27,7 +27,6 @@ export function serviceOptions(
     maxConcurrency: config.maxConcurrency,
     retryDelaysMs: config.retryDelays,
     patienceMs: config.patienceMs,
-    who: whoAmI(),
   };
 }
 

@@ -8,7 +8,7 @@ import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { readCredentials, serviceOptions } from './service-options.ts';
-import { whoAmI, withRedis } from './session.ts';
+import { withRedis } from './session.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
 /** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
         queueName: sharedQueueName,
         log,
       });
-      const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, who: whoAmI(), log });
+      const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
       service.start();
       log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency }, 'ready');
       await tendUntil(interrupts.signal, tender, log);

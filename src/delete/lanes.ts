@@ -17,6 +17,7 @@ type Lane = {
 const tickMs = 100;
 const ticksAhead = 2.5;
 const letInEveryMs = 3;
+const waitingPerLane = 4;
 
 /** The in-flight slots of a process, shared by all chunks in its hands. A request waits in line for the next free lane. */
 export class Lanes {
@@ -51,12 +52,12 @@ export class Lanes {
   }
 
   /**
-   * True when the lanes can use another chunk: the line is shorter than they are many. At most one chunk in 5 ms is let in, so that
-   * its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
+   * True when the lanes can use another chunk: fewer than four requests a lane wait in line. At most one chunk in 3 ms is let in, so
+   * that its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
    */
   letIn(): boolean {
     const now = this.#clock();
-    if (this.#queued >= 4 * this.size || now - this.#letInAt < letInEveryMs) return false;
+    if (this.#queued >= waitingPerLane * this.size || now - this.#letInAt < letInEveryMs) return false;
     this.#letInAt = now;
     return true;
   }

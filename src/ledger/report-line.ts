@@ -1,4 +1,4 @@
-import { neutralised } from '../input/spreadsheet-cell.ts';
+import { csvCell, neutralised } from '../input/spreadsheet-cell.ts';
 import type { OutcomeRow } from './outcome-row.ts';
 
 export type ReportFormat = 'csv' | 'ndjson';
@@ -22,15 +22,10 @@ export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
 }
 
 function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
-  const file = quoted(neutralised(row.file));
-  const id = quoted(spreadsheetSafe ? neutralised(row.id) : row.id);
+  const file = csvCell(neutralised(row.file));
+  const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
   const fate = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
-  return `${file},${row.line},${row.resource ?? ''},${id},${fate},${quoted(neutralised(row.excerpt))}\n`;
-}
-
-/** A cell as RFC 4180 wants it; also quoted where a careless reader would trim it. */
-function quoted(text: string): string {
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return `${file},${row.line},${row.resource ?? ''},${id},${fate},${csvCell(neutralised(row.excerpt))}\n`;
 }
 
 function ndjsonLine(row: OutcomeRow): string {

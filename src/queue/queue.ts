@@ -55,15 +55,16 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     streams: { events: { maxLen: 1_000 } },
   });
   queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
+  const workers = () => queue.getWorkersCount().catch(() => 0);
   return {
     add: async (jobs) => {
       if (jobs.length > 0)
         await queue.addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
     },
     restore: (jobs) => restore(queue, jobs),
-    workers: () => queue.getWorkersCount().catch(() => 0),
+    workers,
     remove: async () => {
-      if ((await queue.getWorkersCount().catch(() => 0)) === 0) await queue.obliterate({ force: true });
+      if ((await workers()) === 0) await queue.obliterate({ force: true });
     },
     close: () => queue.close(),
   };

@@ -26,7 +26,6 @@ export type ServiceOptions = {
   maxConcurrency: number;
   retryDelaysMs: readonly number[];
   patienceMs: number;
-  who: string;
   log: Log;
 };
 

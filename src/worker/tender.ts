@@ -7,7 +7,7 @@ import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { keys } from '../redis/keys.ts';
 
-export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; who: string; log: Log };
+export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
 const turnMs = 2_500;
 

@@ -29,9 +29,8 @@ const service = openService({
   maxConcurrency: 32,
   retryDelaysMs: [200, 200, 200, 200, 200],
   patienceMs: 60_000,
-  who: 'test',
 });
-const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, who: 'test', log });
+const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
 service.start();
 log.info({}, 'ready');
 setInterval(() => void tender.tend().catch(() => {}), 1_000);
