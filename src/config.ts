@@ -7,6 +7,7 @@ type Setting<T> = {
   flag: string;
   env: string | null;
   arg: string | null; // the placeholder in the help text; null for a switch
+  isList?: boolean; // given twice, the flag means both, as with a comma between them
   parse: (text: string) => T;
   fallback: T | undefined;
   help: string;
@@ -18,7 +19,7 @@ function setting<T, F extends T | undefined>(row: Omit<Setting<T>, 'fallback'> &
 
 /**
  * Every setting once: its flag, its variable, its default and how its text is read. Help, configuration file, `config show`
- * and the README's table follow from it. Secrets are not settings: see `delete/token.ts`.
+ * and the README's table follow from it. Secrets are not settings: see `token/token.ts`.
  */
 export const settings = {
   baseUrl: setting({
@@ -117,13 +118,46 @@ export const settings = {
     fallback: undefined,
     help: 'refuse a list with more ids than this before the first delete',
   }),
+  treat: setting({
+    flag: 'treat',
+    env: 'EXPUNGE_TREAT',
+    arg: '<list>',
+    isList: true,
+    parse: parse.treat,
+    fallback: '',
+    help: 'what some answers mean instead: 409=retry,404=failed (failed, absent, retry, wait, halt)',
+  }),
+  expectAbsent: setting({
+    flag: 'expect-absent',
+    env: 'EXPUNGE_EXPECT_ABSENT',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'many of the ids may be gone already: that halts nothing',
+  }),
   rate: setting({
     flag: 'rate',
     env: 'EXPUNGE_RATE',
-    arg: '<n/s>',
+    arg: '<rate>',
     parse: parse.rate,
     fallback: undefined,
-    help: 'at most this many requests: 200/s, 6000/min, 100000/h',
+    help: 'at most this many requests: 200/s, spread evenly; 200/s,100000/day adds a quota for any window of a day',
+  }),
+  burst: setting({
+    flag: 'burst',
+    env: 'EXPUNGE_BURST',
+    arg: '<n>',
+    parse: parse.integerFrom(1, 1_000_000),
+    fallback: undefined,
+    help: 'requests of the rate that may leave at once; by default what 50 ms of it bring, at least 1',
+  }),
+  separateLimits: setting({
+    flag: 'separate-limits',
+    env: 'EXPUNGE_SEPARATE_LIMITS',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'annotations and views have limits of their own at this API',
   }),
   maxConcurrency: setting({
     flag: 'max-concurrency',
@@ -164,6 +198,70 @@ export const settings = {
     parse: parse.text,
     fallback: undefined,
     help: 'holds the access token; read again when it changes (else EXPUNGE_TOKEN)',
+  }),
+  tokenCommand: setting({
+    flag: 'token-command',
+    env: 'EXPUNGE_TOKEN_COMMAND',
+    arg: '<command>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'prints the access token; a line for sh, run again before the token expires',
+  }),
+  tokenUrl: setting({
+    flag: 'token-url',
+    env: 'EXPUNGE_TOKEN_URL',
+    arg: '<url>',
+    parse: parse.tokenUrl,
+    fallback: undefined,
+    help: 'the token endpoint of an OAuth 2.0 authorization server; never guessed',
+  }),
+  clientId: setting({
+    flag: 'client-id',
+    env: 'EXPUNGE_CLIENT_ID',
+    arg: '<id>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'who we are at the token endpoint; also the account, unless --account names one',
+  }),
+  clientSecretFile: setting({
+    flag: 'client-secret-file',
+    env: 'EXPUNGE_CLIENT_SECRET_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'holds the client secret; read at each refresh (else EXPUNGE_CLIENT_SECRET)',
+  }),
+  refreshTokenFile: setting({
+    flag: 'refresh-token-file',
+    env: 'EXPUNGE_REFRESH_TOKEN_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'holds a refresh token, used instead of client credentials; a new one is written there',
+  }),
+  scope: setting({
+    flag: 'scope',
+    env: 'EXPUNGE_SCOPE',
+    arg: '<scope>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'what to ask the token endpoint for, separated by spaces',
+  }),
+  tokenAudience: setting({
+    flag: 'token-audience',
+    env: 'EXPUNGE_TOKEN_AUDIENCE',
+    arg: '<audience>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'the audience parameter that some token endpoints want',
+  }),
+  tokenAuth: setting({
+    flag: 'token-auth',
+    env: 'EXPUNGE_TOKEN_AUTH',
+    arg: '<way>',
+    parse: parse.oneOf(['basic', 'post']),
+    fallback: 'basic',
+    help: 'how the client secret is sent to the token endpoint: basic (a header) or post (the form)',
   }),
   caFile: setting({
     flag: 'ca-file',
@@ -246,7 +344,7 @@ export type Source = 'flag' | 'environment' | 'file' | 'default';
 export type Sources = Record<SettingName, Source>;
 
 /** Variables beside the settings that begin with EXPUNGE_. */
-const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CONFIG'];
+const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_CONFIG'];
 
 /** What Kubernetes sets in every pod beside a Service called `expunge` or `expunge-…`. Nobody mistyped those. */
 const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;

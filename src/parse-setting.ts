@@ -1,4 +1,6 @@
+import { readTreat, treatText } from './delete/treat.ts';
 import { resources } from './ledger/outcome.ts';
+import { paceOf, parseRate } from './limiter/rate.ts';
 import { suggest } from './suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
@@ -49,13 +51,16 @@ export const idChars = (value: string): string => {
   throw new Error(`only / \\ % ? # ; and the space can be allowed, got "${wrong}"`);
 };
 
-/** Requests per second. `200` and `200/s` are the same; `/min`, `/h` and `/day` are converted. */
-export const rate = (value: string): number => {
-  const match = /^(\d+(?:\.\d+)?)(?:\/(s|min|h|day))?$/.exec(value);
-  const seconds = { s: 1, min: 60, h: 3_600, day: 86_400 }[match?.[2] ?? 's'] ?? 1;
-  const perSecond = Number(match?.[1]) / seconds;
-  if (match && perSecond > 0) return perSecond;
-  throw new Error(`expected a rate like 200/s, 6000/min or 100000/h, got "${value}"`);
+/** What `--treat` says, in one form for all texts that mean the same. */
+export const treat = (value: string): string => treatText(readTreat(text(value)));
+
+export const rate = parseRate;
+
+/** Requests per second, as a plain number: `200/s` or `6000/min`. */
+export const perSecond = (value: string): number => {
+  const rate = parseRate(value);
+  if (rate.length === 1) return paceOf(rate);
+  throw new Error(`expected one rate like 200/s or 6000/min, got "${value}"`);
 };
 
 const unitsMs: Record<string, number> = { ms: 1, s: 1_000, min: 60_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -97,6 +102,17 @@ export const baseUrl = (value: string): string => {
     throw new Error('a base URL cannot hold a query: ids are appended to its path');
   if (url.hash || value.includes('#')) throw new Error('a base URL cannot hold a fragment');
   return url.origin + url.pathname.replace(/\/+$/, '');
+};
+
+/** Kept as it is but for its normal form; it may hold a query (RFC 6749 §3.2), no fragment and no user-info, which would leak. */
+export const tokenUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error('expected a URL like https://auth.example.com/oauth/token');
+  }
+  if (url.username || url.password) throw new Error('a token URL cannot hold a user name or password');
+  if (url.hash || value.includes('#')) throw new Error('a token URL cannot hold a fragment');
+  return url.href;
 };
 
 export const proxyUrl = (value: string): string => {

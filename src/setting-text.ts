@@ -1,4 +1,5 @@
 import { type Config, type SettingName, settings } from './config.ts';
+import { type Rate, rateSetting } from './limiter/rate.ts';
 import * as parse from './parse-setting.ts';
 
 /** The value of a setting as its flag would take it, or null where it has none. Reading it again gives the same value. */
@@ -11,7 +12,7 @@ export function settingText<N extends SettingName>(name: N, value: Config[N]): s
 const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],
   [parse.durations, (value) => (value as number[]).map(durationText).join(',')],
-  [parse.rate, (value) => `${value}/s`],
+  [parse.rate, (value) => rateSetting(value as Rate)],
   [parse.delimiter, (value) => (value === '\t' ? 'tab' : String(value))],
 ]);
 

@@ -1,21 +1,27 @@
 import { lookup } from 'node:dns/promises';
-import { openToken } from '../delete/token.ts';
-import { verdictTable } from '../delete/verdict.ts';
+import { verdictsWith } from '../delete/verdict.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
+import { haltAnswers, haltWords } from '../guard/halt-words.ts';
+import { haltRules } from '../guard/thresholds.ts';
+import { duration } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
+import { readCredentials } from './service-options.ts';
 import { withRedis } from './session.ts';
 
 type Finding = { what: string; ok: boolean; words: string };
 
-/** Looks at target, token and Redis, and prints what it finds. Sends nothing to the API: it knows no request but DELETE. */
+/**
+ * Looks at target, token and Redis, and prints what it finds. Sends nothing to the API: it knows no request but DELETE. A
+ * token that has to be asked for is asked for once.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, stdout } = invocation;
   if (options.verdicts) return printVerdicts(invocation);
   const looks: [string, () => Promise<string>][] = [
     ['target', async () => readTarget(invocation.config, invocation.env).baseUrl],
     ['host', () => lookUpHost(invocation)],
-    ['token', async () => `from ${openToken(invocation.config.tokenFile, invocation.env, () => 0).source}`],
+    ['token', () => getToken(invocation)],
     ['redis', () => lookAtRedis(invocation)],
   ];
   let exit: number = exitCodes.OK.exit;
@@ -49,6 +55,17 @@ async function lookUpHost({ config, env }: Invocation): Promise<string> {
   }
 }
 
+async function getToken(invocation: Invocation): Promise<string> {
+  const { token } = readCredentials(invocation);
+  try {
+    await token.start();
+    if (token.waiting !== '') throw new ExpungeError('UNREACHABLE', token.waiting);
+    return `from ${token.source}${token.lifeMs === null ? '' : `, lives ${duration(token.lifeMs)}`}`;
+  } finally {
+    await token.close();
+  }
+}
+
 async function lookAtRedis(invocation: Invocation): Promise<string> {
   const said: string[] = [];
   const facts = await withRedis(
@@ -59,18 +76,25 @@ async function lookAtRedis(invocation: Invocation): Promise<string> {
   return [`${facts.name} ${facts.version}`, ...said].join(' · ');
 }
 
-function printVerdicts({ options, stdout }: Invocation): number {
-  const rows = [
-    ...verdictTable.map(({ statuses, means }) => ({ answer: statuses, means })),
-    { answer: 'no answer', means: 'retried; may have been executed' },
-    { answer: 'not sent', means: 'waits until the API can be reached; not an attempt' },
+/** The table in force, `*` before what `--treat` changes, and what halts a run whatever its ids mean. */
+function printVerdicts({ config, options, stdout }: Invocation): number {
+  const table = verdictsWith(config.treat);
+  const verdicts = [
+    ...table.map(({ answers, means, treated }) => ({ answer: answers, means, treated })),
+    { answer: 'no answer', means: 'retried; may have been executed', treated: false },
+    { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', treated: false },
   ];
-  for (const row of rows) {
-    stdout.write(
-      options.json
-        ? `${JSON.stringify({ v: 1, type: 'verdict', ...row })}\n`
-        : `${row.answer.padEnd(20)} ${row.means}\n`,
-    );
+  const halts = haltRules.map((rule) => ({ halt: rule.halt, answer: haltAnswers(rule), when: haltWords(rule) }));
+  if (options.json) {
+    for (const row of verdicts) stdout.write(`${JSON.stringify({ v: 1, type: 'verdict', ...row })}\n`);
+    for (const row of halts) stdout.write(`${JSON.stringify({ v: 1, type: 'halt', ...row })}\n`);
+    return 0;
   }
+  for (const { answer, means, treated } of verdicts) {
+    stdout.write(`${`${treated ? '*' : ' '} ${answer}`.padEnd(20)} ${means}\n`);
+  }
+  if (config.treat !== '') stdout.write('  * by --treat\n');
+  stdout.write('\nA run is halted by\n');
+  for (const { answer, when } of halts) stdout.write(`  ${when} answered ${answer}\n`);
   return 0;
 }

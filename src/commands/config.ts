@@ -23,14 +23,19 @@ function describe(source: Source, variable: string | null): string {
   return { flag: 'flag', environment: variable ?? '', file: 'configuration file', default: 'default' }[source];
 }
 
-/** They are no settings, because their values must not be shown. A token file beats EXPUNGE_TOKEN. */
-function secretRows({ tokenFile }: Config, env: NodeJS.ProcessEnv): Row[] {
-  const token = secretRow('token', 'EXPUNGE_TOKEN', env);
-  const row: Row = tokenFile ? { ...token, value: 'set', source: 'file', from: 'from file' } : token;
-  return [row, secretRow('redis', 'REDIS_URL', env)];
+/** They are no settings, because their values must not be shown. A file, a command or a token endpoint beats EXPUNGE_TOKEN. */
+function secretRows({ tokenFile, tokenCommand, tokenUrl, clientSecretFile }: Config, env: NodeJS.ProcessEnv): Row[] {
+  const command = tokenCommand === undefined ? null : 'from command';
+  const endpoint = tokenUrl === undefined ? null : 'from token endpoint';
+  return [
+    secretRow('token', 'EXPUNGE_TOKEN', env, tokenFile ? 'from file' : (command ?? endpoint)),
+    secretRow('client secret', 'EXPUNGE_CLIENT_SECRET', env, clientSecretFile ? 'from file' : null),
+    secretRow('redis', 'REDIS_URL', env, null),
+  ];
 }
 
-function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv): Row {
+function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv, elsewhere: string | null): Row {
+  if (elsewhere !== null) return { setting, variable, value: 'set', source: 'file', from: elsewhere };
   const isSet = Boolean(env[variable]);
   const [value, source] = isSet ? (['set', 'environment'] as const) : [null, null];
   return { setting, variable, value, source, from: isSet ? `from ${variable}` : '' };

@@ -4,6 +4,7 @@ import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
+import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { plural } from '../terminal/words.ts';
 import { openService, type Service } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
@@ -13,7 +14,7 @@ import { jsonLines } from './json-lines.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
 import type { Session } from './session.ts';
 import { startRun } from './start-run.ts';
-import { SnapshotTaker } from './take-snapshot.ts';
+import { readAround, SnapshotTaker } from './take-snapshot.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
 export type DeleteHere = {
@@ -27,6 +28,7 @@ export type DeleteHere = {
 
 const lookEveryMs = 100;
 const tendEveryMs = 1_000;
+const lookAroundEveryMs = 250;
 const progressEveryMs = 10_000;
 
 /**
@@ -48,6 +50,7 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
     sayStopping(invocation, service);
   });
   try {
+    await credentials.token.start();
     // What a killed process left of its queue would hold chunks back until its locks run out; the ledger knows what is to be done.
     await service.queue.remove();
     await startRun(session, run);
@@ -55,11 +58,12 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
     panel.start();
     await follow(work, service, taker, interrupts);
     panel.stop();
-    await service.drain();
+    await Promise.all([service.drain(), credentials.token.close()]);
     return await finishRun(work, interrupts);
   } finally {
     panel.stop();
     await service.close();
+    await credentials.token.close();
     interrupts.dispose();
   }
 }
@@ -73,12 +77,20 @@ async function follow(
 ): Promise<void> {
   const print = jsonLines(invocation.stdout, invocation.options.json);
   const tend = every(tendEveryMs, () => service.feeder.tend(run.id));
+  const events = new TargetEvents();
+  const lookAround = every(lookAroundEveryMs, async () => {
+    const around = await unlessAborted(signal, readAround(session.redis, run));
+    taker.seeAround(around);
+    for (const event of events.see(around?.targets ?? [], service.token.refreshes, performance.now()))
+      taker.tell(eventText(event));
+  });
   const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
   while (!signal.aborted) {
     const now = await unlessAborted(signal, readRun(session.redis, run.id));
     taker.see(now);
     if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
     if (now?.state === 'running') await unlessAborted(signal, tend());
+    await lookAround();
     await progress();
     await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
   }
@@ -94,9 +106,9 @@ function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
   };
 }
 
-function sayStopping({ config, stderr }: Invocation, { lanes }: Service): void {
+function sayStopping({ config, stderr }: Invocation, { roads }: Service): void {
   const seconds = Math.ceil(config.requestTimeoutMs / 1_000);
   stderr.write(
-    `\nStopping: ${plural(lanes.inFlight, 'requests')} finishing (up to ${seconds} s). Once more stops at once; nothing is lost either way.\n`,
+    `\nStopping: ${plural(roads.inFlight, 'requests')} finishing (up to ${seconds} s). Once more stops at once; nothing is lost either way.\n`,
   );
 }

@@ -3,8 +3,11 @@ import type { RunFiles } from '../ledger/run-files.ts';
 import type { Ending, EndingKind } from '../terminal/ending.ts';
 import { shellWord } from '../terminal/shell-word.ts';
 
-/** The facts of a command's last words. `files`: what was written about the run, if anything. */
-export function endingOf(run: Run, kind: EndingKind, files: RunFiles | null = null): Ending {
+/** What was written, measured and noticed about a run, where there is any of it. `examples`: ids that show why it halted. */
+type Told = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
+
+/** The facts of a command's last words. */
+export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], examples = [] }: Told = {}): Ending {
   const { id, reason, who, halt, rows, ids, counts, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
@@ -19,7 +22,9 @@ export function endingOf(run: Run, kind: EndingKind, files: RunFiles | null = nu
     counts,
     attempts,
     activeMs: activeMsOf(run, Date.now()),
+    pace,
     failures: files?.groups ?? [],
+    examples,
     files: written.map((file) => file.path),
     failuresFile: files?.failures?.path ?? null,
     command: typedCommand(),

@@ -1,16 +1,21 @@
 import { ExpungeError, exitCodes } from '../errors.ts';
+import { haltRules } from '../guard/thresholds.ts';
 import { checkConservation } from '../ledger/conservation.ts';
+import { haltExamples } from '../ledger/halt-examples.ts';
+import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { expireRun } from '../ledger/remove-run.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
 import { type EndingKind, endingText } from '../terminal/ending.ts';
+import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { styleOf } from '../terminal/style.ts';
 import type { DeleteHere } from './delete-here.ts';
 import { endingOf } from './ending-of.ts';
 import type { Interrupts } from './interrupts.ts';
+import { jsonLines } from './json-lines.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** After the last request: leave the run in order, check that it adds up, write the report, say how it ended. */
@@ -22,8 +27,13 @@ export async function finishRun(work: DeleteHere, interrupts: Interrupts): Promi
   if (isSealed(run.state)) await expireRun(session.redis, run).catch(() => {}); // best effort: the report is written
   const exit = trouble === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options } = invocation;
-  stderr.write(`\n${endingText(endingOf(run, kindOf(run), files), styleOf(stderr))}\n`);
+  const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
+  const pace = paceSummary(measures, activeMsOf(run, Date.now()));
+  const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
+  const told = { files, pace: paceLines(pace), examples };
+  stderr.write(`\n${endingText(endingOf(run, kindOf(run), told), styleOf(stderr))}\n`);
   if (trouble !== null) stderr.write(`error: ${trouble}\n`);
+  jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exit, Date.now()))}\n`);
   return exit;
 }

@@ -7,10 +7,15 @@ const settingsHeading = 'Settings (flag, else variable, else configuration file,
 
 /** The flag of a setting; its help names the default and the variable. */
 export function settingOption(name: SettingName): Option {
-  const { flag, arg, env, help, fallback } = settings[name];
+  const { flag, arg, env, help, fallback, isList } = settings[name];
   const value = arg === null ? null : settingText(name, fallback as never);
   const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', env ?? ''].filter(Boolean).join(', ');
-  return new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
+  const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
+  return isList ? option.argParser(joined) : option;
+}
+
+function joined(value: string, before: string | undefined): string {
+  return before === undefined ? value : `${before},${value}`;
 }
 
 /** How the list of commands names one: without `[options]`, which they all have. */
@@ -31,8 +36,9 @@ function examplesText({ examples }: Command): string {
 
 const variablesText = [
   'Variables:',
-  '  EXPUNGE_TOKEN   the access token, unless --token-file names a file that holds it',
-  '  REDIS_URL       the Redis to use; without it expunge starts a private one',
+  '  EXPUNGE_TOKEN           the access token, unless it comes from a file, a command or a token endpoint',
+  '  EXPUNGE_CLIENT_SECRET   the client secret for --token-url, unless --client-secret-file holds it',
+  '  REDIS_URL               the Redis to use; without it expunge starts a private one',
   '',
   'Begin with: expunge run --help',
 ].join('\n');

@@ -1,16 +1,18 @@
 import { join } from 'node:path';
-import type { Token } from '../delete/token.ts';
 import { ExpungeError } from '../errors.ts';
 import { idPath } from '../guard/check-id.ts';
 import { checkMaxDeletes } from '../guard/check-max-deletes.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { findUnfinishedRun } from '../ledger/create-run.ts';
+import { resources } from '../ledger/outcome.ts';
 import { pendingOf, type Run } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
+import { type LimiterScope, learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { confirmCount } from '../terminal/ask.ts';
 import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { plural } from '../terminal/words.ts';
+import { tokenSource } from '../token/open-token.ts';
 import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
@@ -29,7 +31,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
     // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
-    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, null, list, null));
+    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, null, null));
     return withRedis(invocation, sayOn(invocation.stderr), (session) =>
       runList({ invocation, session, target, credentials, list }),
     );
@@ -42,7 +44,9 @@ async function runList(work: RunWork): Promise<number> {
   const { invocation, session, target, credentials, list } = work;
   const existing = await findUnfinishedRun(session.redis, listOf(target, list.spool.sha256));
   refuseUnlessResumable(existing);
-  const plan = planOf(invocation, target, credentials.token, list, existing);
+  refuseOtherVerdicts(existing, invocation.config.treat);
+  const learned = learnedStart(await readTargetState(session.redis, target.fp), scopesOf(invocation, list));
+  const plan = planOf(invocation, target, list, existing, learned);
   invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
@@ -62,7 +66,27 @@ function refuseUnlessResumable(existing: Run | null): void {
   });
 }
 
-function planOf({ config }: Invocation, target: Target, token: Token | null, list: List, existing: Run | null): Plan {
+/** A run has one table from its first id to its last, or its outcomes would not mean the same. */
+function refuseOtherVerdicts(existing: Run | null, treat: string): void {
+  if (existing === null || treat === '' || treat === existing.treat) return;
+  const before = existing.treat === '' ? 'without --treat' : `with --treat ${existing.treat}`;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${treat}`, {
+    next: `leave --treat away to go on with it, or end it first: expunge cancel ${existing.id}`,
+  });
+}
+
+/** The limiters that the requests of the list would go by. */
+function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
+  return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
+}
+
+function planOf(
+  { config }: Invocation,
+  target: Target,
+  list: List,
+  existing: Run | null,
+  learned: Plan['learned'],
+): Plan {
   const { spool, rejectsFile } = list;
   const { first } = spool;
   return {
@@ -76,9 +100,12 @@ function planOf({ config }: Invocation, target: Target, token: Token | null, lis
     limited: spool.limited ? (config.limit ?? null) : null,
     baseUrl: target.baseUrl,
     account: target.account,
-    tokenSource: token?.source ?? config.tokenFile ?? 'EXPUNGE_TOKEN',
+    tokenSource: tokenSource(config),
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
+    treat: existing?.treat ?? config.treat,
+    expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
     rate: config.rate ?? existing?.rate ?? null,
+    learned,
     maxConcurrency: config.maxConcurrency,
     existing: existing && existingOf(existing),
   };

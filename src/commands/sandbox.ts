@@ -3,6 +3,8 @@ import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { FaultTable } from '../sandbox/faults.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { parseFaults } from '../sandbox/parse-faults.ts';
+import type { RateHeaderKind } from '../sandbox/rate-headers.ts';
+import type { RateLimit } from '../sandbox/rate-limit.ts';
 import { readObjects } from '../sandbox/read-objects.ts';
 import type { RetryAfterForm } from '../sandbox/retry-after.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
@@ -15,12 +17,17 @@ export type SandboxFlags = {
   views?: number | undefined;
   objects?: string | undefined; // a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are answered 429
-  retryAfter?: RetryAfterForm | undefined; // the header of those
+  rateWindowMs?: number | undefined; // counted in windows of this length
+  rateHeaders?: RateHeaderKind | undefined; // what every answer tells of the rate
+  retryAfter?: RetryAfterForm | undefined; // the header of those 429
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token
   tokenLifeSeconds?: number | undefined; // of tokens from the token endpoint
+  oneLiveToken?: boolean | undefined; // each of those revokes the ones before
   seed?: number | undefined;
   latencyMs?: number | undefined;
+  capacity?: number | undefined; // requests served at once
+  serviceMs?: number | undefined; // each for so long; 50 by default
 };
 
 /** Serves the sandbox until the signal aborts. Returns the exit code. Throws USAGE for flags that cannot be met. */
@@ -42,24 +49,44 @@ export async function runSandbox(
 }
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
-  const { port, annotations = 1_000, views = 1_000, tokenLifeSeconds, seed, latencyMs } = flags;
+  const { port, annotations = 1_000, views = 1_000, tokenLifeSeconds, oneLiveToken, seed, latencyMs } = flags;
+  refuseIdleFlags(flags);
   const faults = readFaults(flags);
+  const capacity = flags.capacity ? { atOnce: flags.capacity, serviceMs: flags.serviceMs ?? 50 } : undefined;
   const objects = flags.objects ? await readObjects(flags.objects) : { annotations, views };
   try {
-    return await startSandbox({ port, objects, faults, tokenLifeSeconds, seed, latencyMs });
+    return await startSandbox({ port, objects, faults, tokenLifeSeconds, oneLiveToken, seed, latencyMs, capacity });
   } catch (error) {
     if (systemCode(error) === '') throw error;
     throw new ExpungeError('USAGE', `--port: cannot listen on ${port ?? 0}: ${systemCode(error)}`, { cause: error });
   }
 }
 
-function readFaults({ faults, rate, retryAfter }: SandboxFlags): FaultTable {
-  const limit = rate === undefined ? {} : { rate: { perSecond: rate, retryAfter } };
+function readFaults(flags: SandboxFlags): FaultTable {
+  const { faults, rate } = flags;
   try {
-    return { ...(faults === undefined ? {} : parseFaults(faults)), ...limit };
+    return {
+      ...(faults === undefined ? {} : parseFaults(faults)),
+      ...(rate === undefined ? {} : { rate: limit(rate, flags) }),
+    };
   } catch (error) {
     throw new ExpungeError('USAGE', `--faults: ${messageOf(error)}`, { cause: error });
   }
+}
+
+function limit(
+  perSecond: number,
+  { rateWindowMs: windowMs, rateHeaders: headers, retryAfter }: SandboxFlags,
+): RateLimit {
+  return { perSecond, windowMs, headers, retryAfter };
+}
+
+/** A flag that would do nothing is a mistake. */
+function refuseIdleFlags({ rate, rateWindowMs, rateHeaders, retryAfter, capacity, serviceMs }: SandboxFlags): void {
+  const hasIdle = rate === undefined && [rateWindowMs, rateHeaders, retryAfter].some((value) => value !== undefined);
+  if (hasIdle) throw new ExpungeError('USAGE', '--rate-window, --rate-headers and --retry-after need a --rate-limit');
+  if (capacity === undefined && serviceMs !== undefined)
+    throw new ExpungeError('USAGE', '--service-ms needs a --capacity');
 }
 
 function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
@@ -67,11 +94,19 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
   return [
     `sandbox API   ${url}`,
     `holds         ${count(sandbox.remaining('annotations'))} annotations, ${count(sandbox.remaining('views'))} views`,
-    `goes wrong    ${[flags.faults, flags.rate && `429 above ${flags.rate}/s`].filter(Boolean).join(', ') || 'nothing'}`,
+    `goes wrong    ${troubles(flags).join(', ') || 'nothing'}`,
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
     `try           ${example(sandbox, flags)}`,
     'stop          Ctrl-C',
+  ];
+}
+
+function troubles({ faults, rate, capacity }: SandboxFlags): string[] {
+  return [
+    ...(faults ? [faults] : []),
+    ...(rate === undefined ? [] : [`429 above ${count(rate)}/s`]),
+    ...(capacity === undefined ? [] : [`a line behind ${count(capacity)} at once`]),
   ];
 }
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { openToken, type Token } from '../delete/token.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import type { Target } from '../ledger/target.ts';
+import { openToken } from '../token/open-token.ts';
+import type { Token } from '../token/token.ts';
 import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 import type { Session } from './session.ts';
@@ -25,6 +26,9 @@ export function serviceOptions(
       strictConnections: config.strictConnections,
     },
     maxConcurrency: config.maxConcurrency,
+    rate: null,
+    burst: null,
+    separateLimits: config.separateLimits,
     retryDelaysMs: config.retryDelays,
     patienceMs: config.patienceMs,
   };
@@ -33,10 +37,10 @@ export function serviceOptions(
 /** What proves who we are to the API, and who the API is to us. */
 export type Credentials = { token: Token; ca: string | null };
 
-/** Reads the token and the file of `--ca-file`. Throws CREDENTIALS or USAGE where they can't be read. */
+/** Opens where the token comes from, and reads the file of `--ca-file`. Throws CREDENTIALS or USAGE where that can't work. */
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
-  const token = openToken(config.tokenFile, env, () => performance.now());
-  return { token, ca: config.caFile === undefined ? null : readCa(config.caFile) };
+  const ca = config.caFile === undefined ? null : readCa(config.caFile);
+  return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
 }
 
 function readCa(path: string): string {

@@ -1,5 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import type { Redis, RedisOptions } from 'ioredis';
+import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { listRuns } from '../ledger/list-runs.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
@@ -52,7 +53,8 @@ export async function withRedis<T>(
     await ready(redis, address);
     const facts = await checkRedis(redis);
     for (const warning of facts.warnings) say(`warning: ${warning}`);
-    return await body({ redis, ledger: openLedger(redis), queueConnection: queueConnectionOptions(address), facts });
+    const ledger = openLedger(redis, haltRules);
+    return await body({ redis, ledger, queueConnection: queueConnectionOptions(address), facts });
   } catch (error) {
     throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {

@@ -1,15 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import type { Redis } from 'ioredis';
+import { haltRules } from '../guard/thresholds.ts';
+import { haltExamples } from '../ledger/halt-examples.ts';
+import { readMeasures } from '../ledger/measures.ts';
+import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
+import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { panelText } from '../terminal/panel.ts';
-import { styleOf } from '../terminal/style.ts';
+import { plainLine, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
-import { SnapshotTaker } from './take-snapshot.ts';
+import { readAround, SnapshotTaker } from './take-snapshot.ts';
 
 const lookEveryMs = 250;
 
@@ -20,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const found = await findRun(session, args[0]);
     const run = options.watch ? await watch(invocation, session, found) : await tallied(session, found);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
-    else if (!options.watch) stdout.write(`${statusText(run, stdout)}\n`);
+    else if (!options.watch) stdout.write(`${await statusText(session, run, stdout)}\n`);
     return 0;
   });
 }
@@ -29,10 +34,26 @@ async function tallied({ redis }: Session, run: Run): Promise<Run> {
   return isSealed(run.state) ? sealTally(redis, run) : run;
 }
 
-function statusText(run: Run, stdout: NodeJS.WriteStream): string {
-  const panel = panelText(new SnapshotTaker(run, null).take(), (stdout.columns || 100) - 1, styleOf(stdout));
-  const lines = [`submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`, ...expiry(run)];
+async function statusText({ redis }: Session, run: Run, stdout: NodeJS.WriteStream): Promise<string> {
+  const examples = await haltExamples(redis, run, haltRules);
+  const taker = new SnapshotTaker(run, null);
+  taker.seeAround(await readAround(redis, run));
+  // Shown once, so nothing is cut off: a reason may be longer than a line.
+  const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
+  const lines = [
+    ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
+    ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
+    ...(await pace(redis, run)),
+    `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
+    ...expiry(run),
+  ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/** Of a run that has ended: how fast it was. */
+async function pace(redis: Redis, run: Run): Promise<string[]> {
+  if (!isSealed(run.state)) return [];
+  return paceLines(paceSummary(await readMeasures(redis, run.id), activeMsOf(run, Date.now())));
 }
 
 function expiry(run: Run): string[] {
@@ -51,6 +72,7 @@ async function watch({ stderr, env }: Invocation, session: Session, run: Run): P
   while (!interrupts.signal.aborted && !isSealed(last.state)) {
     const now = await readRun(session.redis, run.id).catch(() => undefined);
     taker.see(now);
+    taker.seeAround(await readAround(session.redis, run).catch(() => undefined));
     if (now === null) break;
     last = now ?? last;
     await sleep(lookEveryMs, undefined, { signal: interrupts.signal }).catch(() => {});

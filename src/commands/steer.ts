@@ -5,6 +5,7 @@ import { expireRun } from '../ledger/remove-run.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
+import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plural } from '../terminal/words.ts';
 import { holdersHaveMs } from '../worker/tender.ts';
@@ -16,11 +17,12 @@ type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, verb, options, stderr, stdout } = invocation;
+  const { args, verb, options, config, stderr, stdout } = invocation;
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
+    if (action === 'resume' && config.expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
     const now = await steer(session, run, action, typeof options.reason === 'string' ? options.reason : '');
     stderr.write(`${outcomeText(action, now)}\n`);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(now, exitOf(now), Date.now()))}\n`);

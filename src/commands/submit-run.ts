@@ -1,7 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { countChunks, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, type RunPlan, writeRun } from '../ledger/create-run.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
 import { keys } from '../redis/keys.ts';
@@ -13,7 +16,7 @@ import { type Session, whoAmI } from './session.ts';
 /** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
 export async function submitRun(
   invocation: Invocation,
-  { redis }: Session,
+  { redis, ledger }: Session,
   target: Target,
   spool: Spool,
 ): Promise<Run> {
@@ -32,10 +35,24 @@ export async function submitRun(
   } finally {
     progress.stop();
   }
-  if (invocation.config.rate !== undefined) await redis.hset(keys.run(id), 'rate', invocation.config.rate);
+  if (invocation.config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
+  const run = await written(redis, id);
+  return (await changeRate(invocation, ledger, run)) ? written(redis, id) : run;
+}
+
+async function written(redis: Redis, id: string): Promise<Run> {
   const run = await readRun(redis, id);
   if (run === null) throw new ExpungeError('INTERNAL', `run ${id} vanished from Redis while it was written`);
   return run;
+}
+
+/** A run that is resumed with another rate than it had takes it over, unless it has ended meanwhile. Whether it was another. */
+async function changeRate({ config, options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { rate = run.rate, burst = run.burst } = config;
+  if (isDeepStrictEqual([rate, burst], [run.rate, run.burst])) return false;
+  const reason = typeof options.reason === 'string' ? options.reason : '';
+  await ledger.changeRate(run.id, Date.now(), { rate, burst, by: 'operator', who: whoAmI(), reason });
+  return true;
 }
 
 function runPlan({ config, options }: Invocation, target: Target, spool: Spool): RunPlan {
@@ -49,6 +66,9 @@ function runPlan({ config, options }: Invocation, target: Target, spool: Spool):
     ...countChunks(spool),
     settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
     rate: config.rate ?? null,
+    burst: config.burst ?? null,
+    treat: config.treat,
+    expectAbsent: config.expectAbsent,
     note: typeof options.reason === 'string' ? options.reason : '',
     keepMs: config.keep,
     detached: options.detach === true,

@@ -1,9 +1,22 @@
+import type { Redis } from 'ioredis';
+import { readNextTry } from '../ledger/next-try.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
+import { readTargetState } from '../limiter/read-target.ts';
 import { RateMeter } from '../terminal/rate-meter.ts';
-import type { Snapshot, Waiting } from '../terminal/snapshot.ts';
+import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
+import type { Token } from '../token/token.ts';
 
 /** What of a deleting process can be seen from inside. */
-export type Inside = { lanes: { inFlight: number }; brake: { isOn: boolean; reason: string; remainingMs: number } };
+export type Inside = { roads: { inFlight: number }; token: Pick<Token, 'waiting' | 'refreshes'> };
+
+/** What explains the pace of a run. */
+export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'>;
+
+/** Reads it for a run of this target. */
+export async function readAround(redis: Redis, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
+  const [targets, nextTryAt] = await Promise.all([readTargetState(redis, fp), readNextTry(redis, id)]);
+  return { targets, nextTryAt };
+}
 
 const eventsKept = 5;
 
@@ -12,6 +25,9 @@ export class SnapshotTaker {
   readonly #meter = new RateMeter();
   readonly #inside: Inside | null;
   #run: Run;
+  #around: Around = { targets: [], nextTryAt: null };
+  #changedAt: number | null = null;
+  #idleMs = 0;
   #isAway = false;
   #events: string[] = [];
 
@@ -26,15 +42,25 @@ export class SnapshotTaker {
     this.#isAway = run === undefined;
     if (!run) return;
     if (run.state !== this.#run.state) this.tell(`${run.state}${run.reason ? `: ${run.reason}` : ''}`);
+    const at = performance.now();
+    if (run.settled !== this.#run.settled || run.state !== 'running' || this.#changedAt === null) this.#changedAt = at;
+    this.#idleMs = at - this.#changedAt;
     this.#run = run;
     this.#meter.see(Date.now(), run.settled);
   }
 
+  /** What explains its pace; undefined if Redis did not answer. */
+  seeAround(around: Around | undefined): void {
+    this.#around = around ?? this.#around;
+  }
+
   take(): Snapshot {
     const run = this.#run;
+    const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const left = run.ids - run.settled;
     return {
+      at,
       runId: run.id,
       host: new URL(run.baseUrl).host,
       state: run.state,
@@ -45,26 +71,41 @@ export class SnapshotTaker {
       ids: run.ids,
       counts: run.counts,
       pending: pendingOf(run),
-      inFlight: this.#inside?.lanes.inFlight ?? null,
+      inFlight: this.#inside?.roads.inFlight ?? null,
       perSecond,
-      secondsLeft: run.state === 'running' && perSecond > 0 ? left / perSecond : null,
+      idleMs: this.#idleMs,
+      secondsLeft: run.state === 'running' && perSecond !== null && perSecond > 0 ? left / perSecond : null,
       waiting: this.#waiting(),
-      elapsedMs: activeMsOf(run, Date.now()),
+      ...this.#around,
+      rate: run.rate,
+      quotaUntil: run.rate !== null && run.rate.length > 1 && run.quotaUntil > at ? run.quotaUntil : 0,
+      elapsedMs: activeMsOf(run, at),
       events: this.#events,
     };
   }
 
   /** The same for `--json`. */
   facts(): Record<string, unknown> {
-    const { runId, state, reason, rows, pending, counts, perSecond, waiting } = this.take();
+    const snapshot = this.take();
+    const { runId, state, reason, rows, pending, counts, perSecond } = snapshot;
+    const waiting = waitingOf(snapshot);
     const waits = waiting && { reason: waiting.reason, seconds: waiting.leftMs / 1_000 };
-    return { run: runId, state, reason, rows, pending, ...counts, per_second: Math.round(perSecond), waiting: waits };
+    return {
+      run: runId,
+      state,
+      reason,
+      rows,
+      pending,
+      ...counts,
+      per_second: Math.round(perSecond ?? 0),
+      waiting: waits,
+    };
   }
 
   #waiting(): Waiting | null {
     if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
-    const brake = this.#inside?.brake;
-    return brake?.isOn ? { reason: brake.reason, leftMs: brake.remainingMs } : null;
+    const reason = this.#inside?.token.waiting ?? '';
+    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
   }
 
   /** Something people should see under the panel. */

@@ -1,6 +1,7 @@
 import { type SettingName, settings } from '../config.ts';
 import * as parse from '../parse-setting.ts';
 import type { Command, OwnOption } from './command.ts';
+import { sandboxOptions } from './sandbox-options.ts';
 
 const input = [
   'resource',
@@ -14,7 +15,18 @@ const input = [
   'allowIdChars',
   'maxDeletes',
 ] as const;
-const target = ['baseUrl', 'account', 'tokenFile', 'allowHttp', 'caFile', 'proxy'] as const;
+const token = [
+  'tokenFile',
+  'tokenCommand',
+  'tokenUrl',
+  'clientId',
+  'clientSecretFile',
+  'refreshTokenFile',
+  'scope',
+  'tokenAudience',
+  'tokenAuth',
+] as const;
+const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
 const sending = ['maxConcurrency', 'requestTimeoutMs', 'retryDelays', 'patienceMs', 'strictConnections'] as const;
 const store = ['stateDir', 'allowPlaintextRedis'] as const;
 
@@ -26,7 +38,7 @@ const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list, and report what happened to each; the same command again resumes',
   arguments: '<files...>',
-  settings: [...input, ...target, 'rate', ...sending, ...store, 'keep'],
+  settings: [...input, ...target, 'treat', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
@@ -49,7 +61,7 @@ const run: Command = {
 const worker: Command = {
   name: 'worker',
   summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
-  settings: [...target, ...sending, ...store, 'logLevel'],
+  settings: [...target, 'rate', 'burst', ...sending, ...store, 'logLevel'],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
@@ -116,11 +128,12 @@ const resume: Command = {
   name: 'resume',
   summary: 'let a paused or halted run go on',
   arguments: '<run>',
-  settings: store,
+  settings: [...store, 'expectAbsent'],
   options: [reason, json],
   examples: [
     ['expunge resume 20261120-1602-m4tz', 'go on'],
     ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
+    ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
   ],
   load: steer,
 };
@@ -136,6 +149,28 @@ const cancel: Command = {
     ['expunge cancel 20261120-1602-m4tz --yes --reason "wrong list"', 'for scripts'],
   ],
   load: steer,
+};
+
+const rate: Command = {
+  name: 'rate',
+  summary: 'give a live run another rate, within a second, from any machine',
+  arguments: '<run> <rate|none>',
+  settings: store,
+  options: [
+    {
+      flags: '--burst <n>',
+      help: 'requests that may leave at once (default: as before)',
+      parse: parse.integerFrom(1, 1_000_000),
+    },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge rate 20261120-1602-m4tz 200/s', 'at most 200 a second, spread evenly'],
+    ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],
+    ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
+  ],
+  load: () => import('./rate.ts'),
 };
 
 const report: Command = {
@@ -160,11 +195,12 @@ const report: Command = {
 const check: Command = {
   name: 'check',
   summary: 'look whether settings, token, Redis and API are fit for a run; deletes nothing',
-  settings: [...target, ...store],
-  options: [{ flags: '--verdicts', help: 'print what each answer of the API would mean' }, json],
+  settings: [...target, 'treat', ...store],
+  options: [{ flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' }, json],
   examples: [
     ['expunge check --base-url https://api.example.com', 'before the first run'],
     ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
+    ['expunge check --verdicts --treat 404=failed', 'the same with another meaning of 404'],
   ],
   load: () => import('./check.ts'),
 };
@@ -225,25 +261,11 @@ const sandbox: Command = {
   name: 'sandbox',
   summary: 'serve an API of the same kind on this machine, with faults on demand, for rehearsals',
   settings: [],
-  options: [
-    { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
-    { flags: '--annotations <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
-    { flags: '--views <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
-    { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
-    { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.rate },
-    { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },
-    { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
-    {
-      flags: '--token-life <duration>',
-      help: 'of tokens its token endpoint issues: 90s, 1h',
-      parse: parse.duration,
-    },
-    { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
-    { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
-  ],
+  options: sandboxOptions,
   examples: [
     ['expunge sandbox --port 8080', 'with 1,000 annotations and 1,000 views'],
     ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with bad weather'],
+    ['expunge sandbox --rate-limit 6000/min --rate-window 1min --retry-after seconds', 'with a quota for each minute'],
   ],
   load: () => import('./sandbox-verb.ts'),
 };
@@ -266,6 +288,7 @@ export const verbs: readonly Command[] = [
   pause,
   resume,
   cancel,
+  rate,
   report,
   check,
   config,

@@ -17,7 +17,8 @@ export function attemptsAtMost(retryDelaysMs: readonly number[]): number {
   return quickTries + retryDelaysMs.length;
 }
 
-/** How long after its last pass an id with this many attempts is due again; 0 while it has quick tries left. */
+/** How long after its last pass an id with this many attempts is due again; 0 if it had none yet. */
 export function parkedForMs(attempts: number, retryDelaysMs: readonly number[]): number {
-  return attempts < quickTries ? 0 : (retryDelaysMs[attempts - quickTries] ?? 0);
+  if (attempts === 0) return 0;
+  return retryDelaysMs[Math.max(0, attempts - quickTries)] ?? 0;
 }

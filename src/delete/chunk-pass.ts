@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsOf, type Cell, isSettled, putBack, settle } from '../ledger/cell.ts';
 import { codeOfStatus } from '../ledger/code.ts';
-import { type Grant, type Join, noPermit } from '../ledger/ledger.ts';
+import type { Grant, Join } from '../ledger/ledger.ts';
 import { type Answer, noContent } from './answer.ts';
 import { deleteId, type Tries } from './delete-id.ts';
-import type { Lanes, QueuedRequest } from './lanes.ts';
+import type { QueuedRequest } from './lanes.ts';
+import type { Way } from './run-line.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
@@ -15,7 +16,9 @@ const code204 = codeOfStatus(204);
 
 /** What a pass needs from around it. */
 export type PassWork = Omit<Tries, 'send' | 'wait'> & {
-  lanes: Lanes;
+  way: Way;
+  /** Called when there may be room again; the pass puts itself in while it waits. */
+  wakers: Set<() => void>;
   window: number;
   /** Monotonic milliseconds. */
   clock: () => number;
@@ -24,7 +27,9 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
   /** Aborted when nothing of this chunk may be sent any more. */
   closed: AbortSignal;
   /** Joins results and marks the next window; repeats itself while Redis is away. */
-  step(joins: Join[], wanted: number[], repeats: number): Promise<Grant>;
+  step(joins: Join[], wanted: number[]): Promise<Grant>;
+  /** What an answer was and how long it took, for the figures of the run. */
+  measure(answer: Answer, ms: number): void;
   /** An id ended badly: keep what the server said. */
   note(index: number, cell: Cell, answer: Answer): void;
 };
@@ -43,9 +48,7 @@ export class ChunkPass {
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
-  #repeats = 0; // requests sent again under the same mark, which the run's rate doesn't know of yet
   #ended = false;
-  #waitMs = flushAfterMs;
   #wake: () => void = () => {};
 
   /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
@@ -63,8 +66,7 @@ export class ChunkPass {
     if (this.#work.closed.aborted) this.#end();
     while (!this.#isOver) {
       const wanted = this.#nextWindow();
-      if (wanted.length > 0 || this.#joins.length > 0)
-        this.#launch(wanted, await this.#work.step(this.#takeJoins(), wanted, this.#takeRepeats()));
+      if (wanted.length > 0 || this.#joins.length > 0) this.#launch(wanted, await this.#step(wanted));
       if (!this.#isOver && !this.#isWorthAStep) await this.#change();
     }
     this.#work.closed.removeEventListener('abort', end);
@@ -77,23 +79,31 @@ export class ChunkPass {
   /** Enough has happened to ask Redis again: most of the window is through, or everything has its result. */
   get #isWorthAStep(): boolean {
     if (this.#marked === 0 && this.#joins.length > 0) return true;
-    return this.#waitMs === 0 && this.#marked <= this.#work.window / 4 && this.#nextSize > 0;
+    return this.#marked <= this.#work.window / 4 && this.#nextSize > 0;
   }
 
   get #nextSize(): number {
-    const { lanes, window } = this.#work;
+    const { way, window } = this.#work;
     if (this.#ended) return 0;
-    return Math.max(0, Math.min(window - this.#marked, lanes.room, this.#todo.length - this.#next));
+    return Math.max(0, Math.min(window - this.#marked, way.room, this.#todo.length - this.#next));
   }
 
   #nextWindow(): number[] {
-    const { brake, clock } = this.#work;
-    if (clock() > this.#endsAt || brake.remainingMs > longestWaitMs) this.#end();
-    this.#waitMs = brake.isOn ? flushAfterMs : 0;
-    if (brake.isOn) return [];
+    const { limits, clock } = this.#work;
+    if (clock() > this.#endsAt || limits.holdMs > longestWaitMs) this.#end();
     const wanted = this.#todo.slice(this.#next, this.#next + this.#nextSize);
     this.#next += wanted.length;
     return wanted;
+  }
+
+  async #step(wanted: number[]): Promise<Grant> {
+    const { way, step } = this.#work;
+    way.expect(wanted.length);
+    try {
+      return await step(this.#takeJoins(), wanted);
+    } finally {
+      way.expect(-wanted.length);
+    }
   }
 
   #takeJoins(): Join[] {
@@ -102,35 +112,19 @@ export class ChunkPass {
     return joins;
   }
 
-  #takeRepeats(): number {
-    const repeats = this.#repeats;
-    this.#repeats = 0;
-    return repeats;
-  }
-
   #launch(wanted: number[], grant: Grant): void {
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
-    if (grant.waitMs > 0) this.#waitMs = grant.waitMs;
-    const refused = grant.cells.indexOf(noPermit);
-    const looked = refused === -1 ? grant.cells.length : refused; // a stale holder gets no cells
-    this.#next -= wanted.length - looked;
+    this.#next -= wanted.length - grant.cells.length; // a stale holder gets no cells
     const leave = this.#leaveWithin(markLivesMs);
-    let slot = grant.firstSlotMs;
-    for (let i = 0; i < looked; i++) {
+    for (let i = 0; i < grant.cells.length; i++) {
       const index = wanted[i]!;
       const cell = grant.cells[i]!;
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      this.#sendAt(slot, { path: this.#pathAt(index), leave, answered: (answer) => this.#first(index, answer) });
-      slot += grant.slotGapMs;
+      const answered: QueuedRequest['answered'] = (answer, ms) => this.#first(index, answer, ms);
+      this.#work.way.submit({ path: this.#pathAt(index), leave, answered });
     }
-  }
-
-  #sendAt(delayMs: number, request: QueuedRequest): void {
-    const { lanes } = this.#work;
-    if (delayMs < 1) lanes.submit(request);
-    else setTimeout(() => lanes.submit(request), delayMs);
   }
 
   /** What a request is asked before it leaves. A mark that has grown old is handed back instead of being used. */
@@ -141,13 +135,13 @@ export class ChunkPass {
   }
 
   #mayLeave(): boolean {
-    return !this.#ended && this.#work.isOpen() && !this.#work.brake.isOn;
+    return !this.#ended && this.#work.isOpen() && !this.#work.limits.isHeld;
   }
 
-  #first(index: number, answer: Answer | null): void {
+  #first(index: number, answer: Answer | null, ms: number): void {
     const cell = this.cells[index]!;
+    if (answer !== null) this.#work.measure(answer, ms);
     if (answer === noContent) {
-      this.#work.brake.answered();
       this.#finish(index, settle('deleted', attemptsOf(cell) + 1, code204), false);
     } else if (answer === null) {
       this.#finish(index, putBack(cell, attemptsOf(cell), false), true);
@@ -162,11 +156,14 @@ export class ChunkPass {
     const tries: Tries = {
       ...this.#work,
       send: async () => {
-        const answer = await new Promise<Answer | null>((answered) => {
-          this.#work.lanes.submit({ path: this.#pathAt(index), leave: this.#leaveWithin(markLivesMs), answered });
+        const answer = await new Promise<Answer | null>((resolve) => {
+          const answered: QueuedRequest['answered'] = (answer, ms) => {
+            if (answer !== null) this.#work.measure(answer, ms);
+            resolve(answer);
+          };
+          this.#work.way.submit({ path: this.#pathAt(index), leave: this.#leaveWithin(markLivesMs), answered });
         });
         last = answer ?? last;
-        if (answer !== null) this.#repeats++;
         return answer;
       },
       wait: (ms) => this.#wait(ms),
@@ -194,20 +191,21 @@ export class ChunkPass {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#work.lanes.review();
+    this.#work.way.review();
     this.#wake();
   }
 
   /** Until enough has happened for another step, or a tenth of a second: results don't wait longer than that. */
   async #change(): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.min(flushAfterMs, this.#waitMs || flushAfterMs));
+      const timer = setTimeout(resolve, flushAfterMs);
       this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };
+      this.#work.wakers.add(this.#wake);
     });
-    this.#waitMs = 0;
+    this.#work.wakers.delete(this.#wake);
     this.#wake = () => {};
   }
 }

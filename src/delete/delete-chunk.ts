@@ -4,22 +4,28 @@ import { idPath } from '../guard/check-id.ts';
 import { attemptsOf, type Cell, isSettled } from '../ledger/cell.ts';
 import type { LedgerChunk } from '../ledger/cells.ts';
 import { noteDetail } from '../ledger/chunk-store.ts';
-import type { Ledger, SeenState } from '../ledger/ledger.ts';
+import type { Join, Ledger, SeenState } from '../ledger/ledger.ts';
+import type { Resource } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
+import type { Token } from '../token/token.ts';
+import type { Answer } from './answer.ts';
 import { parkedForMs } from './backoff.ts';
-import type { Brake } from './brake.ts';
 import { ChunkPass } from './chunk-pass.ts';
 import { excerptOf } from './excerpt.ts';
 import type { Gate } from './gate.ts';
 import type { Lanes } from './lanes.ts';
-import type { Token } from './token.ts';
+import type { RunLine } from './run-line.ts';
+import type { RunMeter } from './run-meter.ts';
+import type { TargetLimits } from './target-limits.ts';
+import { type VerdictTable, verdictsWith } from './verdict.ts';
 
 /** What a process brings to every chunk it works on. */
 export type DeleteWork = {
   ledger: Ledger;
-  lanes: Lanes;
-  brake: Brake;
+  roads: Record<Resource, Road>;
+  /** Called when there may be room again. */
+  wakers: Set<() => void>;
   token: Token;
   basePath: string; // of the target's URL, without a slash at its end
   retryDelaysMs: readonly number[];
@@ -35,25 +41,46 @@ export type DeleteWork = {
   log: Log;
 };
 
+/** How requests of one resource leave this process. */
+export type Road = { lanes: Lanes; limits: TargetLimits };
+
 /** A chunk of a run, and whether its requests may leave. `stop`: this process no longer holds the chunk's job. */
-export type ChunkJob = { run: string; chunk: number; gate: Gate; stop: AbortSignal };
+export type ChunkJob = {
+  run: string;
+  chunk: number;
+  gate: Gate;
+  line: RunLine;
+  meter: RunMeter;
+  stop: AbortSignal;
+};
 
 const redisRetryMs = 200;
 const widestWindow = 256;
+
+/** How a chunk was left: the state of its run, and whether some of its ids are due again already. */
+export type ChunkLeft = { state: SeenState; isDue: boolean };
 
 /**
  * One pass over one chunk. Whatever happens, each id that was sent has its answer in the ledger, or its mark there says that it
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
-export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<SeenState> {
+export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<ChunkLeft> {
   const claim = await work.ledger.claim(job.run, job.chunk, work.now());
-  if (typeof claim === 'string') return claim;
+  if (typeof claim === 'string') return { state: claim, isDue: false };
   work.fed(job.run, claim.fed);
   const { epoch, ledgerChunk, ids } = claim;
+  const verdicts = verdictsWith(claim.treat);
   const pathAt = (index: number) => work.basePath + idPath(ids.resource, ids.idAt(index));
-  const pass = new ChunkPass(ledgerChunk.cells, pathAt, dueIndexes(ledgerChunk, work), passWork(job, epoch, work));
-  await pass.run();
-  return handBack(job, epoch, pass.cells, work);
+  const road = work.roads[ids.resource];
+  const pass = new ChunkPass(
+    ledgerChunk.cells,
+    pathAt,
+    dueIndexes(ledgerChunk, work),
+    passWork(job, epoch, verdicts, road, work),
+  );
+  road.limits.enter();
+  await pass.run().finally(() => road.limits.leave());
+  return handBack(job, epoch, pass.cells, road, work);
 }
 
 /** Whoever fed the chunk found something due. If by this clock nothing is, clocks differ: then the ids that wait shortest are. */
@@ -66,17 +93,32 @@ function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }:
   return [...waitsMs.keys()].filter((index) => waitsMs[index]! <= longest);
 }
 
-function passWork({ run, chunk, gate, stop }: ChunkJob, epoch: number, work: DeleteWork) {
-  const { ledger, lanes, log } = work;
+function passWork(
+  { run, chunk, gate, line, meter, stop }: ChunkJob,
+  epoch: number,
+  verdicts: VerdictTable,
+  { lanes, limits }: Road,
+  work: DeleteWork,
+) {
+  const { ledger, log } = work;
   return {
     ...work,
+    verdicts,
+    limits,
+    way: line.to(lanes),
     window: Math.min(widestWindow, Math.max(16, 4 * lanes.size)),
     isOpen: () => gate.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
     halt: (code: HaltCode, reason: string) => work.halt(run, code, reason),
-    step: (joins: Parameters<Ledger['step']>[3], wanted: number[], repeats: number) =>
+    step: async (joins: Join[], wanted: number[]) => {
       // A repeated step asks for no marks: by then this process may have lost the chunk.
-      persist((n) => ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], repeats), work),
+      const grant = await persist((n) => ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []), work);
+      // Whoever hears first that the run stands still stops the other chunks of this process, too.
+      if (grant.state === 'halted' && gate.isOpen) log.error({ run }, 'the run has halted; its status says why');
+      if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
+      return grant;
+    },
+    measure: (answer: Answer, ms: number) => meter.answered(answer, ms),
     note: (index: number, cell: Cell, answer: Parameters<typeof excerptOf>[0]) => {
       noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).catch((error) => {
         log.debug({ run, chunk, err: error }, 'an error excerpt was not stored');
@@ -85,13 +127,20 @@ function passWork({ run, chunk, gate, stop }: ChunkJob, epoch: number, work: Del
   };
 }
 
-async function handBack({ run, chunk }: ChunkJob, epoch: number, cells: Cell[], work: DeleteWork) {
+async function handBack(
+  { run, chunk }: ChunkJob,
+  epoch: number,
+  cells: Cell[],
+  { limits }: Road,
+  work: DeleteWork,
+): Promise<ChunkLeft> {
   const now = work.now();
   const waits = cells
     .filter((cell) => !isSettled(cell))
     .map((cell) => parkedForMs(attemptsOf(cell), work.retryDelaysMs));
-  const dueAt = waits.length === 0 ? null : now + Math.max(work.brake.remainingMs, Math.min(...waits));
-  return persist(() => work.ledger.handBack(run, chunk, epoch, now, dueAt), work);
+  const dueAt = waits.length === 0 ? null : now + Math.max(limits.holdMs, Math.min(...waits));
+  const state = await persist(() => work.ledger.handBack(run, chunk, epoch, now, dueAt), work);
+  return { state, isDue: state === 'running' && dueAt !== null && dueAt <= now };
 }
 
 /** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */

@@ -2,19 +2,21 @@ import pRetry from 'p-retry';
 import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle } from '../ledger/cell.ts';
 import { codeOfStatus, codeOfWord } from '../ledger/code.ts';
 import type { HaltCode } from '../ledger/run.ts';
+import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import { attemptsAtMost, backoffMs, quickTries } from './backoff.ts';
-import type { Brake } from './brake.ts';
-import type { Token } from './token.ts';
-import { type Verdict, verdictOf } from './verdict.ts';
+import type { TargetLimits } from './target-limits.ts';
+import { type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
 /** What the tries of one id in this pass came to: its next cell, and whether this pass may send it again. */
 export type IdEnd = { cell: Cell; again: boolean };
 
 /** What an id's tries need from around them. */
 export type Tries = {
-  brake: Brake;
+  limits: TargetLimits;
   token: Token;
+  /** What each answer means in this run. */
+  verdicts: VerdictTable;
   retryDelaysMs: readonly number[];
   patienceMs: number;
   random: () => number;
@@ -56,19 +58,17 @@ async function attempt(id: OpenId, first: Answer | null, tries: Tries): Promise<
   const answer = first ?? (await tries.send());
   if (answer === null) throw new Stayed('nothing may leave');
   id.answer = answer;
-  const verdict = verdictOf(answer, id.doubtful);
-  if (verdict.kind === 'settle' || verdict.kind === 'retry') id.attempts++;
-  if (answer.kind === 'status' && answer.status !== 429) tries.brake.answered();
+  const verdict = verdictOf(answer, id.doubtful, tries.verdicts);
+  if (verdict.kind === 'settle') id.attempts++;
+  if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
   if (verdict.kind !== 'retry') return verdict;
-  id.doubtful ||= verdict.ambiguous;
-  if (answer.kind === 'status' && answer.headers['retry-after'] !== undefined) {
-    tries.brake.refused(answer.status, answer.headers);
-  }
+  if (tries.limits.isOut) throw new Stayed('the outage failed, not the id');
+  id.attempts++;
   throw new TryAgain('not final');
 }
 
 async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, tries: Tries): Promise<boolean> {
-  if (!(error instanceof TryAgain) || id.attempts >= quickTries) return false;
+  if (!(error instanceof TryAgain) || id.attempts >= quickTries || !tries.limits.mayRetry) return false;
   return tries.wait(backoffMs(attemptNumber, tries.random()));
 }
 
@@ -76,9 +76,6 @@ function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
   switch (verdict.kind) {
     case 'settle':
       return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), again: false };
-    case 'wait':
-      if (id.answer.kind === 'status') tries.brake.refused(id.answer.status, id.answer.headers);
-      break;
     case 'credentials':
       askForAnotherToken(id, tries);
       break;
@@ -86,8 +83,9 @@ function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
       waitForTarget(id, tries);
       break;
     case 'halt':
-      tries.halt(verdict.halt, `the API cannot be reached: ${whyOf(id.answer)}`);
+      tries.halt(verdict.halt, verdict.reason);
       break;
+    case 'wait':
     case 'retry':
       break;
   }
@@ -96,12 +94,12 @@ function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
 
 function askForAnotherToken({ answer }: OpenId, { token, halt }: Tries): void {
   const sentWith = answer.kind === 'status' ? answer.authorization : '';
-  if (!token.refused(sentWith)) halt('credentials', `the API refused the token from ${token.source} (401)`);
+  const next = token.refused(sentWith);
+  if (next !== 'again') halt('credentials', next.halt);
 }
 
-function waitForTarget({ answer }: OpenId, { brake, patienceMs, halt }: Tries): void {
-  brake.unreachable(whyOf(answer));
-  if (brake.unreachableMs > patienceMs) halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
+function waitForTarget({ answer }: OpenId, { limits, patienceMs, halt }: Tries): void {
+  if (limits.unreachableMs > patienceMs) halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
 }
 
 /** Out of quick tries: due again in a later pass, or at the end of all attempts. */

@@ -1,5 +1,7 @@
 import type { Dispatcher } from 'undici';
-import { type Answer, type AnswerHeaders, noContent } from './answer.ts';
+import { hasAdvice } from '../limiter/advice.ts';
+import type { HeaderFields } from '../limiter/header-fields.ts';
+import { type Answer, noContent } from './answer.ts';
 
 const bodyKept = 2_048;
 const bodyRead = 65_536;
@@ -18,7 +20,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Controller | null = null;
   #timedOut = false;
   #status = 0;
-  #headers: AnswerHeaders = {};
+  #headers: HeaderFields = {};
   #body: Buffer[] | null = null;
   #seen = 0;
 
@@ -50,7 +52,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = controller;
   }
 
-  onResponseStart(_controller: Controller, status: number, headers: AnswerHeaders): void {
+  onResponseStart(_controller: Controller, status: number, headers: HeaderFields): void {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
@@ -86,7 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #answer(): Answer {
-    if (this.#status === 204) return noContent;
+    if (this.#status === 204 && !hasAdvice(this.#headers)) return noContent;
     const body = Buffer.concat(this.#body ?? []).toString('utf8');
     return { kind: 'status', status: this.#status, headers: this.#headers, body, authorization: this.#authorization };
   }

@@ -1,12 +1,17 @@
-import type { Answer } from './answer.ts';
+import type { Line } from '../limiter/line.ts';
+import type { Permits } from '../limiter/permits.ts';
+import { Turns } from '../limiter/turns.ts';
+import { type Answer, noContent } from './answer.ts';
 
-/** A request that waits for its turn. `leave` is asked at the last moment; null = it must not leave any more. */
+/** A request that waits for its turn. */
 export type QueuedRequest = {
   path: string;
-  /** The authorization header to send with, or null if the request must stay. */
+  /** The authorization header to send with, or null if the request must stay. Asked at the last moment. */
   leave(): string | null;
-  /** Called exactly once; null = the request stayed. */
-  answered(answer: Answer | null): void;
+  /** What `leave` said last. */
+  authorization?: string;
+  /** Called exactly once; null = the request stayed. `ms`: how long the answer took. */
+  answered(answer: Answer | null, ms: number): void;
 };
 
 type Lane = {
@@ -14,30 +19,54 @@ type Lane = {
   close(): void;
 };
 
+/** What the lanes ask the limiter of their target, and tell it. */
+export type LaneLimits = {
+  /** Of the target's rate. */
+  permits: Permits;
+  /** Requests this process may have on the wire. */
+  readonly inFlightShare: number;
+  /** Whether nothing may leave at the moment: the server asked to wait. */
+  readonly isHeld: boolean;
+  /** To be handed back with the answer: which permits a request was sent with. */
+  sent(nowMs: number): number;
+  answered(tag: number, answer: Answer, ms: number): void;
+};
+
 const tickMs = 100;
 const ticksAhead = 2.5;
 const letInEveryMs = 3;
 const waitingPerLane = 4;
 
-/** The in-flight slots of a process, shared by all chunks in its hands. A request waits in line for the next free lane. */
+/**
+ * The in-flight slots of a process, shared by all chunks in its hands. The runs take turns: a request waits in the line of its run for
+ * the next free lane and for a permit of the target's rate, beside one of the run's own where it has a rate.
+ */
 export class Lanes {
   readonly size: number;
   readonly #lanes: Lane[];
   readonly #free: Lane[];
-  readonly #line: QueuedRequest[] = [];
-  #head = 0; // the line is read from here: shifting a long array costs its length
+  readonly #limits: LaneLimits;
+  readonly #turns: Turns<QueuedRequest>;
+  readonly #clock: () => number;
+  readonly #tick: NodeJS.Timeout;
+  #expected = 0; // being marked
   #answeredInTick = 0;
   #answeredBefore = 0;
-  readonly #tick: NodeJS.Timeout;
   #letInAt = Number.NEGATIVE_INFINITY;
-  readonly #clock: () => number;
 
   /** `clock`: monotonic ms. */
-  constructor(size: number, open: () => Lane, clock: () => number) {
+  constructor(size: number, open: () => Lane, limits: LaneLimits, clock: () => number) {
     this.size = size;
+    this.#limits = limits;
     this.#clock = clock;
     this.#lanes = Array.from({ length: size }, open);
     this.#free = [...this.#lanes];
+    this.#turns = new Turns<QueuedRequest>({
+      permits: limits.permits,
+      hasRoom: () => this.#freeLanes > 0,
+      go: (request) => this.#send(request),
+      clock,
+    });
     this.#tick = setInterval(() => this.#measure(), tickMs).unref();
   }
 
@@ -47,79 +76,79 @@ export class Lanes {
 
   /** How many more requests may be marked now and still leave within about a quarter of a second. */
   get room(): number {
+    if (this.#limits.isHeld) return 0;
     const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticksAhead;
-    return Math.floor(this.#free.length + ahead) - this.#queued;
+    const fast = Math.floor(Math.max(0, this.#freeLanes) + ahead);
+    return Math.min(fast, this.#limits.permits.inHand(this.#clock())) - this.#turns.length - this.#expected;
+  }
+
+  /** So many requests will be submitted once they are marked: their places are taken. A negative number takes it back. */
+  expect(requests: number): void {
+    this.#expected += requests;
   }
 
   /**
-   * True when the lanes can use another chunk: fewer than four requests a lane wait in line. At most one chunk in 3 ms is let in, so
-   * that its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
+   * True when the lanes can use another chunk: fewer than four requests a lane wait in line. At most one chunk in
+   * 3 ms is let in, so that its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
    */
   letIn(): boolean {
     const now = this.#clock();
-    if (this.#queued >= waitingPerLane * this.size || now - this.#letInAt < letInEveryMs) return false;
+    if (this.#turns.length >= waitingPerLane * this.size || now - this.#letInAt < letInEveryMs) return false;
     this.#letInAt = now;
     return true;
   }
 
-  submit(request: QueuedRequest): void {
-    const lane = this.#free.pop();
-    if (lane === undefined) this.#line.push(request);
-    else this.#send(lane, request);
+  /** The request waits at the end of this line, which is asked whether it still wants to leave. */
+  submit(line: Line<QueuedRequest>, request: QueuedRequest): void {
+    this.#turns.join(line, request);
+  }
+
+  /** There may be permits or slots again. */
+  pump(): void {
+    this.#turns.pump();
   }
 
   /** Asks everybody in line whether they still want to leave; called when a gate closes. */
   review(): void {
-    const line = this.#line.splice(0).slice(this.#head);
-    this.#head = 0;
-    for (const request of line) {
-      if (request.leave() === null) request.answered(null);
-      else this.#line.push(request);
-    }
+    this.#turns.review();
+  }
+
+  /** Whether permits had to wait for a free lane since this was asked last. */
+  takeStarved(): boolean {
+    return this.#turns.takeStarved();
   }
 
   close(): void {
     clearInterval(this.#tick);
+    this.#turns.close();
     for (const lane of this.#lanes) lane.close();
   }
 
-  get #queued(): number {
-    return this.#line.length - this.#head;
+  get #freeLanes(): number {
+    return Math.min(this.#free.length, this.#limits.inFlightShare - this.inFlight);
   }
 
-  #send(lane: Lane, request: QueuedRequest): void {
-    const authorization = request.leave();
-    if (authorization === null) {
-      this.#passOn(lane);
-      request.answered(null);
-      return;
-    }
-    lane.send(request.path, authorization, (answer) => {
+  #send(request: QueuedRequest): void {
+    const lane = this.#free.pop()!;
+    const sentAt = this.#clock();
+    const tag = this.#limits.sent(sentAt);
+    lane.send(request.path, request.authorization!, (answer) => {
+      const ms = this.#clock() - sentAt;
       this.#answeredInTick++;
-      this.#passOn(lane);
-      request.answered(answer);
+      this.#free.push(lane);
+      this.#limits.answered(tag, answer, ms);
+      this.#turns.pump();
+      request.answered(isNoContent(answer) ? noContent : answer, ms);
     });
-  }
-
-  #passOn(lane: Lane): void {
-    const next = this.#nextInLine();
-    if (next !== undefined) this.#send(lane, next);
-    else this.#free.push(lane);
-  }
-
-  #nextInLine(): QueuedRequest | undefined {
-    const next = this.#line[this.#head];
-    if (next === undefined) return undefined;
-    this.#head++;
-    if (this.#head === this.#line.length) {
-      this.#line.length = 0;
-      this.#head = 0;
-    }
-    return next;
   }
 
   #measure(): void {
     this.#answeredBefore = this.#answeredInTick;
     this.#answeredInTick = 0;
+    this.#turns.review();
   }
+}
+
+function isNoContent(answer: Answer): boolean {
+  return answer.kind === 'status' && answer.status === 204;
 }

@@ -46,17 +46,19 @@ return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2])
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk
  * ARGV  1 chunk  2 now in ms  3 unclaimed chunks the run may have
- * returns {state, epoch, ledger chunk, manifest chunk, fed}; epoch 0: nothing to do here (not open, or the run isn't running)
+ * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`}; epoch 0: nothing to do here (not open, or the run
+ *   isn't running)
  */
 export const claimLua = `${feedFunction}
-local state = redis.call('HGET', KEYS[1], 'state')
-if not state then return {'missing', 0, '', '', {}} end
-if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, '', '', {}} end
+local run = redis.call('HMGET', KEYS[1], 'state', 'treat')
+local state = run[1]
+if not state then return {'missing', 0, '', '', {}, ''} end
+if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, '', '', {}, ''} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
-if not chunk[1] or not chunk[2] then return {'missing', 0, '', '', {}} end
+if not chunk[1] or not chunk[2] then return {'missing', 0, '', '', {}, ''} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3])}
+return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]), run[2] or ''}
 `;
 
 /**

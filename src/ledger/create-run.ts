@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Chunk, SettledBlock } from '../input/row.ts';
+import { type Rate, storedRate } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
 import { writeBlock, writeChunk } from './chunk-store.ts';
 import type { ReadOutcome } from './outcome.ts';
@@ -18,7 +19,10 @@ export type RunPlan = {
   chunks: number;
   blocks: number;
   settled: Record<ReadOutcome, number>;
-  rate: number | null;
+  rate: Rate | null;
+  burst: number | null;
+  treat: string;
+  expectAbsent: boolean;
   note: string;
   keepMs: number;
   detached: boolean;
@@ -99,7 +103,10 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rejected: settled.rejected,
     duplicate: settled.duplicate,
     protected: settled.protected,
-    rate: plan.rate ?? '',
+    rate: plan.rate === null ? '' : storedRate(plan.rate),
+    burst: plan.burst ?? '',
+    treat: plan.treat,
+    expectAbsent: plan.expectAbsent ? 1 : 0,
     note: plan.note,
     who: plan.who,
     createdBy: plan.who,

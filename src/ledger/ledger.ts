@@ -1,8 +1,11 @@
 import type { Redis } from 'ioredis';
+import { type Rate, rateFromStored, rateSetting, storedRate } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
+import { changeRateLua } from './change-rate.lua.ts';
 import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
+import type { HaltRule } from './halt-rule.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
@@ -15,6 +18,7 @@ export type SeenState = RunState | 'missing' | 'stale';
 export type Claim = {
   fed: number[];
   epoch: number;
+  treat: string; // the run's own meanings of answers
   ledgerChunk: LedgerChunk;
   ids: ChunkIds;
 };
@@ -22,11 +26,8 @@ export type Claim = {
 /** An index of a chunk and its new cell. */
 export type Join = { index: number; cell: Cell };
 
-/** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for. */
-export type Grant = { state: SeenState; cells: Cell[]; firstSlotMs: number; slotGapMs: number; waitMs: number };
-
-/** In `Grant.cells`: no permit was left for this index. */
-export const noPermit: Cell = 0xffff;
+/** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for, or is empty. */
+export type Grant = { state: SeenState; cells: Cell[] };
 
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
@@ -37,10 +38,14 @@ export type Steering = {
   halt?: HaltCode;
 };
 
+/** Another rate for a run. What is missing stays as it is; null is no rate, and the default burst. */
+type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
+
+/** What bounded a run before, and the state it is in. A sealed or missing one is left as it is. */
+type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
+
 /** Every write to a run that is under way. All of it can be repeated; next to each script stands why. */
 export type Ledger = ReturnType<typeof openLedger>;
-
-const unexpectedAnswersAllowed = 3;
 
 /** Chunks of a run that may wait unclaimed: enough that no worker runs dry, so few that runs share the workers. */
 const unclaimedShare = 4;
@@ -52,24 +57,21 @@ type Scripts = {
   expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState>;
   expungeReclaim(...args: (string | number)[]): Promise<SeenState>;
   expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
+  expungeChangeRate(...args: (string | number)[]): Promise<[RunState | 'missing', string, string]>;
 };
 
-/** The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. */
-export function openLedger(redis: Redis) {
-  const scripts = defineScripts(redis);
+/**
+ * The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
+ * stop a run.
+ */
+export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
+  const scripts = defineScripts(redis, haltRules);
   return {
     redis,
 
-    /** Joins results, then marks the next indexes. `repeats`: requests sent since the last step without a mark of their own. */
-    async step(
-      run: string,
-      chunk: number,
-      epoch: number,
-      joins: Join[],
-      wanted: number[],
-      repeats = 0,
-    ): Promise<Grant> {
-      const [state, cells, first, gap, wait] = (await scripts.expungeStepBuffer(
+    /** Joins results, then marks the next indexes. */
+    async step(run: string, chunk: number, epoch: number, joins: Join[], wanted: number[]): Promise<Grant> {
+      const [state, cells] = (await scripts.expungeStepBuffer(
         keys.ledger(run, chunk),
         keys.run(run),
         keys.open(run),
@@ -77,16 +79,8 @@ export function openLedger(redis: Redis) {
         epoch,
         packJoins(joins),
         packIndexes(wanted),
-        unexpectedAnswersAllowed,
-        repeats,
-      )) as [Buffer, Buffer, Buffer, Buffer, number];
-      return {
-        state: state.toString('latin1') as SeenState,
-        cells: unpackCells(cells),
-        firstSlotMs: Number(first),
-        slotGapMs: Number(gap),
-        waitMs: wait,
-      };
+      )) as [Buffer, Buffer];
+      return { state: state.toString('latin1') as SeenState, cells: unpackCells(cells) };
     },
 
     /** Chunks that became open now; their jobs must be added to the queue. */
@@ -96,7 +90,7 @@ export function openLedger(redis: Redis) {
 
     /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
     async claim(run: string, chunk: number, now: number): Promise<Claim | SeenState> {
-      const [stateBytes, epoch, cells, manifest, fed] = (await scripts.expungeClaimBuffer(
+      const [stateBytes, epoch, cells, manifest, fed, treat] = (await scripts.expungeClaimBuffer(
         keys.run(run),
         keys.open(run),
         keys.later(run),
@@ -105,11 +99,12 @@ export function openLedger(redis: Redis) {
         chunk,
         now,
         unclaimedShare,
-      )) as [Buffer, number, Buffer, Buffer, number[]];
+      )) as [Buffer, number, Buffer, Buffer, number[], Buffer];
       const state = stateBytes.toString('latin1') as SeenState;
       if (epoch === 0) return state;
       const ledgerChunk = decodeLedgerChunk(cells);
-      return { epoch, ledgerChunk, fed, ids: decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length) };
+      const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
+      return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1') };
     },
 
     /** `dueAt` null: every cell of the chunk is settled. */
@@ -150,16 +145,30 @@ export function openLedger(redis: Redis) {
         entry,
       );
     },
+
+    async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
+      const told = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
+      const entry = JSON.stringify({ at: now, action: 'rate', by, who, reason, ...told });
+      const [state, rateBefore, burstBefore] = await scripts.expungeChangeRate(
+        keys.run(run),
+        keys.audit(run),
+        rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate),
+        burst === undefined ? 'keep' : (burst ?? ''),
+        entry,
+      );
+      return { state, rate: rateFromStored(rateBefore), burst: burstBefore === '' ? null : Number(burstBefore) };
+    },
   };
 }
 
-function defineScripts(redis: Redis) {
-  redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua });
+function defineScripts(redis: Redis, haltRules: readonly HaltRule[]) {
+  redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua(haltRules) });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 5, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
-  redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua });
+  redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
+  redis.defineCommand('expungeChangeRate', { numberOfKeys: 2, lua: changeRateLua });
   return redis as unknown as Scripts & {
     expungeStepBuffer: Scripts['expungeStep'];
     expungeClaimBuffer: Scripts['expungeClaim'];

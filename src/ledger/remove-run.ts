@@ -39,5 +39,6 @@ function* keysOf(run: Run): Generator<string> {
     yield keys.ledger(run.id, n);
   }
   for (let n = 0; n < run.blocks; n++) yield keys.settled(run.id, n);
-  yield* [keys.open, keys.later, keys.details, keys.audit, keys.run].map((keyOf) => keyOf(run.id));
+  const { open, later, details, measures, paceMembers, paceQuotas, audit, run: record } = keys;
+  yield* [open, later, details, measures, paceMembers, paceQuotas, audit, record].map((keyOf) => keyOf(run.id));
 }

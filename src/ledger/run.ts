@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { type Rate, rateFromStored } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -19,6 +20,11 @@ export type RunState =
 /** Why a run halted by itself; each has an exit code. */
 export type HaltCode =
   | 'unexpected_answers'
+  | 'wrong_endpoint'
+  | 'forbidden'
+  | 'refused_input'
+  | 'all_absent'
+  | 'halting_status' // an answer that stops a run at the first
   | 'credentials'
   | 'target_configuration'
   | 'target_unreachable'
@@ -45,7 +51,11 @@ export type Run = {
   sha256: string;
   list: string;
   note: string; // --reason
-  rate: number | null; // requests per second
+  rate: Rate | null;
+  burst: number | null; // null: the default
+  quotaUntil: number; // when a spent quota of the rate had room again, as told last
+  treat: string; // --treat: what some answers mean in this run
+  expectAbsent: boolean; // ids that are gone already halt nothing
   keepMs: number;
   rows: number;
   ids: number;
@@ -110,7 +120,11 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
-    rate: hash.rate ? Number(hash.rate) : null,
+    rate: rateFromStored(text('rate')),
+    burst: hash.burst ? Number(hash.burst) : null,
+    quotaUntil: number('quotaUntil'),
+    treat: text('treat'),
+    expectAbsent: text('expectAbsent') === '1',
     keepMs: number('keepMs'),
     rows: number('rows'),
     ids: number('ids'),

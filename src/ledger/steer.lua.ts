@@ -1,3 +1,6 @@
+import type { HaltRule } from './halt-rule.ts';
+import { countersLua } from './halt-rules.lua.ts';
+
 /**
  * One change of a run's state, if it is allowed from the state the run is in. Repeating it changes nothing.
  *
@@ -5,7 +8,7 @@
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry
  * returns {state before or 'missing', state after}
  */
-export const steerLua = `
+export const steerLua = (rules: readonly HaltRule[]) => `
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
 local time = redis.call('TIME')
@@ -26,7 +29,9 @@ if since then
   redis.call('HDEL', KEYS[1], 'runningSince')
 end
 if next == 'running' then
-  redis.call('HSET', KEYS[1], 'runningSince', now, 'unexpected', 0)
+  -- Whoever starts a run knows what stopped it: the rules that halt it count from here.
+  redis.call('HSET', KEYS[1], 'runningSince', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0)
+  for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
   -- A run whose cells were all settled while it stood still has nothing left to do.
   local counts = redis.call('HMGET', KEYS[1], 'ids', 'settled')

@@ -1,17 +1,17 @@
+import type { HaltRule } from './halt-rule.ts';
+import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts';
+
 /**
  * The step: joins finished results into their cells, then marks the next window before those requests leave.
  * Running it twice with the same arguments is harmless: the join is `max`, and a second mark only adds doubt.
  *
  * KEYS  1 ledger chunk  2 run  3 open
- * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each  5 unexpected answers the run allows
- *       6 requests sent again under a mark that stood already: they take permits too
- * returns {state, cells, firstSlotMs, slotGapMs, waitMs}
- *   cells: 2 bytes for each index that was looked at, in the order of ARGV 4: its cell now. Settled = somebody else was
- *   faster; 0xFFFF = no permit left, ask again in waitMs. Empty if the run isn't running, or another holder has the chunk: then the
- *   state is 'stale'.
- *   The first request may leave after firstSlotMs, each further one slotGapMs later (0 without a rate).
+ * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
+ * returns {state, cells}
+ *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = somebody else was faster. Empty if the run isn't
+ *   running, or another holder has the chunk: then the state is 'stale'.
  */
-export const stepLua = `
+export const stepLua = (rules: readonly HaltRule[]) => `
 local header = 6
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -28,15 +28,15 @@ local function touch(list, size)
 end
 touch(results, 4)
 touch(wanted, 2)
-local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'rate', 'tat', 'sealed')
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'sealed')
 local state = run[1]
-if not state then return {'missing', '', 0, 0, 0} end
+if not state then return {'missing', ''} end
 local isHolder = redis.call('HGET', KEYS[3], ARGV[1]) == ARGV[2]
-if high < 0 then return {isHolder and state or 'stale', '', 0, 0, 0} end
+if high < 0 then return {isHolder and state or 'stale', ''} end
 
 local from, to = header + 2 * low, header + 2 * high + 1
 local span = redis.call('GETRANGE', KEYS[1], from, to)
-if #span ~= to - from + 1 then return {'missing', '', 0, 0, 0} end
+if #span ~= to - from + 1 then return {'missing', ''} end
 local cells = {}
 for i = low, high do
   local a, b = byte(span, 2 * (i - low) + 1, 2 * (i - low) + 2)
@@ -44,8 +44,10 @@ for i = low, high do
 end
 
 -- 1. Join. A sealed run only counts what comes too late.
+local ruleOfCode = ${ruleOfCodeLua(rules)}
 local names = {'failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'}
-local change, attempts, settled, unexpected, changed, late = {0, 0, 0, 0, 0}, 0, 0, 0, false, 0
+local change, attempts, settled, changed, late = {0, 0, 0, 0, 0}, 0, 0, false, 0
+local found, isAnyFound = {}, false -- by rule of section 2
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
@@ -53,7 +55,7 @@ for at = 1, #results, 4 do
   -- Who no longer holds the chunk can't be sure: the next holder may have sent a request for the id meanwhile, and what was seen
   -- may be its doing. So failed becomes unknown, and absent gone_unconfirmed.
   if not isHolder and (new >= 8192 and new < 16384 or new >= 24576 and new < 32768) then new = new + 8192 end
-  if run[6] then
+  if run[4] then
     late = late + 1
   elseif new > old then
     local rank, oldRank = math.floor(new / 8192), math.floor(old / 8192)
@@ -63,8 +65,13 @@ for at = 1, #results, 4 do
     if oldRank > 0 then change[oldRank] = change[oldRank] - 1 elseif rank > 0 then settled = settled + 1 end
     if rank > 0 then
       change[rank] = change[rank] + 1
-      local status = new % 512 + 88
-      if status >= 200 and status < 400 and status ~= 204 and rank <= 2 then unexpected = unexpected + 1 end
+      if rank <= 3 and oldRank == 0 then
+        local rule = rank == 3 and ${ruleOfAbsence(rules)} or byte(ruleOfCode, new % 512 + 1) - 48
+        if rule > 0 then
+          found[rule] = (found[rule] or 0) + 1
+          isAnyFound = true
+        end
+      end
     end
     cells[i] = new
     changed = true
@@ -89,71 +96,50 @@ local function leaveRunning(next)
   return now
 end
 
--- 2. Thresholds, over the whole fleet because all of it passes here.
-if unexpected > 0 then
-  local total = redis.call('HINCRBY', KEYS[2], 'unexpected', unexpected)
-  if total >= tonumber(ARGV[5]) and state == 'running' then
-    leaveRunning('halted')
-    redis.call('HSET', KEYS[2], 'halt', 'unexpected_answers', 'reason',
-      'the server gave ' .. total .. ' answers that are neither 204 nor an error (other 2xx, or a redirect)', 'by', 'guard', 'who', '', 'unexpected', 0)
-  end
-end
+-- 2. Seal the run with its last id, or halt it by a rule: over the whole fleet, because all of it passes here.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
     local now = leaveRunning('completed')
     redis.call('HSET', KEYS[2], 'sealed', now, 'endedAt', now, 'reason', '')
   end
+  -- What follows is rare in a run that goes well, so there it costs nothing.
+  if isAnyFound then
+    local rules = ${haltRulesLua(rules)}
+    local kept = redis.call('HMGET', KEYS[2], 'settledAtStart', 'expectAbsent')
+    local since = total - tonumber(kept[1] or '0')
+    for i, rule in ipairs(rules) do
+      local n = found[i] and redis.call('HINCRBY', KEYS[2], rule.field, found[i]) or 0
+      local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
+      local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
+      if isOver and not isExpected and state == 'running' then
+        leaveRunning('halted')
+        local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
+        redis.call('HSET', KEYS[2], 'halt', rule.halt, 'reason', reason, 'by', 'guard', 'who', '')
+      end
+    end
+  end
 end
 
 -- 3. Mark, if this holder still holds the chunk and the run goes on.
-local repeats = tonumber(ARGV[6])
-if run[4] and run[4] ~= '' and repeats > 0 then
-  local time = redis.call('TIME')
-  local tat = math.max(tonumber(run[5] or '0'), time[1] * 1000000 + time[2]) + repeats * 1000000 / tonumber(run[4])
-  run[5] = string.format('%.0f', tat)
-  redis.call('HSET', KEYS[2], 'tat', run[5])
-end
 local answer, marked = {}, 0
-local first, gap, wait = 0, 0, 0
 if state == 'running' and isHolder then
-  local permits, tat, interval = 65536, 0, 0
-  local now = 0
-  if run[4] and run[4] ~= '' then
-    -- GCRA: permits are the slots of one even sequence, handed out at most a tenth of a second ahead.
-    local time = redis.call('TIME')
-    now = time[1] * 1000000 + time[2]
-    interval = 1000000 / tonumber(run[4])
-    tat = math.max(tonumber(run[5] or '0'), now)
-    -- Further ahead than any debt: the clock went back, or the rate was raised.
-    if tat > now + 10000000 + 2 * interval then tat = now end
-    permits = math.max(0, math.floor((now + 100000 - tat) / interval) + 1)
-    first, gap = (tat - now) / 1000, interval / 1000
-    if permits == 0 then wait = math.ceil((tat - now - 100000) / 1000) + 1 end
-  end
   for at = 1, #wanted, 2 do
     local a, b = byte(wanted, at, at + 1)
     local i = a * 256 + b
     local cell = cells[i]
     if cell < 8192 then
-      if marked == permits then
-        answer[#answer + 1] = char(255, 255)
+      local marks = math.floor(cell / 16) % 256
+      if marks % 2 == 1 then
+        if cell < 4096 then cell = cell + 4096 end
       else
-        local marks = math.floor(cell / 16) % 256
-        if marks % 2 == 1 then
-          if cell < 4096 then cell = cell + 4096 end
-        else
-          cell = cell + 16
-          if marks + 1 == 255 and cell < 4096 then cell = cell + 4096 end
-        end
-        cells[i] = cell
-        marked = marked + 1
+        cell = cell + 16
+        if marks + 1 == 255 and cell < 4096 then cell = cell + 4096 end
       end
+      cells[i] = cell
+      marked = marked + 1
     end
-    if #answer < (at + 1) / 2 then answer[#answer + 1] = char(math.floor(cell / 256), cell % 256) end
-  end
-  if interval > 0 and marked > 0 then
-    redis.call('HSET', KEYS[2], 'tat', string.format('%.0f', tat + marked * interval))
+    answer[#answer + 1] = char(math.floor(cell / 256), cell % 256)
   end
 end
 
@@ -166,5 +152,5 @@ if changed or marked > 0 then
   end
   redis.call('SETRANGE', KEYS[1], from, table.concat(out))
 end
-return {isHolder and state or 'stale', table.concat(answer), tostring(first), tostring(gap), wait}
+return {isHolder and state or 'stale', table.concat(answer)}
 `;

@@ -18,6 +18,11 @@ export function summaryOf(run: Run, exit: number | null, now: number) {
 
 const haltExits: Record<HaltCode, ErrorCode> = {
   unexpected_answers: 'GUARD',
+  wrong_endpoint: 'GUARD',
+  forbidden: 'GUARD',
+  refused_input: 'GUARD',
+  all_absent: 'GUARD',
+  halting_status: 'GUARD',
   credentials: 'CREDENTIALS',
   target_configuration: 'UNREACHABLE',
   target_unreachable: 'UNREACHABLE',

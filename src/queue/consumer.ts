@@ -7,14 +7,19 @@ import { keys } from '../redis/keys.ts';
 import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
-/** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
-type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<void>;
+/**
+ * Does one pass over one chunk, and says whether some of it is due again already. `stop` is aborted when this process has lost the job or
+ * shuts down.
+ */
+type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<boolean>;
 
 export type ConsumerOptions = {
   address: QueueAddress;
   /** Whether another chunk could be worked on now. Asked every few ms; a job is only taken when it says yes. */
   canTakeMore(): boolean;
   handle: ChunkHandler;
+  /** A chunk of this run is due again, and its job has been put away, so that another can be made for it. */
+  isDue(run: string): void;
   log: Log;
 };
 
@@ -34,7 +39,7 @@ const finishMs = 500;
  * that wait for stragglers don't keep it from taking more. So BullMQ's own loop, which keeps a fixed number in hand, stays unused;
  * locks are renewed here. Our values become BullMQ's in this folder only.
  */
-export function openConsumer({ address, canTakeMore, handle, log }: ConsumerOptions): Consumer {
+export function openConsumer({ address, canTakeMore, handle, isDue, log }: ConsumerOptions): Consumer {
   const worker = new Worker<ChunkJob>(address.name, null, {
     ...workerOptions,
     connection: address.connection as ConnectionOptions,
@@ -42,12 +47,14 @@ export function openConsumer({ address, canTakeMore, handle, log }: ConsumerOpti
   });
   worker.on('error', (error) => log.warn({ reason: messageOf(error) }, 'the queue has trouble with Redis'));
   const stopping = new AbortController();
-  const inHand = new Set<Promise<void>>();
+  const inHand = new Set<Promise<unknown>>();
   const take = async () => {
     const token = randomUUID();
     const job: Job<ChunkJob> | undefined = await worker.getNextJob(token);
     if (job === undefined) return;
-    const work = workOn(job, token, handle, stopping.signal, log).finally(() => inHand.delete(work));
+    const work = workOn(job, token, handle, stopping.signal, log)
+      .then((due) => due && isDue(job.data.run))
+      .finally(() => inHand.delete(work));
     inHand.add(work);
   };
   const loop = async () => {
@@ -79,17 +86,19 @@ async function workOn(
   handle: ChunkHandler,
   stopping: AbortSignal,
   log: Log,
-): Promise<void> {
+): Promise<boolean> {
   const lost = new AbortController();
   const renewal = setInterval(() => {
     const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: nobody else can take it either
     void renewed.then((isOurs) => isOurs || lost.abort());
   }, lockDuration / 2);
   try {
-    await handle(job.data, AbortSignal.any([stopping, lost.signal]));
+    const isDue = await handle(job.data, AbortSignal.any([stopping, lost.signal]));
     await within(finishMs, job.moveToCompleted(null, token, false));
+    return isDue;
   } catch (error) {
     log.debug({ reason: messageOf(error) }, 'a job was not put away; the ledger knows what became of its chunk');
+    return false;
   } finally {
     clearInterval(renewal);
   }

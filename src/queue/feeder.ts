@@ -5,7 +5,7 @@ import type { ChunkQueue } from './queue.ts';
 export type Feeder = {
   /** Brings chunks that were fed into the queue. If it fails, `tend` makes up for it. */
   add(run: string, chunks: number[]): Promise<void>;
-  /** Feeds due and new chunks of a run. Whoever starts a run calls it; a claim feeds by itself. */
+  /** Feeds due and new chunks of a run. Whoever starts a run or hands back a chunk that is due again calls it; a claim feeds by itself. */
   feed(run: string): Promise<void>;
   /** Feeds, then puts back the jobs of open chunks that the queue has lost. Running it twice adds nothing. */
   tend(run: string): Promise<void>;

@@ -19,6 +19,12 @@ export const keys = {
   details: (run: string) => `expunge:{${run}}:details`,
   /** list: who did what to the run, when and why; newest first, bounded */
   audit: (run: string) => `expunge:{${run}}:audit`,
+  /** hash: which processes want permits of the run's own rate */
+  paceMembers: (run: string) => `expunge:{${run}}:pace:members`,
+  /** hash: what was used of the quotas of the run's own rate, by slices of their periods */
+  paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
+  /** hash: what processes have measured of the run: latencies, refusals, waiting */
+  measures: (run: string) => `expunge:{${run}}:measures`,
   /** sorted set of all runs by creation time in ms */
   runs: 'expunge:runs',
   /** string: the run that was made from this list for this target */
@@ -27,6 +33,12 @@ export const keys = {
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: which worker of the target tends its runs */
   tending: (fp: string) => `expunge:{${fp}}:tending`,
+  /** hash: the limiter of a target, or of one of its resources */
+  limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
+  /** hash: which processes want permits of that limiter */
+  limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
+  /** hash: what was used of the quotas of that limiter */
+  limiterQuotas: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:quotas`,
   /** prefix of the queues of a target */
   queuePrefix: (fp: string) => `expunge:{${fp}}`,
 } as const;

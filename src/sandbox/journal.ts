@@ -1,12 +1,18 @@
+import type { ServerResponse } from 'node:http';
 import type { Resource } from '../ledger/outcome.ts';
 
 /** What the sandbox did so far. A request that got no answer counts under no status. */
 export type Counts = { requests: number; executed: number; byStatus: Map<number, number>; tokens: number };
 
+/** When each request arrived, by a monotonic clock, and what it was answered: 0 where nothing is. Both run parallel to `seen`. */
+type Arrivals = { atMs: number[]; status: number[] };
+
 /** What a ledger can be held against. Everything but the counts stays empty unless the sandbox records. */
 export type Journal = {
   record: boolean;
   counts: Counts;
+  arrivals: Arrivals;
+  nth: WeakMap<object, number>; // where the request of a response stands in `arrivals`
   seen: string[]; // "METHOD target" of every request, as its bytes came
   executed: Set<string>; // "resource/id" of objects that existed and were deleted, whatever was answered
   answered204: Set<string>; // "resource/id" of the deletes that were answered 204
@@ -14,12 +20,19 @@ export type Journal = {
 
 export function openJournal(record: boolean): Journal {
   const counts = { requests: 0, executed: 0, byStatus: new Map<number, number>(), tokens: 0 };
-  return { record, counts, seen: [], executed: new Set(), answered204: new Set() };
+  return {
+    ...{ record, counts, arrivals: { atMs: [], status: [] }, nth: new WeakMap() },
+    ...{ seen: [], executed: new Set(), answered204: new Set() },
+  };
 }
 
-export function noteRequest(journal: Journal, method: string, target: string): void {
+export function noteRequest(journal: Journal, response: ServerResponse): void {
   journal.counts.requests += 1;
-  if (journal.record) journal.seen.push(`${method} ${target}`);
+  if (!journal.record) return;
+  const { method, url } = response.req;
+  journal.nth.set(response, journal.seen.push(`${method} ${url}`) - 1);
+  journal.arrivals.atMs.push(performance.now());
+  journal.arrivals.status.push(0);
 }
 
 export function noteExecuted(journal: Journal, resource: Resource, id: string): void {
@@ -28,11 +41,19 @@ export function noteExecuted(journal: Journal, resource: Resource, id: string): 
 }
 
 /** Written down before the answer leaves: whoever has read a 204 finds it here. */
-export function noteDeleteAnswer(journal: Journal, status: number, resource: Resource, id: string): void {
-  noteStatus(journal, status);
+export function noteDeleteAnswer(
+  journal: Journal,
+  response: ServerResponse,
+  status: number,
+  resource: Resource,
+  id: string,
+): void {
+  noteStatus(journal, response, status);
   if (journal.record && status === 204) journal.answered204.add(`${resource}/${id}`);
 }
 
-export function noteStatus({ counts: { byStatus } }: Journal, status: number): void {
+export function noteStatus(journal: Journal, response: ServerResponse, status: number): void {
+  const { byStatus } = journal.counts;
   byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
+  if (journal.record) journal.arrivals.status[journal.nth.get(response)!] = status;
 }

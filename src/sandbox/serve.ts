@@ -3,11 +3,12 @@ import type { Resource } from '../ledger/outcome.ts';
 import { answerDeleted, answerFault, answerJson } from './answer.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
+import type { House } from './house.ts';
 import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus } from './journal.ts';
 import type { ObjectStore } from './objects.ts';
 import type { Paths } from './paths.ts';
-import { type Client, checkTokenRequest } from './token-endpoint.ts';
-import type { Tokens } from './tokens.ts';
+import type { Limiter } from './rate-limit.ts';
+import { answerTokenRequest, type TokenDesk } from './token-endpoint.ts';
 
 /** Where the tokens are issued: at the root, whatever the base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
@@ -17,22 +18,25 @@ export type Service = {
   paths: Paths;
   store: ObjectStore;
   journal: Journal;
-  tokens: Tokens;
+  desk: TokenDesk;
   token: string;
-  client: Client;
-  tokenLifeSeconds: number;
   now: () => number;
   latencyMs: number;
+  date: (() => string) | null; // null leaves the header to node
+  house: House;
+  limit: Limiter | null;
   pickFault: FaultPicker | null;
 };
 
 /** Answers one request: a delete of the API, the token endpoint, or 404 and 405 for all else. */
 export function serve(service: Service, response: ServerResponse): void {
   const { url, method, headers } = response.req;
+  if (service.date !== null) response.setHeader('date', service.date());
   const resource = service.paths.resourceOf(url!);
   if (resource === null) serveOther(service, response);
   else if (method !== 'DELETE') refuse(service, response, 405, 'method_not_allowed', { allow: 'DELETE' });
-  else if (!service.tokens.accepts(headers.authorization)) refuse(service, response, 401, 'invalid_token', challenge);
+  else if (!service.desk.tokens.accepts(headers.authorization))
+    refuse(service, response, 401, 'invalid_token', challenge);
   else serveDelete(service, response, resource);
 }
 
@@ -40,22 +44,32 @@ const challenge = { 'www-authenticate': 'Bearer error="invalid_token"' };
 
 function serveDelete(service: Service, response: ServerResponse, resource: Resource): void {
   const id = service.paths.idIn(response.req.url!, resource);
-  const fault = id === null || service.pickFault === null ? null : service.pickFault(resource, id);
   if (id === null) refuse(service, response, 404, 'not_found');
-  else if (fault === null) answerDelete(service, response, resource, id);
+  else serveId(service, response, resource, id);
+}
+
+function serveId(service: Service, response: ServerResponse, resource: Resource, id: string): void {
+  const fault = service.limit?.take() === false ? service.limit.refusal() : (service.pickFault?.(resource, id) ?? null);
+  if (service.limit !== null) tellLimit(service.limit, response);
+  if (fault === null) answerDelete(service, response, resource, id);
   else playFault(service, response, resource, id, fault);
+}
+
+function tellLimit(limit: Limiter, response: ServerResponse): void {
+  const headers = limit.headers();
+  if (headers !== null) response.setHeaders(new Map(Object.entries(headers)));
 }
 
 function answerDelete(service: Service, response: ServerResponse, resource: Resource, id: string): void {
   const existed = execute(service, resource, id);
-  noteDeleteAnswer(service.journal, existed ? 204 : 404, resource, id);
+  noteDeleteAnswer(service.journal, response, existed ? 204 : 404, resource, id);
   if (existed) answerDeleted(response);
   else answerJson(response, 404, { error: 'not_found' });
 }
 
 function playFault(service: Service, response: ServerResponse, resource: Resource, id: string, fault: Fault): void {
   if (fault.executes) execute(service, resource, id);
-  if (fault.status > 0) noteDeleteAnswer(service.journal, fault.status, resource, id);
+  if (fault.status > 0) noteDeleteAnswer(service.journal, response, fault.status, resource, id);
   answerFault(fault, response, service.now());
 }
 
@@ -74,14 +88,11 @@ function serveOther(service: Service, response: ServerResponse): void {
   else serveToken(service, response).catch(() => response.destroy());
 }
 
-async function serveToken(service: Service, response: ServerResponse): Promise<void> {
-  const { client, journal, tokenLifeSeconds, tokens } = service;
-  const refusal = await checkTokenRequest(response.req, client);
-  if (refusal) return refuse(service, response, refusal.status, refusal.error, refusal.headers);
-  journal.counts.tokens += 1;
-  noteStatus(journal, 200);
-  const issued = { access_token: tokens.issue(), token_type: 'Bearer', expires_in: tokenLifeSeconds };
-  answerJson(response, 200, issued, { 'cache-control': 'no-store' });
+async function serveToken({ desk, journal }: Service, response: ServerResponse): Promise<void> {
+  const { status, body, headers } = await answerTokenRequest(response.req, desk);
+  if (status === 200) journal.counts.tokens += 1;
+  noteStatus(journal, response, status);
+  answerJson(response, status, body, headers);
 }
 
 function refuse(
@@ -91,6 +102,6 @@ function refuse(
   error: string,
   headers: Record<string, string> = {},
 ): void {
-  noteStatus(journal, status);
+  noteStatus(journal, response, status);
   answerJson(response, status, { error }, headers);
 }

@@ -1,13 +1,15 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Resource } from '../ledger/outcome.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
+import { type Capacity, type Census, House } from './house.ts';
 import { type Counts, noteRequest, openJournal } from './journal.ts';
 import { holdObjects, type Objects } from './objects.ts';
 import { createPaths } from './paths.ts';
+import { type RateLimit, startLimit } from './rate-limit.ts';
 import { type Service, serve, tokenPath } from './serve.ts';
-import type { Client } from './token-endpoint.ts';
+import type { Client, TokenFaults } from './token-endpoint.ts';
 import { createTokens } from './tokens.ts';
 
 export type SandboxOptions = {
@@ -18,11 +20,14 @@ export type SandboxOptions = {
   token?: string | undefined; // always valid
   client?: Client | undefined; // who may ask the token endpoint
   tokenLifeSeconds?: number | undefined;
+  tokenFaults?: TokenFaults | undefined;
+  oneLiveToken?: boolean | undefined; // issuing a token revokes those issued before
   faults?: FaultTable | undefined;
   seed?: number | undefined; // of the faults
   latencyMs?: number | undefined; // every request waits this long before it is looked at
-  record?: boolean | undefined; // keeps what `seen`, `executed` and `answered204` show; costs memory for each request
-  now?: (() => number) | undefined; // milliseconds since 1970, for tokens, the rate and dates
+  capacity?: Capacity | undefined; // behind the latency: so many are served at once, the others wait in line
+  record?: boolean | undefined; // keeps what `seen`, `arrivals`, `executed` and `answered204` show; costs memory for each request
+  now?: (() => number) | undefined; // milliseconds since 1970, for tokens, the rate and every date, also the header
 };
 
 /**
@@ -35,11 +40,18 @@ export type Sandbox = {
   readonly token: string;
   readonly client: Client;
   faults: FaultTable; // assigning replaces it for the requests to come and counts the nth requests from 1 again
+  setRate(rate: RateLimit | null): void; // of `faults`, from now on; what was left of the old one is left of the new one
+  tokenFaults: TokenFaults; // assigning replaces them and counts their `first` requests again
   latencyMs: number;
+  capacity: Capacity | null;
+  readonly census: Census; // of who waits for the capacity or is served; needs one
+  countAfresh(): void; // the census begins again
   exists(resource: Resource, id: string): boolean;
   remaining(resource?: Resource): number;
   revokeTokens(): void; // what the token endpoint issued so far counts as expired
+  readonly refreshToken: string; // the one that is good at the moment: each use rotates it
   readonly seen: readonly string[];
+  readonly arrivals: { readonly atMs: readonly number[]; readonly status: readonly number[] }; // parallel to `seen`
   readonly executed: ReadonlySet<string>;
   readonly answered204: ReadonlySet<string>;
   readonly counts: Readonly<Counts>;
@@ -55,28 +67,36 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 function createService(options: SandboxOptions): Service {
-  const { basePath = '', token = 'sandbox-token', tokenLifeSeconds = 3_600, now = Date.now } = options;
+  const { basePath = '', token = 'sandbox-token', now = Date.now, faults = {} } = options;
+  const { tokenLifeSeconds: lifeSeconds = 3_600 } = options;
+  const tokens = createTokens({ token, lifeSeconds, oneLiveToken: options.oneLiveToken ?? false, now });
+  const client = options.client ?? { id: 'sandbox', secret: 'sandbox-secret' };
   return {
     paths: createPaths(basePath),
     store: holdObjects(options.objects ?? {}),
     journal: openJournal(options.record ?? false),
-    tokens: createTokens({ token, lifeSeconds: tokenLifeSeconds, now }),
+    desk: { client, lifeSeconds, tokens, faults: options.tokenFaults ?? {}, failures: 0 },
     token,
-    client: options.client ?? { id: 'sandbox', secret: 'sandbox-secret' },
-    tokenLifeSeconds,
     now,
     latencyMs: options.latencyMs ?? 0,
-    pickFault: compileFaults(options.faults ?? {}, { seed: options.seed ?? 1, now }),
+    date: options.now ? () => new Date(now()).toUTCString() : null,
+    house: new House(options.capacity ?? null, () => performance.now()),
+    limit: faults.rate ? startLimit(faults.rate, now) : null,
+    pickFault: compileFaults(faults, options.seed ?? 1),
   };
 }
 
 function createSandboxServer(service: Service): Server {
   // No keep-alive time-out: a connection that is dropped while a request is on its way is a fault, and faults are asked for.
-  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-    noteRequest(service.journal, request.method!, request.url!);
-    if (service.latencyMs === 0) serve(service, response);
-    else setTimeout(() => server.listening && serve(service, response), service.latencyMs);
+  const server = createServer({ keepAliveTimeout: 0 }, (_, response) => {
+    noteRequest(service.journal, response);
+    if (service.latencyMs === 0) receive(response);
+    else setTimeout(() => server.listening && receive(response), service.latencyMs);
   });
+  const receive = (response: ServerResponse) => {
+    if (service.house.capacity === null) serve(service, response);
+    else service.house.enter(() => server.listening && serve(service, response));
+  };
   return server;
 }
 
@@ -87,19 +107,31 @@ async function listen(server: Server, host: string, port: number): Promise<strin
 }
 
 function present(service: Service, server: Server, origin: string, options: SandboxOptions): Sandbox {
-  const { store, journal, tokens, token, client, now } = service;
+  const { store, journal, desk, token, now } = service;
   let faults = options.faults ?? {};
   return {
     url: origin + (options.basePath ?? ''),
     tokenUrl: origin + tokenPath,
     token,
-    client,
+    client: desk.client,
     get faults() {
       return faults;
     },
     set faults(table) {
-      service.pickFault = compileFaults(table, { seed: options.seed ?? 1, now });
+      service.pickFault = compileFaults(table, options.seed ?? 1);
+      service.limit = table.rate ? startLimit(table.rate, now) : null;
       faults = table;
+    },
+    setRate(rate) {
+      service.limit = rate && startLimit(rate, now, service.limit?.remaining());
+      faults = { ...faults, rate: rate ?? undefined };
+    },
+    get tokenFaults() {
+      return desk.faults;
+    },
+    set tokenFaults(tokenFaults) {
+      desk.faults = tokenFaults;
+      desk.failures = 0;
     },
     get latencyMs() {
       return service.latencyMs;
@@ -107,14 +139,31 @@ function present(service: Service, server: Server, origin: string, options: Sand
     set latencyMs(latencyMs) {
       service.latencyMs = latencyMs;
     },
+    get capacity() {
+      return service.house.capacity;
+    },
+    set capacity(capacity) {
+      service.house.capacity = capacity;
+    },
+    get census() {
+      return service.house.census;
+    },
+    countAfresh: () => service.house.countAfresh(),
     exists: (resource, id) => store[resource].has(id),
     remaining: (resource) => (resource ? store[resource].size : store.annotations.size + store.views.size),
-    revokeTokens: () => tokens.revokeIssued(),
+    revokeTokens: () => desk.tokens.revokeIssued(),
+    get refreshToken() {
+      return desk.tokens.refreshToken;
+    },
     seen: journal.seen,
+    arrivals: journal.arrivals,
     executed: journal.executed,
     answered204: journal.answered204,
     counts: journal.counts,
-    close: () => close(server),
+    close: () => {
+      service.house.close();
+      return close(server);
+    },
   };
 }
 

@@ -1,21 +1,69 @@
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Tokens } from './tokens.ts';
 
 /** Who may ask for tokens. */
 export type Client = { id: string; secret: string };
 
-/** What the token endpoint decided: an RFC 6749 error, or null for a client that gets a token. */
-export type TokenRefusal = { status: number; error: string; headers: Record<string, string> } | null;
+/** What goes wrong at the token endpoint. */
+export type TokenFaults = {
+  latencyMs?: number; // it decides only after this long
+  status?: number; // answered instead of a token; a 3xx carries a Location, a 4xx an OAuth error
+  error?: string; // the OAuth error of a 4xx
+  retryAfterSeconds?: number; // the header of those
+  first?: number; // only so many requests since it was assigned get that status; all without it
+  answer?: Record<string, unknown>; // laid over what a token is answered with; a field that is undefined is left out
+};
 
-/** Reads a token request (RFC 6749, section 4.4); the credentials come by HTTP Basic or in the form. Throws if it is too long. */
-export async function checkTokenRequest(request: IncomingMessage, client: Client): Promise<TokenRefusal> {
+/** What the token endpoint answers from. */
+export type TokenDesk = { client: Client; lifeSeconds: number; tokens: Tokens; faults: TokenFaults; failures: number };
+
+export type TokenAnswer = {
+  status: number;
+  body: Record<string, unknown>;
+  headers: Record<string, string>;
+};
+
+/**
+ * Answers a token request: client credentials (RFC 6749 §4.4) or a refresh token (§6), which is rotated. The client's credentials come
+ * by HTTP Basic or in the form. Throws if the form is too long or breaks off.
+ */
+export async function answerTokenRequest(request: IncomingMessage, desk: TokenDesk): Promise<TokenAnswer> {
   const form = await readForm(request);
+  if (desk.faults.latencyMs) await sleep(desk.faults.latencyMs);
+  if (fails(desk)) return failure(desk.faults);
   const presented = fromBasic(request.headers.authorization) ?? fromForm(form);
-  if (presented.id !== client.id || presented.secret !== client.secret) {
-    return { status: 401, error: 'invalid_client', headers: { 'www-authenticate': 'Basic' } };
+  if (presented.id !== desk.client.id || presented.secret !== desk.client.secret) {
+    return refusal(401, 'invalid_client', { 'www-authenticate': 'Basic' });
   }
-  const grant = form.get('grant_type');
-  if (grant === 'client_credentials') return null;
-  return { status: 400, error: grant === null ? 'invalid_request' : 'unsupported_grant_type', headers: {} };
+  return grant(form, desk);
+}
+
+function fails(desk: TokenDesk): boolean {
+  const { status, first = Number.POSITIVE_INFINITY } = desk.faults;
+  return status !== undefined && desk.failures++ < first;
+}
+
+function failure({ status = 503, error = 'temporarily_unavailable', retryAfterSeconds }: TokenFaults): TokenAnswer {
+  const retryAfter = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+  const location = status >= 300 && status < 400 ? { location: '/elsewhere?code=1' } : {};
+  return refusal(status, error, { ...retryAfter, ...location });
+}
+
+function grant(form: URLSearchParams, { tokens, lifeSeconds, faults }: TokenDesk): TokenAnswer {
+  const type = form.get('grant_type');
+  const isRefresh = type === 'refresh_token';
+  if (!isRefresh && type !== 'client_credentials') {
+    return refusal(400, type === null ? 'invalid_request' : 'unsupported_grant_type');
+  }
+  if (isRefresh && !tokens.rotate(form.get('refresh_token') ?? '')) return refusal(400, 'invalid_grant');
+  const body = { access_token: tokens.issue(), token_type: 'Bearer', expires_in: lifeSeconds };
+  const rotated = isRefresh ? { refresh_token: tokens.refreshToken } : {};
+  return { status: 200, body: { ...body, ...rotated, ...faults.answer }, headers: { 'cache-control': 'no-store' } };
+}
+
+function refusal(status: number, error: string, headers: Record<string, string> = {}): TokenAnswer {
+  return { status, body: { error }, headers };
 }
 
 const formLimit = 16_384;

@@ -22,7 +22,9 @@ export type Ending = {
   counts: Record<Outcome, number>;
   attempts: number;
   activeMs: number; // deleting time, without pauses
+  pace: readonly string[]; // how fast it was and what held it back, in lines
   failures: readonly FailureGroup[]; // the most frequent first
+  examples: readonly string[]; // a few ids that show why the run halted
   files: readonly string[]; // what was written, the most telling first
   failuresFile: string | null; // of ids that can be tried again
   command: string; // the command line that was typed
@@ -30,7 +32,9 @@ export type Ending = {
 
 /** The last words of a command: what happened to how many rows, why, where that is written, and what to do next. */
 export function endingText(ending: Ending, style: Style = plainStyle): string {
-  const parts = hasOutcomes(ending) ? [tableLines(ending, style), failureLines(ending), fileLines(ending)] : [];
+  const parts = hasOutcomes(ending)
+    ? [tableLines(ending, style), failureLines(ending), exampleLines(ending), paceLines(ending), fileLines(ending)]
+    : [];
   const next = nextSteps(ending).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
   return [[style.bold(headline(ending))], ...parts, next]
     .filter((lines) => lines.length > 0)
@@ -97,6 +101,14 @@ function failureLines({ failures }: Ending): string[] {
 function groupLine({ code, count: n, samples }: FailureGroup, width: number): string {
   const ids = samples.slice(0, shownSamples).map(plainLine).join('  ');
   return `    ${count(n).padStart(width)}  ${plainLine(code)}   ${ids}${n > shownSamples ? ' …' : ''}`.trimEnd();
+}
+
+function exampleLines({ examples }: Ending): string[] {
+  return examples.length > 0 ? [`  For example: ${examples.map(plainLine).join('  ')}`] : [];
+}
+
+function paceLines({ pace }: Ending): string[] {
+  return pace.map((line) => `  ${line}`);
 }
 
 function fileLines({ files }: Ending): string[] {

@@ -12,7 +12,7 @@ export function nextSteps(ending: Ending): Step[] {
 const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   completed: tryAgain,
   cancelled: tryAgain,
-  halted: (ending) => [...causeOf(ending.halt), ['Go on with the same command', ending.command]],
+  halted: (ending) => [...causeOf(ending), ['Go on with the same command', ending.command]],
   interrupted: ({ command }) => [['Go on with the same command', command]],
   'dry-run': ({ command }) => [['Delete them', command]],
   detached: ({ runId }) => [
@@ -26,7 +26,22 @@ function tryAgain({ failuresFile }: Ending): Step[] {
   return [['Try the others again', `expunge run ${shellWord(failuresFile)} --resource-column resource`]];
 }
 
-function causeOf(halt: HaltCode | ''): Step[] {
-  if (halt === 'unexpected_answers') return [['See what each answer means', 'expunge check --verdicts']];
-  return halt === '' || halt === 'ledger_lost' ? [] : [['Find the cause', 'expunge check']];
+const seeMeanings: Step = ['See what each answer means', 'expunge check --verdicts'];
+const findCause: Step = ['Find the cause', 'expunge check'];
+
+function causeOf(ending: Ending): Step[] {
+  return ending.halt === '' ? [] : causes[ending.halt](ending);
 }
+
+const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
+  unexpected_answers: () => [seeMeanings],
+  wrong_endpoint: () => [seeMeanings],
+  forbidden: () => [findCause],
+  refused_input: () => [seeMeanings],
+  all_absent: ({ command }) => [['If they may be gone', `${command} --expect-absent`]],
+  halting_status: () => [seeMeanings],
+  credentials: () => [findCause],
+  target_configuration: () => [findCause],
+  target_unreachable: () => [findCause],
+  ledger_lost: () => [],
+};

@@ -1,11 +1,12 @@
 import type { Outcome } from '../ledger/outcome.ts';
 import { rightNow } from './right-now.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
-import { clip, plainLine, plainStyle, type Style } from './style.ts';
+import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
 import { count, duration, percent, rate, timeLeft } from './words.ts';
 
 const longestBar = 40;
 const shownEvents = 5;
+const sentenceLines = 3;
 
 /** The live panel: header, bar, outcomes, what happens right now and the last events. No line is wider than `width`. */
 export function panelText(snapshot: Snapshot, width: number, style: Style = plainStyle): string {
@@ -13,7 +14,7 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
     header(snapshot, style),
     progress(snapshot, width, style),
     outcomes(snapshot, style),
-    rightNow(snapshot),
+    ...wrap(rightNow(snapshot), width, sentenceLines),
   ];
   const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(plainLine(event)));
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
@@ -46,7 +47,7 @@ function bar(part: number, whole: number, size: number, style: Style): string {
 }
 
 function pace({ state, perSecond, secondsLeft }: Snapshot): string[] {
-  if (state !== 'running') return [];
+  if (state !== 'running' || perSecond === null) return [];
   return [rate(perSecond), ...(secondsLeft === null ? [] : [timeLeft(secondsLeft)])];
 }
 

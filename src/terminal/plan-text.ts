@@ -1,7 +1,9 @@
 import type { Resource } from '../ledger/outcome.ts';
 import type { RunState } from '../ledger/run.ts';
+import { leastMs, paceOf, type Rate, rateText } from '../limiter/rate.ts';
+import type { LearnedStart } from '../limiter/read-target.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
-import { count, duration, plural, rate } from './words.ts';
+import { count, duration, rate as perSecond, plural, roughly } from './words.ts';
 
 /** What a run would do, as far as it is known before its first request. */
 export type Plan = {
@@ -17,7 +19,10 @@ export type Plan = {
   account: string;
   tokenSource: string;
   firstUrl: string | null; // null when there is nothing to send
-  rate: number | null; // requests per second
+  rate: Rate | null;
+  learned: LearnedStart | null; // null also where nobody looked
+  treat: string; // what some answers mean in this run, '' for our own table
+  expectAbsent: boolean;
   maxConcurrency: number;
   existing: ExistingRun | null; // of the same list
 };
@@ -77,14 +82,32 @@ function targetLines(plan: Plan, style: Style): Line[] {
   return [
     ['Target', `${target}${account}, token from ${plainLine(plan.tokenSource)}`],
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
+    ...(plan.treat === '' ? [] : [['Treats', plan.treat.replaceAll(',', ', ')] as Line]),
+    ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
     ['Pace', pace(plan)],
   ];
 }
 
-function pace({ rate: perSecond, maxConcurrency, ids, existing }: Plan): string {
-  if (perSecond === null) return `as fast as ${plural(maxConcurrency, 'requests')} at once allow`;
+function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
+  const text = paceText(rate, learned);
+  if (rate === null) return text || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
+  if (isSlower(learned, rate)) return text;
   const left = existing?.left ?? ids.annotations + ids.views;
-  return `at most ${rate(perSecond)}: about ${duration((left / perSecond) * 1_000)}, longer if the API is slower`;
+  return `${text}: about ${duration(leastMs(rate, left))}, longer if the API is slower`;
+}
+
+const freshMs = 60_000;
+
+/** Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`; the lower wins. '' where nothing bounds it yet. */
+export function paceText(rate: Rate | null, learned: LearnedStart | null): string {
+  const most = rate === null ? '' : `at most ${rateText(rate)}`;
+  if (learned === null || !isSlower(learned, rate)) return most;
+  const ago = learned.silentMs < freshMs ? 'as learned' : `learned ${roughly(learned.silentMs)} ago`;
+  return [`starts at ${perSecond(learned.perSecond)}, ${ago}`, most].filter(Boolean).join('; ');
+}
+
+function isSlower(learned: LearnedStart | null, rate: Rate | null): boolean {
+  return learned !== null && (rate === null || learned.perSecond < paceOf(rate));
 }
 
 function existingLines({ existing }: Plan): Line[] {

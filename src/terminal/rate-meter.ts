@@ -10,9 +10,10 @@ export class RateMeter {
     while (this.#seen.length > 2 && this.#seen[0]!.at < at - windowMs) this.#seen.shift();
   }
 
-  get perSecond(): number {
+  /** Null before there is anything to compare. */
+  get perSecond(): number | null {
     const [first, last] = [this.#seen[0], this.#seen.at(-1)];
-    if (!first || !last || last.at === first.at) return 0;
+    if (!first || !last || last.at === first.at) return null;
     return Math.max(0, ((last.settled - first.settled) * 1_000) / (last.at - first.at));
   }
 }

@@ -1,7 +1,8 @@
 import type { RunState } from '../ledger/run.ts';
+import { paceWords } from './pace-words.ts';
 import type { Snapshot } from './snapshot.ts';
 import { plainLine } from './style.ts';
-import { duration, plural } from './words.ts';
+import { plural } from './words.ts';
 
 /** What a run is doing at this moment and why, in words. */
 export function rightNow(snapshot: Snapshot): string {
@@ -11,7 +12,7 @@ export function rightNow(snapshot: Snapshot): string {
 const words: Record<RunState, (snapshot: Snapshot) => string> = {
   preparing: () => 'Writing the list to Redis.',
   planned: () => 'Nothing was sent yet; waiting for its start.',
-  running: ({ waiting }) => (waiting ? `Waiting ${duration(waiting.leftMs)}: ${waiting.reason}.` : 'Deleting.'),
+  running: paceWords,
   paused: (run) => `Paused${because(run)}. Go on with${goOn(run)}`,
   halted: (run) => `Halted${because(run)}.`,
   cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,

@@ -30,3 +30,11 @@ export function clip(line: string, width: number): string {
   const plain = stripVTControlCharacters(line);
   return plain.length <= width ? line : `${plain.slice(0, Math.max(0, width - 1))}…`;
 }
+
+/** Plain text in lines no wider than that, broken between words; at most so many, the last one clipped. */
+export function wrap(text: string, width: number, lines: number): string[] {
+  if (lines <= 1 || text.length <= width) return [clip(text, width)];
+  const end = text.lastIndexOf(' ', width);
+  if (end <= 0) return [clip(text, width)];
+  return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
+}

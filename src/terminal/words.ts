@@ -21,6 +21,11 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / size)} ${unit}${below && rest > 0 ? ` ${rest} ${below}` : ''}`;
 }
 
+/** `3 h`, `20 s`: the largest unit alone. */
+export function roughly(ms: number): string {
+  return duration(ms).split(' ').slice(0, 2).join(' ');
+}
+
 const units = [
   ['d', 86_400],
   ['h', 3_600],
@@ -60,4 +65,15 @@ const steps = [
 export function percent(part: number, whole: number): string {
   if (whole === 0 || part >= whole) return '100 %';
   return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
+}
+
+const soonMs = 120_000;
+const todayMs = 43_200_000;
+
+/** When something was or will be, by the clock of this machine: `15:00`, `15:00:41` near `now`, `22 Nov 15:00` far from it. Times are ms since 1970. */
+export function timeOfDay(ms: number, now: number): string {
+  const at = new Date(ms);
+  const away = Math.abs(ms - now);
+  const time = at.toTimeString().slice(0, away < soonMs ? 8 : 5);
+  return away < todayMs ? time : `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${time}`;
 }

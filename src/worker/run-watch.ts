@@ -1,77 +1,190 @@
-import type { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
 import { Gate } from '../delete/gate.ts';
-import { keys } from '../redis/keys.ts';
+import { RunLine } from '../delete/run-line.ts';
+import { RunMeter } from '../delete/run-meter.ts';
+import type { MeasureChanges } from '../ledger/measures.ts';
+import { ClockOffset } from '../limiter/clock-offset.ts';
+import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
 
 const everyMs = 100;
 
+/** Asks Redis about a run; see `openPaceCalls`. */
+type AskRun = (run: string, call: PaceCall) => Promise<PaceReply>;
+
+/** What the watch needs from around it. */
+export type WatchOptions = {
+  ask: AskRun;
+  /** Monotonic ms. */
+  clock: () => number;
+  /** Called after gates have closed, and when there may be permits. */
+  onChange(): void;
+  /**
+   * What holds for all runs at the moment: whether nothing may leave, the known limit per second (null = none is known), and how many tokens
+   * were fetched so far.
+   */
+  surroundings(): { isHeld: boolean; limit: number | null; refreshes: number };
+  /** Stores what was measured. */
+  store(run: string, changes: MeasureChanges): Promise<void>;
+};
+
+const storeEveryMs = 1_000;
+const leastChunks = 2;
+const idsOfAChunk = 500;
+
+type Watched = {
+  gate: Gate;
+  line: RunLine;
+  meter: RunMeter;
+  users: number;
+  till: string;
+  isAsking: boolean;
+  lookedAt: number;
+  refreshes: number;
+  storedAt: number;
+};
+
 /**
- * Reads the states of the runs in hand ten times a second and keeps their gates. A run that isn't `running`, or of which Redis
- * said nothing for a second, has its gate closed. States: stopped → started → stopped.
+ * Asks ten times a second about the runs in hand, keeps their gates, and leases permits of their own rates. A run that isn't
+ * `running`, or of which Redis said nothing for a second, has its gate closed. States: stopped → started → stopped.
  */
 export class RunWatch {
-  readonly #redis: Redis;
-  readonly #clock: () => number;
-  readonly #onClosed: () => void;
-  readonly #gates = new Map<string, { gate: Gate; users: number }>();
+  readonly #options: WatchOptions;
+  readonly #me = randomUUID().slice(0, 8);
+  readonly #runs = new Map<string, Watched>();
+  readonly #resting = new Map<string, Watched>(); // handed back until a wait is over, which is time that the run loses
+  readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
-  #isAsking = false;
 
-  /** `clock`: monotonic ms; `onClosed` is called after gates have closed. */
-  constructor(redis: Redis, clock: () => number, onClosed: () => void) {
-    this.#redis = redis;
-    this.#clock = clock;
-    this.#onClosed = onClosed;
+  constructor(options: WatchOptions) {
+    this.#options = options;
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.#look(), everyMs);
+    this.#timer = setInterval(() => this.#look(), everyMs);
   }
 
   stop(): void {
     if (this.#timer) clearInterval(this.#timer);
-    for (const { gate } of this.#gates.values()) gate.close();
+    this.#timer = null;
+    for (const run of this.#resting.keys()) this.#wakeUp(run);
+    for (const { gate, line } of this.#runs.values()) {
+      gate.close();
+      line.close();
+    }
   }
 
-  /** The gate of a run for one more chunk; each `enter` needs one `leave`. */
-  enter(run: string): Gate {
-    const known = this.#gates.get(run);
+  /** The runs in hand that may go on. */
+  get runs(): string[] {
+    return [...this.#runs].filter(([, { gate }]) => !gate.closed.aborted).map(([run]) => run);
+  }
+
+  /** Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. */
+  isFull(run: string): boolean {
+    const known = this.#runs.get(run);
+    if (known === undefined || known.line.perSecond === null) return false;
+    return known.users >= leastChunks + Math.ceil(known.line.perSecond / idsOfAChunk);
+  }
+
+  /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */
+  enter(run: string): { gate: Gate; line: RunLine; meter: RunMeter } {
+    const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
       known.users++;
-      return known.gate;
+      return known;
     }
-    const gate = new Gate(this.#clock);
-    this.#gates.set(run, { gate, users: 1 });
-    return gate;
+    const { clock, surroundings } = this.#options;
+    const now = clock();
+    const watched = {
+      ...{ gate: new Gate(clock), line: new RunLine(clock), meter: new RunMeter() },
+      ...{ users: 1, till: '0', isAsking: false },
+      ...{ lookedAt: now, storedAt: now, refreshes: surroundings().refreshes },
+    };
+    if (known !== undefined) void this.#store(run, known);
+    this.#runs.set(run, watched);
+    this.#wakeUp(run);
+    void this.#askAbout(run, watched);
+    return watched;
   }
 
   leave(run: string, gate: Gate): void {
-    const known = this.#gates.get(run);
-    if (known?.gate === gate && --known.users === 0) this.#gates.delete(run);
+    const known = this.#runs.get(run);
+    if (known?.gate !== gate || --known.users > 0) return;
+    known.line.close();
+    this.#runs.delete(run);
+    const rests = this.#timer !== null && !gate.closed.aborted && this.#options.surroundings().isHeld;
+    if (rests) this.#resting.set(run, known);
+    else void this.#store(run, known);
   }
 
   /** Closes the gate of a run at once, before Redis is asked again. */
   close(run: string): void {
-    this.#gates.get(run)?.gate.close();
-    this.#onClosed();
+    this.#runs.get(run)?.gate.close();
+    this.#options.onChange();
   }
 
-  async #look(): Promise<void> {
-    for (const { gate } of this.#gates.values()) gate.closeIfStale();
-    if (!this.#isAsking && this.#gates.size > 0) await this.#ask();
-    if ([...this.#gates.values()].some(({ gate }) => gate.closed.aborted)) this.#onClosed();
+  #look(): void {
+    for (const [run, resting] of this.#resting) {
+      this.#measure(run, resting);
+      if (!this.#options.surroundings().isHeld) this.#wakeUp(run);
+    }
+    for (const [run, watched] of this.#runs) {
+      watched.gate.closeIfStale();
+      this.#measure(run, watched);
+      if (watched.gate.closed.aborted) this.#options.onChange();
+      else void this.#askAbout(run, watched);
+    }
   }
 
-  async #ask(): Promise<void> {
-    this.#isAsking = true;
-    const askedAt = this.#clock();
-    const asked = [...this.#gates];
-    await Promise.all(
-      asked.map(async ([run, { gate }]) => {
-        const state = await this.#redis.hget(keys.run(run), 'state');
-        if (state === 'running') gate.confirm(askedAt);
-        else gate.close();
-      }),
-    ).catch(() => {}); // no answer: the gates close by themselves when their second is over
-    this.#isAsking = false;
+  #wakeUp(run: string): void {
+    const resting = this.#resting.get(run);
+    if (resting === undefined) return;
+    this.#resting.delete(run);
+    void this.#store(run, resting);
+  }
+
+  #measure(run: string, watched: Watched): void {
+    const { clock, surroundings } = this.#options;
+    const now = clock();
+    const { isHeld, limit: known, refreshes } = surroundings();
+    const limit = Math.min(known ?? Number.POSITIVE_INFINITY, watched.line.perSecond ?? Number.POSITIVE_INFINITY);
+    const ms = now - watched.lookedAt;
+    watched.lookedAt = now;
+    watched.meter.add('workMs', ms);
+    if (refreshes > watched.refreshes) watched.meter.add('refreshes', refreshes - watched.refreshes);
+    watched.refreshes = refreshes;
+    if (isHeld) watched.meter.add('heldMs', ms);
+    if (limit < Number.POSITIVE_INFINITY) {
+      watched.meter.add('limitedMs', ms);
+      watched.meter.add('allowed', (limit * ms) / 1_000);
+    }
+    if (now - watched.storedAt < storeEveryMs) return;
+    watched.storedAt = now;
+    void this.#store(run, watched);
+  }
+
+  async #store(run: string, { meter }: Watched): Promise<void> {
+    await this.#options.store(run, meter.take()).catch(() => {}); // figures for people; the ledger doesn't depend on them
+  }
+
+  async #askAbout(run: string, watched: Watched): Promise<void> {
+    if (watched.isAsking) return;
+    watched.isAsking = true;
+    const { ask, clock, onChange } = this.#options;
+    const { gate, line } = watched;
+    const askedAt = clock();
+    try {
+      const unused = line.permits.takeUnused();
+      const reply = await ask(run, { process: this.#me, wants: true, till: watched.till, unused });
+      if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
+      if (reply.state === 'running') gate.confirm(askedAt);
+      else gate.close();
+      this.#offset.see(askedAt, clock(), reply.now);
+      line.see(reply, this.#offset.ms);
+      onChange();
+    } catch {
+      // No answer: the gate closes by itself when its second is over.
+    } finally {
+      watched.isAsking = false;
+    }
   }
 }

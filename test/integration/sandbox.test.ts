@@ -6,8 +6,11 @@ import { text } from 'node:stream/consumers';
 import { Client } from 'undici';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { runSandbox, type SandboxFlags } from '../../src/commands/sandbox.ts';
+import { adviceOf } from '../../src/limiter/advice.ts';
+import { retryAfterMs } from '../../src/limiter/retry-after.ts';
 import type { FaultKind } from '../../src/sandbox/fault-kinds.ts';
 import { parseFaults } from '../../src/sandbox/parse-faults.ts';
+import type { RateLimit } from '../../src/sandbox/rate-limit.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 
 const opened: { close(): Promise<void> }[] = [];
@@ -229,17 +232,22 @@ describe('faults', () => {
     expect(sandbox.exists('views', 'v-000001')).toBe(exists);
   });
 
-  test('the hidden limit refuses what is above rate and burst and lets the next through when the bucket gained one', async () => {
-    let now = 0;
-    const rate = { perSecond: 0.5, burst: 2, retryAfter: 'seconds' } as const;
+  /** Status and Retry-After of a delete after each of these waits, by a clock that begins at `startMs`. */
+  async function answersTo(waitsMs: number[], rate: RateLimit, startMs: number) {
+    let now = startMs;
     const sandbox = await start({ faults: { rate }, now: () => now });
-    const statuses = [];
-    for (const wait of [0, 0, 0, 1_999, 1]) {
+    const answers = [];
+    for (const wait of waitsMs) {
       now += wait;
-      const answer = await send(sandbox, `/v2/views/v-${String(statuses.length + 1).padStart(6, '0')}`);
-      statuses.push([answer.status, answer.headers['retry-after']]);
+      const answer = await send(sandbox, `/v2/views/v-${String(answers.length + 1).padStart(6, '0')}`);
+      answers.push([answer.status, answer.headers['retry-after']]);
     }
-    expect(statuses).toEqual([
+    return answers;
+  }
+
+  test('the hidden limit refuses what is above rate and burst and lets the next through when the bucket gained one', async () => {
+    const rate = { perSecond: 0.5, burst: 2, retryAfter: 'seconds' } as const;
+    expect(await answersTo([0, 0, 0, 1_999, 1], rate, 0)).toEqual([
       [204, undefined],
       [204, undefined],
       [429, '2'],
@@ -247,6 +255,60 @@ describe('faults', () => {
       [204, undefined],
     ]);
   });
+
+  test('the hidden limit can be one of fixed windows, and refuses until the next one begins', async () => {
+    const rate = { perSecond: 1, windowMs: 2_000, retryAfter: 'seconds' } as const;
+    expect(await answersTo([1_900, 0, 0, 99, 1], rate, 10_000)).toEqual([
+      [204, undefined],
+      [204, undefined],
+      [429, '1'],
+      [429, '1'],
+      [204, undefined],
+    ]);
+  });
+
+  test('the wait a refusal asks for can be chosen', async () => {
+    const rate = { perSecond: 1, burst: 0, retryAfter: 'imf-fixdate', retryAfterSeconds: 30 } as const;
+    const sandbox = await start({ faults: { rate }, now: () => Date.parse('2026-11-21T10:00:00Z') });
+    const { status, headers } = await send(sandbox, '/v2/views/v-000001');
+    expect([status, headers['retry-after']]).toEqual([429, 'Sat, 21 Nov 2026 10:00:30 GMT']);
+  });
+
+  test('the hidden limit can change while it serves: what was left stays, and so does the count of requests', async () => {
+    const asked: number[] = [];
+    const script = (_resource: string, _id: string, nth: number): FaultKind => {
+      asked.push(nth);
+      return 'status-500';
+    };
+    const sandbox = await start({ faults: { rate: { perSecond: 1, burst: 2 }, script }, now: () => 0 });
+    const status = async () => (await send(sandbox, '/v2/views/v-000001')).status;
+    expect(await status()).toBe(500);
+    sandbox.setRate({ perSecond: 100, burst: 50 });
+    expect([await status(), await status(), sandbox.faults.rate?.perSecond]).toEqual([500, 429, 100]);
+    sandbox.setRate(null);
+    expect([await status(), sandbox.faults.rate]).toEqual([500, undefined]);
+    expect(asked).toEqual([1, 2, 3]);
+  });
+
+  test.each([
+    ['ratelimit', { 'ratelimit-policy': '"default";q=10;w=5', ratelimit: '"default";r=9;t=4' }],
+    ['ratelimit-07', { 'ratelimit-policy': '10;w=5', ratelimit: 'limit=10, remaining=9, reset=4' }],
+    ['ratelimit-06', { 'ratelimit-limit': '10, 10;w=5', 'ratelimit-remaining': '9', 'ratelimit-reset': '4' }],
+    ['x-ratelimit-delta', { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9', 'x-ratelimit-reset': '4' }],
+    ['x-ratelimit-epoch', { 'x-ratelimit-remaining': '9', 'x-ratelimit-reset': '1795255205' }],
+    ['x-ratelimit-epoch-ms', { 'x-ratelimit-remaining': '9', 'x-ratelimit-reset': '1795255205000' }],
+  ] as const)(
+    'tells of its limit by %s in every answer, so that a client understands it',
+    async (headers, expected) => {
+      const now = () => 1_795_255_201_000;
+      const sandbox = await start({ faults: { rate: { perSecond: 2, windowMs: 5_000, headers } }, now });
+      const first = (await send(sandbox, '/v2/views/v-000001')).headers;
+      expect(first).toMatchObject(expected);
+      expect(adviceOf(first, 0)).toEqual({ remaining: 9, resetMs: 4_000, perSecond: 2.25 });
+      const missing = await send(sandbox, '/v2/views/v-000001');
+      expect([missing.status, adviceOf(missing.headers, 0)?.remaining]).toEqual([404, 8]);
+    },
+  );
 
   test('a script strikes the nth request for an object, counted without those that had no valid token', async () => {
     const asked: string[] = [];
@@ -294,6 +356,72 @@ describe('faults', () => {
   });
 });
 
+describe('a clock of its own', () => {
+  test('is in the Date of every answer and in the dates of Retry-After', async () => {
+    const now = () => Date.parse('2026-11-21T10:10:00.700Z');
+    const script = (_: string, id: string): FaultKind | null => (id === 'v-000002' ? 'status-429-rfc850' : null);
+    const sandbox = await start({ faults: { script, retryAfterSeconds: 5 }, now });
+    for (const [path, status] of [
+      ['/v2/views/v-000001', 204],
+      ['/v2/views/v-000002', 429],
+      ['/v2/views/v-000001', 404],
+      ['/nowhere', 404],
+    ] as const) {
+      const answer = await send(sandbox, path);
+      expect([answer.status, answer.headers.date]).toEqual([status, 'Sat, 21 Nov 2026 10:10:00 GMT']);
+      if (status === 429) expect(retryAfterMs(answer.headers, 0)).toBe(6_000);
+    }
+  });
+
+  test('is node’s unless one is given', async () => {
+    const { headers } = await send(await start(), '/v2/views/v-000001');
+    expect(Math.abs(Date.parse(String(headers.date)) - Date.now())).toBeLessThan(5_000);
+  });
+});
+
+describe('a capacity', () => {
+  const ids = (count: number) =>
+    Array.from({ length: count }, (_, i) => `/v2/views/v-${String(i + 1).padStart(6, '0')}`);
+
+  test('serves so many at once, each for its time, and lets the others wait in line', async () => {
+    const sandbox = await start({ objects: { views: 12 }, capacity: { atOnce: 3, serviceMs: 40 } });
+    const from = performance.now();
+    const answers = await Promise.all(ids(12).map((path) => send(sandbox, path)));
+    expect(performance.now() - from).toBeGreaterThan(4 * 40 - 5);
+    expect(answers.every(({ status }) => status === 204)).toBe(true);
+    expect(sandbox.census).toMatchObject({ now: 0, max: 12 });
+  });
+
+  test('counts who is in the house, over time, from when it is asked to', async () => {
+    const sandbox = await start({ objects: { views: 60 }, capacity: { atOnce: 3, serviceMs: 20 } });
+    const left = ids(60);
+    const atOnce = async (clients: number, until: number) =>
+      Promise.all(
+        Array.from({ length: clients }, async () => {
+          while (left.length > until) await send(sandbox, left.pop()!);
+        }),
+      );
+    await atOnce(10, 40);
+    sandbox.countAfresh();
+    await atOnce(5, 0);
+    const { max, mean } = sandbox.census;
+    expect(max).toBe(5);
+    expect(mean).toBeGreaterThan(2);
+    expect(mean).toBeLessThanOrEqual(5);
+  });
+
+  test('can be given and taken away while it serves', async () => {
+    const sandbox = await start({ capacity: { atOnce: 1, serviceMs: 600_000 } });
+    const waiting = sendRaw(sandbox, '/v2/views/v-000001');
+    await expect.poll(() => sandbox.census.now).toBe(1);
+    sandbox.capacity = null;
+    expect((await send(sandbox, '/v2/views/v-000002')).status).toBe(204);
+    await sandbox.close();
+    expect((await waiting).bytes).toBe('');
+    expect(sandbox.exists('views', 'v-000001')).toBe(true);
+  });
+});
+
 describe('what a ledger is held against', () => {
   test('has every target as its bytes came, and counts what was answered', async () => {
     const sandbox = await start();
@@ -307,9 +435,24 @@ describe('what a ledger is held against', () => {
     expect(sandbox.counts).toEqual({ requests: 3, executed: 1, byStatus, tokens: 0 });
   });
 
+  test('has when each request arrived and what it was answered, in the order of the targets', async () => {
+    const from = performance.now();
+    const script = (_: string, id: string): FaultKind | null => (id === 'v-000002' ? 'reset' : null);
+    const sandbox = await start({ faults: { script }, latencyMs: 30 });
+    const paths = ['/v2/views/v-000001', '/v2/views/v-000002', '/v2/views/v-000001', '/nowhere'];
+    for (const path of paths) await send(sandbox, path).catch(() => {});
+    const { atMs, status } = sandbox.arrivals;
+    expect(sandbox.seen).toEqual(paths.map((path) => `DELETE ${path}`));
+    expect(status).toEqual([204, 0, 404, 404]);
+    expect(atMs.toSorted((a, b) => a - b)).toEqual(atMs);
+    expect(atMs[0]! - from).toBeGreaterThan(0);
+    expect(performance.now() - atMs.at(-1)!).toBeGreaterThan(25); // before the latency, not after
+  });
+
   test('is counted but not kept when nothing is recorded', async () => {
     const sandbox = await start({ record: false });
     await send(sandbox, '/v2/views/v-000001');
+    expect(sandbox.arrivals).toEqual({ atMs: [], status: [] });
     expect([sandbox.seen.length, sandbox.executed.size, sandbox.answered204.size]).toEqual([0, 0, 0]);
     expect(sandbox.counts.executed).toBe(1);
   });
@@ -395,6 +538,20 @@ describe('the command', () => {
     await writeFile(tokenFile, 'precious');
     await expect(serve({ tokenFile }, async () => {})).rejects.toThrow('exists and holds another token');
     expect(await readFile(tokenFile, 'utf8')).toBe('precious');
+  });
+
+  test('tells of its limit where it is told to, and first of all what goes wrong', async () => {
+    const flags = { rate: 50, rateWindowMs: 60_000, rateHeaders: 'ratelimit', capacity: 2, serviceMs: 1 } as const;
+    const { lines } = await serve(flags, async (url) => {
+      const answer = await fetch(`${url}/v2/annotations/a-000001`, { method: 'DELETE', headers });
+      expect([answer.status, answer.headers.get('ratelimit-policy')]).toEqual([204, '"default";q=3000;w=60']);
+    });
+    expect(lines).toContain('goes wrong    429 above 50/s, a line behind 2 at once');
+  });
+
+  test('refuses flags that would do nothing', async () => {
+    await expect(serve({ retryAfter: 'seconds' }, async () => {})).rejects.toThrow('need a --rate-limit');
+    await expect(serve({ serviceMs: 5 }, async () => {})).rejects.toThrow('--service-ms needs a --capacity');
   });
 
   test('refuses a port that is taken and faults it does not know', async () => {

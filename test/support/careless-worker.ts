@@ -1,9 +1,11 @@
+import { haltRules } from '../../src/guard/thresholds.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { targetOf } from '../../src/ledger/target.ts';
 import { createLogger } from '../../src/logger.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { connectLedger, queueConnectionOptions, ready } from '../../src/redis/connect.ts';
+import { fixedToken } from '../../src/token/fixed-token.ts';
 import { openService } from '../../src/worker/service.ts';
 import { Tender } from '../../src/worker/tender.ts';
 import { forgetMarks } from './forget-marks.ts';
@@ -16,7 +18,7 @@ const address = addressFromUrl(REDIS_URL!, true);
 const redis = connectLedger(address);
 await ready(redis, address);
 const log = createLogger('info');
-const ledger = forgetMarks(openLedger(redis));
+const ledger = forgetMarks(openLedger(redis, haltRules));
 const target = targetOf(EXPUNGE_BASE_URL!, EXPUNGE_ACCOUNT!);
 const service = openService({
   ledger,
@@ -24,9 +26,12 @@ const service = openService({
   log,
   queueConnection: queueConnectionOptions(address),
   queueName: sharedQueueName,
-  token: { authorization: () => `Bearer ${EXPUNGE_TOKEN}`, refused: () => false, source: 'test' },
+  token: fixedToken(EXPUNGE_TOKEN!, 'EXPUNGE_TOKEN'),
   lane: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
   maxConcurrency: 32,
+  rate: null,
+  burst: null,
+  separateLimits: false,
   retryDelaysMs: [200, 200, 200, 200, 200],
   patienceMs: 60_000,
 });

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { haltRules } from '../../src/guard/thresholds.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { createFeeder } from '../../src/queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
@@ -112,7 +113,7 @@ async function lookAt(scene: Scene): Promise<Planned> {
 async function tend({ redis, target, run }: Scene): Promise<void> {
   const connection = queueConnectionOptions(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
-  await createFeeder(openLedger(redis), queue, Date.now).tend((await run()).id);
+  await createFeeder(openLedger(redis, haltRules), queue, Date.now).tend((await run()).id);
   await queue.close();
 }
 

@@ -1,5 +1,8 @@
 import { type SettingName, settings } from '../../src/config.ts';
+import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
+import { haltAnswers, haltWords } from '../../src/guard/halt-words.ts';
+import { haltRules } from '../../src/guard/thresholds.ts';
 import { settingText } from '../../src/setting-text.ts';
 
 /** The README's table of settings: flag, variable, default, meaning. */
@@ -16,6 +19,24 @@ export function settingsTable(): string {
 export function exitCodesTable(): string {
   const rows = Object.values(exitCodes).map(({ exit, meaning }) => [String(exit), meaning]);
   return table(['exit', 'meaning'], rows);
+}
+
+/** The README's table of what an answer means. */
+export function verdictsTable(): string {
+  const rows = verdictTable.map(({ answers, means }) => [answers, means]);
+  const others = [
+    ['no answer', 'retried; may have been executed'],
+    ['not sent', 'waits until the API can be reached; not an attempt'],
+  ];
+  return table(['answer', 'means'], [...rows, ...others]);
+}
+
+/** The README's table of what halts a run. */
+export function haltsTable(): string {
+  return table(
+    ['halted for', 'by', 'with status'],
+    haltRules.map((rule) => [code(rule.halt), haltWords(rule), haltAnswers(rule)]),
+  );
 }
 
 /** What stands in a text between `<!-- name -->` and `<!-- /name -->`, or null where one of them is missing. */

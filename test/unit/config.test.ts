@@ -21,7 +21,12 @@ describe('loadConfig', () => {
     const configFile = fileOf('{"column": "file", "account": "file", "rate": "5/s"}');
     const env = { EXPUNGE_COLUMN: 'env', EXPUNGE_ACCOUNT: 'env' };
     const { config, sources } = load({ flags: { column: 'flag' }, env, configFile });
-    expect(config).toMatchObject({ column: 'flag', account: 'env', rate: 5, maxConcurrency: 64 });
+    expect(config).toMatchObject({
+      column: 'flag',
+      account: 'env',
+      rate: [{ count: 5, perMs: 1_000 }],
+      maxConcurrency: 64,
+    });
     expect(sources).toMatchObject({ column: 'flag', account: 'environment', rate: 'file', maxConcurrency: 'default' });
   });
 
@@ -32,6 +37,13 @@ describe('loadConfig', () => {
   it('reads the file that EXPUNGE_CONFIG names', () => {
     const env = { EXPUNGE_CONFIG: fileOf('{"maxConcurrency": 8, "noHeader": true}') };
     expect(load({ env }).config).toMatchObject({ maxConcurrency: 8, noHeader: true });
+  });
+
+  it('reads a list from the file as from its flag, and gives lists that mean the same one text', () => {
+    const configFile = fileOf('{"treat": ["409=retry", "404=failed"]}');
+    expect(load({ configFile }).config.treat).toBe('404=failed,409=retry');
+    expect(load({ flags: { treat: '404=failed, 409=retry' } }).config.treat).toBe('404=failed,409=retry');
+    expect(() => load({ env: { EXPUNGE_TREAT: '204=failed' } })).toThrow('EXPUNGE_TREAT: 204 cannot be failed');
   });
 
   it('says which flag, variable or name of the file is wrong', () => {
@@ -104,7 +116,9 @@ describe('the base URL', () => {
 });
 
 describe('settingText', () => {
-  const { config } = load({ flags: { rate: '90/min', keep: '90s', delimiter: 'tab', baseUrl: 'https://a.example' } });
+  const { config } = load({
+    flags: { rate: '90/min,100000/day', burst: '5', keep: '90s', delimiter: 'tab', baseUrl: 'https://a.example' },
+  });
 
   it.each(Object.keys(settings) as SettingName[])('writes %s so that reading it gives the same value', (name) => {
     const text = settingText(name, config[name]);

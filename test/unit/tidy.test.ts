@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { between, exitCodesTable, settingsTable } from '../support/readme-tables.ts';
+import { between, exitCodesTable, haltsTable, settingsTable, verdictsTable } from '../support/readme-tables.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -47,8 +47,14 @@ describe('the sources', () => {
   });
 
   it('import undici where requests are sent only', () => {
-    expect(importing(/^src\/(?!delete\/(send-delete|exchange)\.ts$)/, /^undici\b/)).toEqual([]);
+    expect(importing(/^src\/(?!delete\/(send-delete|exchange)\.ts$|token\/token-request\.ts$)/, /^undici\b/)).toEqual(
+      [],
+    );
     expect(containing(/^src\/(?!sandbox\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
+  });
+
+  it('import the OAuth library where tokens are asked for only', () => {
+    expect(importing(/^src\/(?!token\/oauth-request\.ts$)/, /^oauth4webapi\b/)).toEqual([]);
   });
 
   it('import commander and the prompts in src/commands and src/terminal only', () => {
@@ -59,7 +65,9 @@ describe('the sources', () => {
     ['input', /^src\/(commands|worker|queue|delete|terminal|sandbox)\//],
     ['guard', /^src\/(commands|worker|queue|delete|sandbox)\//],
     ['ledger', /^src\/(commands|worker|queue|delete|terminal|sandbox|guard)\//],
+    ['limiter', /^src\/(commands|worker|queue|delete|terminal|sandbox|input|ledger)\//],
     ['delete', /^src\/(commands|worker|queue|terminal|sandbox|input)\//],
+    ['token', /^src\/(commands|worker|queue|ledger|terminal|sandbox|input)\//],
     ['queue', /^src\/(commands|worker|delete|terminal|sandbox|input)\//],
     ['redis', /^src\/(commands|worker|queue|delete|terminal|sandbox|input|guard|ledger)\//],
     ['worker', /^src\/(commands|terminal|sandbox)\//],
@@ -70,7 +78,9 @@ describe('the sources', () => {
   });
 
   it('of the pipeline see neither arguments nor environment', () => {
-    expect(containing(/^src\/(input|guard|delete|ledger)\//, /process\.(env|argv)|from 'node:process'/)).toEqual([]);
+    expect(
+      containing(/^src\/(input|guard|token|limiter|delete|ledger)\//, /process\.(env|argv)|from 'node:process'/),
+    ).toEqual([]);
   });
 
   it('end the process in one file, and at a second signal', () => {
@@ -92,6 +102,11 @@ describe.runIf(existsSync(`${root}README.md`))('the README', () => {
 
   it('has the settings as they are', () => {
     expect(between(readme, 'settings')).toBe(settingsTable());
+  });
+
+  it('has the meanings of answers and the halts as they are', () => {
+    expect(between(readme, 'verdicts')).toBe(verdictsTable());
+    expect(between(readme, 'halts')).toBe(haltsTable());
   });
 
   it('has the exit codes as they are', () => {

@@ -6,13 +6,22 @@ import { readRun } from '../../../src/ledger/run.ts';
 import { targetOf } from '../../../src/ledger/target.ts';
 
 /** A planned run of its own with `sizes.length` chunks, in Redis only. Remove it with `forgetRun`. */
-export async function writeTestRun(redis: Redis, sizes: number[], rate: number | null = null): Promise<string> {
+export async function writeTestRun(redis: Redis, sizes: number[], perSecond: number | null = null): Promise<string> {
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
   const plan: RunPlan = {
     ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'] },
     ...{ rows: ids, ids, chunks: sizes.length, blocks: 0, settled: { rejected: 0, duplicate: 0, protected: 0 } },
-    ...{ rate, note: '', keepMs: 60_000, detached: false, who: 'test' },
+    ...{
+      rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
+      burst: null,
+      treat: '',
+      expectAbsent: false,
+      note: '',
+      keepMs: 60_000,
+      detached: false,
+      who: 'test',
+    },
   };
   let line = 0;
   const chunks = sizes.map((size, n) => ({

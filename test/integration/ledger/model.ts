@@ -59,8 +59,9 @@ export class RunModel {
     const settledBefore = this.settled;
     const isHolder = epoch !== 0 && this.open.get(chunk) === epoch;
     for (const { index, cell } of joins) this.#join(cells, index, cell, isHolder);
-    if (this.unexpected >= 3 && this.state === 'running') this.#leave('halted');
-    if (this.settled > settledBefore && this.settled === this.ids) this.#leave('completed');
+    if (this.settled > settledBefore && this.settled === this.ids) this.state = 'completed';
+    // A run of this model is too short for any other rule.
+    if (this.settled > settledBefore && this.unexpected >= 3 && this.state === 'running') this.state = 'halted';
     if (this.state !== 'running' || !isHolder) return [];
     return wanted.map((index) => {
       const cell = cells[index]!;
@@ -79,12 +80,8 @@ export class RunModel {
     if (cell === known) return;
     cells[index] = cell;
     const status = (cell & 511) + 88;
-    if (isSettled(cell) && cell >> 13 <= 2 && status >= 200 && status < 400 && status !== 204) this.unexpected++;
-  }
-
-  #leave(state: RunState): void {
-    this.state = state;
-    if (state === 'halted') this.unexpected = 0;
+    const isNew = isSettled(cell) && !isSettled(known);
+    if (isNew && cell >> 13 <= 2 && status >= 200 && status < 400 && status !== 204) this.unexpected++;
   }
 
   handBack(chunk: number, epoch: number, dueAt: number | null): RunState | 'stale' {

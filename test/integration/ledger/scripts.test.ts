@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { haltRules } from '../../../src/guard/thresholds.ts';
 import { attemptsOf, type Cell, isDoubtful, putBack, settle } from '../../../src/ledger/cell.ts';
 import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
@@ -16,7 +17,7 @@ let redis: Redis;
 let ledger: Ledger;
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis);
+  ledger = openLedger(redis, haltRules);
 });
 afterAll(() => redis.disconnect());
 
@@ -144,7 +145,7 @@ class Play {
       const grant = await ledger.step(this.#id, chunk, epoch, joins, marks);
       const holds = this.#model.open.get(chunk) === epoch;
       const cells = this.#model.step(chunk, epoch, joins, marks);
-      expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells, waitMs: 0 });
+      expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells });
       for (const [at, i] of marks.entries()) if (cells[at] !== undefined) seen[i] = cells[at];
     }
   }

@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { haltRules } from '../../../src/guard/thresholds.ts';
 import { fateOf, isDoubtful, mark, putBack, settle, untouched } from '../../../src/ledger/cell.ts';
 import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
-import { type Claim, type Ledger, noPermit, openLedger } from '../../../src/ledger/ledger.ts';
+import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -14,7 +15,7 @@ let ledger: Ledger;
 let id: string;
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis);
+  ledger = openLedger(redis, haltRules);
 });
 afterAll(() => redis.disconnect());
 afterEach(() => forgetRun(redis, id));
@@ -104,16 +105,6 @@ describe('a step', () => {
     expect(await record()).toMatchObject({ state: 'cancelled', late: 1, counts: { deleted: 0 } });
   });
 
-  test.each([200, 302])('halts the run at the third answer with status %i', async (status) => {
-    await startRun([4]);
-    const { epoch } = await claim();
-    const join = (index: number) => [{ index, cell: settle('failed', 1, codeOfStatus(status)) }];
-    await ledger.step(id, 0, epoch, join(0), []);
-    expect(await ledger.step(id, 0, epoch, join(1), [3])).toMatchObject({ state: 'running', cells: [mark(untouched)] });
-    expect(await ledger.step(id, 0, epoch, join(2), [3])).toMatchObject({ state: 'halted', cells: [] });
-    expect(await record()).toMatchObject({ state: 'halted', halt: 'unexpected_answers', by: 'guard' });
-  });
-
   test('says that Redis has lost the chunk', async () => {
     await startRun([2]);
     const { epoch } = await claim();
@@ -121,43 +112,6 @@ describe('a step', () => {
     expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'missing', cells: [] });
     expect(await ledger.handBack(id, 0, epoch, now, null)).toBe('missing');
     expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
-  });
-});
-
-describe('a run with a rate', () => {
-  const perSecond = 200;
-  const intervalMs = 1_000 / perSecond;
-
-  test('is granted slots of one even sequence, at most a tenth of a second ahead, whoever asks', async () => {
-    await startRun([500, 500], perSecond);
-    const holders = await Promise.all([claim(0), claim(1)]);
-    const slots: number[] = [];
-    const untilMs = performance.now() + 1_000;
-    for (let n = 0; performance.now() < untilMs; n++) {
-      const chunk = n % 2;
-      const wanted = Array.from({ length: 1 + (n % 30) }, (_, i) => (n + i) % 500);
-      const grant = await ledger.step(id, chunk, holders[chunk]!.epoch, [], wanted);
-      const [seconds, micros] = await redis.time();
-      const granted = grant.cells.filter((cell) => cell !== noPermit).length;
-      expect(grant.waitMs > 0).toBe(granted === 0);
-      if (granted === 0) continue;
-      const end = Number(await redis.hget(keys.run(id), 'tat')) / 1_000;
-      for (let i = granted; i > 0; i--) slots.push(end - i * intervalMs);
-      expect(slots.at(-1)! - (Number(seconds) * 1_000 + Number(micros) / 1_000)).toBeLessThanOrEqual(100 + intervalMs);
-    }
-    const gaps = slots.slice(1).map((slot, i) => slot - slots[i]!);
-    expect(Math.min(...gaps)).toBeGreaterThan(intervalMs - 0.01);
-    expect(slots.length).toBeLessThanOrEqual(1.1 * perSecond + 21);
-  });
-
-  test('pays for requests that were sent again under the same mark', async () => {
-    await startRun([500], perSecond);
-    const { epoch } = await claim();
-    const all = Array.from({ length: 500 }, (_, i) => i);
-    const grant = await ledger.step(id, 0, epoch, [], all, 10);
-    const granted = grant.cells.filter((cell) => cell !== noPermit).length;
-    expect(granted).toBe(100 / intervalMs + 1 - 10);
-    expect(grant.firstSlotMs).toBeCloseTo(10 * intervalMs, 0);
   });
 });
 

@@ -14,7 +14,9 @@ const ending: Ending = {
   counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
   attempts: 1_100,
   activeMs: 10_000,
+  pace: [],
   failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
+  examples: [],
   files: ['report.csv'],
   failuresFile: 'failures.csv',
   command: 'expunge run ids.csv --resource views',
@@ -34,6 +36,13 @@ describe('endingText', () => {
     ]);
   });
 
+  it('says how fast it was, where somebody measured it', () => {
+    expect(endingText({ ...ending, pace: ['Pace: 398/s of 412/s allowed'] }).split('\n')).toContain(
+      '  Pace: 398/s of 412/s allowed',
+    );
+    expect(endingText(ending)).not.toContain('Pace');
+  });
+
   it('suggests nothing after a run in which nothing is left to do', () => {
     const text = endingText({ ...ending, failures: [], failuresFile: null });
     expect(text).not.toContain('expunge run');
@@ -50,6 +59,19 @@ describe('endingText', () => {
     const text = endingText({ ...ending, kind: 'halted', halt: 'credentials', reason: 'the API answered 401.' });
     expect(text).toContain('Run r1 halted: the API answered 401. ');
     expect(text).toContain('Find the cause: expunge check');
+  });
+
+  it('shows some of the ids that halted a run, and how to go on where they were expected', () => {
+    const halted: Ending = {
+      ...ending,
+      kind: 'halted',
+      halt: 'all_absent',
+      examples: ['a-1', 'a\n2'],
+      failuresFile: null,
+    };
+    const lines = endingText(halted).split('\n');
+    expect(lines).toContain('  For example: a-1  a 2');
+    expect(lines).toContain('  If they may be gone: expunge run ids.csv --resource views --expect-absent');
   });
 
   it('says who cancelled a run', () => {

@@ -22,6 +22,14 @@ describe('panelText', () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
   });
 
+  it('breaks a long sentence between its words', () => {
+    const waiting = { reason: 'the token endpoint answers 503; trying again in 4 s', leftMs: 0, for: 'a token' };
+    expect(panelText(snapshot({ waiting }), 50).split('\n').slice(3)).toEqual([
+      'Waiting for a token: the token endpoint answers',
+      '503; trying again in 4 s.',
+    ]);
+  });
+
   it('leaves the bar out where there is no room for it', () => {
     expect(panelText(snapshot(), 50)).not.toContain('█');
   });

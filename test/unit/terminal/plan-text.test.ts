@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { parseRate } from '../../../src/limiter/rate.ts';
 import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 
@@ -15,7 +16,10 @@ const plan: Plan = {
   account: '',
   tokenSource: 'EXPUNGE_TOKEN',
   firstUrl: 'https://api.example.com/x/v2/annotations/a-1',
-  rate: 400,
+  rate: [{ count: 400, perMs: 1_000 }],
+  learned: null,
+  treat: '',
+  expectAbsent: false,
   maxConcurrency: 64,
   existing: null,
 };
@@ -33,7 +37,25 @@ describe('planText', () => {
   });
 
   it('promises no time without a rate', () => {
-    expect(planText({ ...plan, rate: null })).toContain('as fast as 64 requests at once allow');
+    expect(planText({ ...plan, rate: null })).toContain('as fast as the API and 64 requests at once allow');
+  });
+
+  it.each([
+    [null, 10_800_000, 'starts at 412/s, learned 3 h ago'],
+    [null, 20_000, 'starts at 412/s, as learned'],
+    ['600/s', 90_000, 'starts at 412/s, learned 1 min ago; at most 600/s'],
+    ['200/s', 90_000, 'at most 200/s: about 20 min 50 s, longer if the API is slower'],
+  ])('begins at what was learned, unless --rate %s is lower', (text, silentMs, words) => {
+    const learned = { perSecond: 412, silentMs };
+    const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
+    expect(lines).toContain(`  Pace      ${words}`);
+  });
+
+  it('forecasts with the quota where that takes longer than the pace', () => {
+    const rate = parseRate('400/s,100000/day');
+    expect(planText({ ...plan, rate })).toContain(
+      'at most 400/s, at most 100,000 a day: about 2 d, longer if the API is slower',
+    );
   });
 
   it('says that a limit left rows out', () => {

@@ -16,6 +16,7 @@ export const noCounts: Record<Outcome, number> = {
 /** A run in its middle. */
 export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
   return {
+    at: Date.UTC(2026, 10, 20, 16, 6, 7),
     runId: '20261120-1602-m4tz',
     host: 'api.example.com',
     state: 'running',
@@ -28,8 +29,13 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     pending: 154_988,
     inFlight: 64,
     perSecond: 398,
+    idleMs: 0,
+    nextTryAt: null,
     secondsLeft: 389,
     waiting: null,
+    targets: [],
+    rate: null,
+    quotaUntil: 0,
     elapsedMs: 245_000,
     events: [],
     ...changes,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { count, duration, percent, plural, rate, timeLeft } from '../../../src/terminal/words.ts';
+import { count, duration, percent, plural, rate, roughly, timeLeft, timeOfDay } from '../../../src/terminal/words.ts';
 
 describe('words', () => {
   it('groups the digits of a count', () => {
@@ -53,5 +53,25 @@ describe('words', () => {
 
   it('does not say 100 % before the last one', () => {
     expect([percent(999_999, 1_000_000), percent(1, 1), percent(0, 0)]).toEqual(['99.9 %', '100 %', '100 %']);
+  });
+});
+
+describe('timeOfDay', () => {
+  const now = new Date(2026, 10, 20, 16, 6, 7).getTime();
+
+  it.each([
+    [30, '16:06:37'],
+    [-30, '16:05:37'],
+    [7_200, '18:06'],
+    [-7_200, '14:06'],
+    [86_400, '21 Nov 16:06'],
+  ])('says when %d s from now is', (seconds, text) => {
+    expect(timeOfDay(now + seconds * 1_000, now)).toBe(text);
+  });
+});
+
+describe('roughly', () => {
+  it('names the largest unit alone', () => {
+    expect([20_000, 90_000, 11_000_000, 200_000_000].map(roughly)).toEqual(['20 s', '1 min', '3 h', '2 d']);
   });
 });

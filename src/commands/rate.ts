@@ -1,0 +1,74 @@
+import { ExpungeError, messageOf } from '../errors.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
+import { parseRate, type Rate, rateSetting, rateText } from '../limiter/rate.ts';
+import type { Invocation } from './command.ts';
+import { findRun } from './find-run.ts';
+import { jsonLines } from './json-lines.ts';
+import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+
+/** What bounds a run by itself. A burst of null is the default. */
+type Pace = { rate: Rate | null; burst: number | null };
+
+/** Gives a live run another rate, from any machine, within a second. Doing it twice changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, stderr, stdout } = invocation;
+  const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    const run = await findRun(session, args[0]);
+    const { state, before } = await change(
+      session,
+      run,
+      wanted,
+      typeof options.reason === 'string' ? options.reason : '',
+    );
+    const now = { ...before, ...wanted };
+    stderr.write(`${changeText(run.id, before, now)}\n`);
+    jsonLines(stdout, options.json)('rate', { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
+    return 0;
+  });
+}
+
+/** A burst that isn't given stays as it is; without a rate there is nothing it could be a part of. */
+function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
+  if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
+  if (burst === undefined) return { rate: null, burst: null };
+  throw new ExpungeError('USAGE', '--burst is a part of the rate, and "none" is no rate');
+}
+
+function readRate(text: string): Rate {
+  try {
+    return parseRate(text);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" takes the rate away`);
+  }
+}
+
+async function change(session: Session, run: Run, wanted: Partial<Pace>, reason: string) {
+  const order = { ...wanted, by: 'operator' as const, who: whoAmI(), reason };
+  const { state, ...before } = await session.ledger.changeRate(run.id, Date.now(), order);
+  if (state === 'missing') {
+    throw new ExpungeError('USAGE', `run ${run.id} is no longer in Redis`, { next: 'expunge runs lists them' });
+  }
+  if (!isSealed(state)) return { state, before };
+  throw new ExpungeError('USAGE', `run ${run.id} is ${state}: there is no rate to change`, {
+    next: `look at it: expunge status ${run.id}`,
+  });
+}
+
+function changeText(run: string, before: Pace, now: Pace): string {
+  const [was, is] = [paceText(before), paceText(now)];
+  const told =
+    was === is
+      ? `Run ${run} has that rate already: ${is}.`
+      : `Run ${run}: ${is}; before: ${was}. It holds within a second.`;
+  return `${told}\n  Follow it: expunge status ${run} --watch`;
+}
+
+function paceText({ rate, burst }: Pace): string {
+  if (rate === null) return 'no rate of its own';
+  return `${rateText(rate)}${burst === null ? '' : `, in bursts of ${burst}`}`;
+}
+
+function jsonPace({ rate, burst }: Pace) {
+  return { rate: rate && rateSetting(rate), burst };
+}

@@ -1,0 +1,97 @@
+import { Line } from '../limiter/line.ts';
+import { Permits } from '../limiter/permits.ts';
+import { paceOf, rateFromStored } from '../limiter/rate.ts';
+import type { PaceReply } from '../limiter/run-pace.ts';
+import type { Lanes, QueuedRequest } from './lanes.ts';
+
+/** The way of a run's requests out of this process. */
+export type Way = {
+  /** How many more requests may be marked now and still leave soon. */
+  readonly room: number;
+  /** So many requests will be submitted once they are marked: their places are taken. A negative number takes it back. */
+  expect(requests: number): void;
+  submit(request: QueuedRequest): void;
+  /** Asks everybody who waits whether they still want to leave. */
+  review(): void;
+};
+
+/**
+ * The requests of one run, in a line at the lanes of each resource. Where the run has a rate of its own, each leaves with a permit of that
+ * rate. As long as nobody knows whether it has one, nothing leaves.
+ */
+export class RunLine {
+  readonly permits = new Permits();
+  readonly #clock: () => number;
+  readonly #lines = new Map<Lanes, Line<QueuedRequest>>();
+  #rate: string | null = null;
+  #perSecond: number | null = null;
+  #expected = 0;
+
+  /** `clock`: monotonic ms. */
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
+
+  /** What Redis says about the run's rate. `offsetMs`: our clock − that of Redis. */
+  see({ rate, first, gap, count }: PaceReply, offsetMs: number): void {
+    if (rate !== this.#rate) this.#change(rate);
+    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock());
+    for (const lanes of this.#lines.keys()) lanes.pump();
+  }
+
+  /** The pace of the run's own rate; null while it has none, or nobody knows. */
+  get perSecond(): number | null {
+    return this.#perSecond;
+  }
+
+  /** The way over these lanes. */
+  to(lanes: Lanes): Way {
+    const roomHere = () => this.#room;
+    const line = this.#lineAt(lanes);
+    return {
+      get room() {
+        return Math.min(lanes.room, roomHere());
+      },
+      expect: (requests) => {
+        this.#expected += requests;
+        lanes.expect(requests);
+      },
+      submit: (request) => lanes.submit(line, request),
+      review: () => lanes.review(),
+    };
+  }
+
+  close(): void {
+    for (const line of this.#lines.values()) line.review();
+  }
+
+  #change(rate: string): void {
+    const read = rateFromStored(rate);
+    this.permits.drop();
+    this.#rate = rate;
+    this.#perSecond = read && paceOf(read);
+  }
+
+  #lineAt(lanes: Lanes): Line<QueuedRequest> {
+    const known = this.#lines.get(lanes);
+    if (known !== undefined) return known;
+    const permits = () => (this.#rate === '' ? null : this.permits);
+    const line = new Line<QueuedRequest>({ permits, stillWants });
+    this.#lines.set(lanes, line);
+    return line;
+  }
+
+  get #room(): number {
+    if (this.#rate === '') return Number.POSITIVE_INFINITY;
+    let waiting = 0;
+    for (const line of this.#lines.values()) waiting += line.length;
+    return this.permits.inHand(this.#clock()) - waiting - this.#expected;
+  }
+}
+
+function stillWants(request: QueuedRequest): boolean {
+  const authorization = request.leave();
+  if (authorization === null) request.answered(null, 0);
+  else request.authorization = authorization;
+  return authorization !== null;
+}

@@ -1,0 +1,73 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+
+/** What the processes that work on a run have measured, summed up. Best effort: a killed process takes its last second along. */
+export type Measures = {
+  requests: number;
+  refused: number; // answers 429
+  refreshes: number; // tokens fetched during the run
+  workMs: number; // of all processes together
+  heldMs: number; // of those, while nothing might leave: Retry-After, an outage, no token
+  allowed: number; // requests the rate would have allowed in `limitedMs`
+  limitedMs: number; // of workMs, while a limit was known
+  latencyMs: { p50: number; p95: number; p99: number } | null;
+};
+
+/** Changes to the sums by field: counters, and `l<bucket>` for latencies. */
+export type MeasureChanges = Map<string, number>;
+
+const bucketsPerOctave = 8;
+const shortestMs = 0.1;
+
+/** The bucket of a latency. Neighbours differ by 9 %. */
+export function bucketOf(ms: number): number {
+  return ms <= shortestMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / shortestMs));
+}
+
+/** Adds changes to the run's sums, unless it was removed meanwhile. A repetition counts twice, so it is never repeated. */
+export async function addMeasures(redis: Redis, run: string, changes: MeasureChanges): Promise<void> {
+  if (changes.size === 0 || !(await redis.exists(keys.run(run)))) return;
+  const pipeline = redis.pipeline();
+  for (const [field, by] of changes) pipeline.hincrby(keys.measures(run), field, Math.round(by));
+  await pipeline.exec();
+}
+
+export async function readMeasures(redis: Redis, run: string): Promise<Measures> {
+  return measuresOf(await redis.hgetall(keys.measures(run)));
+}
+
+/** Of a run that nobody measured. */
+export const nothingMeasured: Measures = measuresOf({});
+
+/** Pure: the sums as Redis holds them. */
+export function measuresOf(hash: Record<string, string>): Measures {
+  const number = (field: string) => Number(hash[field] ?? 0);
+  return {
+    requests: number('requests'),
+    refused: number('refused'),
+    refreshes: number('refreshes'),
+    workMs: number('workMs'),
+    heldMs: number('heldMs'),
+    allowed: number('allowed'),
+    limitedMs: number('limitedMs'),
+    latencyMs: percentiles(hash),
+  };
+}
+
+function percentiles(hash: Record<string, string>): Measures['latencyMs'] {
+  const buckets = Object.entries(hash)
+    .filter(([field]) => /^l\d+$/.test(field))
+    .map(([field, n]) => ({ bucket: Number(field.slice(1)), n: Number(n) }))
+    .sort((a, b) => a.bucket - b.bucket);
+  const all = buckets.reduce((sum, { n }) => sum + n, 0);
+  if (all === 0) return null;
+  const at = (share: number) => {
+    let left = share * all;
+    const found = buckets.find(({ n }) => {
+      left -= n;
+      return left <= 0;
+    })!;
+    return shortestMs * 2 ** (found.bucket / bucketsPerOctave);
+  };
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}

@@ -1,0 +1,155 @@
+import type { Observation } from './observation.ts';
+
+/** Every number of the learned concurrency, with its unit. */
+const rules = {
+  start: 8, // requests in flight, fleet-wide
+  least: 2,
+  worthwhile: 0.18, // doubling must bring this part of its size in throughput: 2^0.18, so 13 %
+  stepDown: 1.25, // after a doubling that did not, the limit goes down in steps of this factor, …
+  dear: 0.5, // … until one costs this part of its size in throughput, …
+  deepest: 2, // … or the limit is this factor lower than before
+  restMs: 5_000, // until the next doubling is tried, once neither more nor less was better
+  spreadMs: 110, // until every process works with a new limit
+  windowMs: 90, // the least time in which a limit is judged, …
+  windowLatencies: 1.5, // … also counted in mean latencies, …
+  windowAnswers: 20, // … the fewest answers, …
+  surely: 0.03, // … and the greatest standard error of their mean latency as a share of it, …
+  longestWindowMs: 2_000, // … unless it took so long
+  hungry: 0.4, // share of the calls in which a process had permits but no free slot
+  leastLatencyMs: 1, // below this, latencies differ for reasons of the clock
+  lossCut: 0.7, // after time-outs or resets of …
+  lossShare: 0.05, // … this part of the answers, …
+  lossMs: 3_000, // … over about this time, …
+  lossRestMs: 1_000, // … once in this time
+};
+
+/** How many requests the fleet has in flight: plain JSON, changed by `learnInFlight` alone. Times are Redis clock, ms. */
+export type InFlight = {
+  limit: number;
+  /** hold: neither more nor less is known to be better · up, down: the last step went that way and is being judged. */
+  trend: 'hold' | 'up' | 'down';
+  /** Mean latency at the limit before the last step. */
+  latencyMs: number;
+  /** Steps down end here. */
+  floor: number;
+  lookedAtMs: number;
+  /** Answers of before this moment belong to the limit before. */
+  judgeFromMs: number;
+  restUntilMs: number;
+  lossAtMs: number;
+  /** Answers and losses, fading within some seconds: now and then an answer is lost on any way. */
+  losses: { answers: number; lost: number };
+  window: Window;
+};
+
+type Window = { openMs: number; count: number; sumMs: number; squares: number; reports: number; starved: number };
+
+const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports: 0, starved: 0 };
+
+/** Nothing is known. `most`: what the fleet may have in flight at all. */
+export function firstInFlight(now: number, most: number): InFlight {
+  return {
+    limit: Math.min(rules.start, most),
+    trend: 'hold',
+    latencyMs: 0,
+    floor: rules.least,
+    lookedAtMs: now,
+    judgeFromMs: now,
+    restUntilMs: now,
+    lossAtMs: 0,
+    losses: { answers: 0, lost: 0 },
+    window: emptyWindow,
+  };
+}
+
+/**
+ * Learns how many requests in flight a target serves, from the latency of its answers: while processes wait for a free
+ * slot, throughput is limit ÷ latency. Doubles as long as that brings more throughput; where it brought next to nothing the
+ * requests only queued, so the limit goes down again until less would cost throughput. Pure; called with every look.
+ */
+export function learnInFlight(before: InFlight, seen: Observation, most: number): InFlight {
+  const state = { ...before, limit: Math.min(before.limit, most), lookedAtMs: seen.now };
+  state.losses = fade(before, seen);
+  const isLossy = seen.lost > 0 && state.losses.lost >= rules.lossShare * state.losses.answers;
+  if (isLossy && seen.now >= before.lossAtMs + rules.lossRestMs) return afterLoss(state, seen.now);
+  if (before.lookedAtMs < state.judgeFromMs) return state;
+  const window = widen(state.window, seen, seen.now - before.lookedAtMs);
+  const latencyMs = Math.max(rules.leastLatencyMs, window.sumMs / Math.max(1, window.count));
+  if (!isConclusive(window, latencyMs)) return { ...state, window };
+  const isHungry = window.starved >= rules.hungry * window.reports && state.limit < most;
+  return judge({ ...state, window: emptyWindow }, latencyMs, isHungry, most);
+}
+
+function judge(state: InFlight, latencyMs: number, isHungry: boolean, most: number): InFlight {
+  if (state.trend === 'hold')
+    return isHungry && state.lookedAtMs >= state.restUntilMs ? double(state, latencyMs, most) : state;
+  if (state.trend === 'up') {
+    if (throughputGain(state.latencyMs, latencyMs, 2) < rules.worthwhile) return turn(state, latencyMs, most);
+    return isHungry ? double(state, latencyMs, most) : { ...state, trend: 'hold' };
+  }
+  const loss = throughputGain(latencyMs, state.latencyMs, rules.stepDown);
+  return loss < rules.dear ? stepDown(state, latencyMs, most) : rest(state, latencyMs, most);
+}
+
+/** More slots for requests that wait. */
+function double(state: InFlight, latencyMs: number, most: number): InFlight {
+  return change({ ...state, latencyMs }, state.limit * 2, 'up', latencyMs, most);
+}
+
+/** The doubling brought nothing: back, and one step lower to see whether even less would do. */
+function turn(state: InFlight, latencyMs: number, most: number): InFlight {
+  const limit = state.limit / 2;
+  const floor = limit / rules.deepest;
+  return change({ ...state, floor }, limit / rules.stepDown, 'down', latencyMs, most);
+}
+
+/** Less was as good: try still less, but not far below what was good before. */
+function stepDown(state: InFlight, latencyMs: number, most: number): InFlight {
+  const limit = state.limit / rules.stepDown;
+  if (limit < state.floor) return { ...state, trend: 'hold', restUntilMs: state.lookedAtMs + rules.restMs };
+  return change({ ...state, latencyMs }, limit, 'down', latencyMs, most);
+}
+
+/** Less costs throughput: back to the last limit, and stay there for a while. */
+function rest(state: InFlight, latencyMs: number, most: number): InFlight {
+  const restUntilMs = state.lookedAtMs + rules.restMs;
+  return change({ ...state, restUntilMs }, state.limit * rules.stepDown, 'hold', latencyMs, most);
+}
+
+function fade({ losses, lookedAtMs }: InFlight, { now, latency, lost }: Observation): InFlight['losses'] {
+  const kept = Math.exp(-(now - lookedAtMs) / rules.lossMs);
+  return { answers: losses.answers * kept + latency.count + lost, lost: losses.lost * kept + lost };
+}
+
+/** Time-outs and resets: the target, or something on the way to it, has more than it can bear. */
+function afterLoss(state: InFlight, now: number): InFlight {
+  const next = { ...state, lossAtMs: now, restUntilMs: now + rules.restMs };
+  return change(next, state.limit * rules.lossCut, 'hold', state.latencyMs, Number.POSITIVE_INFINITY);
+}
+
+function change(state: InFlight, limit: number, trend: InFlight['trend'], latencyMs: number, most: number): InFlight {
+  const judgeFromMs = state.lookedAtMs + rules.spreadMs + latencyMs;
+  return { ...state, limit: Math.min(most, Math.max(rules.least, limit)), trend, judgeFromMs, window: emptyWindow };
+}
+
+/** How much throughput (limit ÷ latency) more slots bring: 1 = as much as slots, 0 = nothing, below 0 = they cost some. */
+function throughputGain(latencyBeforeMs: number, latencyMs: number, factor: number): number {
+  return 1 - Math.log(latencyMs / latencyBeforeMs) / Math.log(factor);
+}
+
+function widen(window: Window, seen: Observation, openMs: number): Window {
+  return {
+    openMs: window.openMs + openMs,
+    count: window.count + seen.latency.count,
+    sumMs: window.sumMs + seen.latency.sumMs,
+    squares: window.squares + seen.latency.squares,
+    reports: window.reports + seen.reports,
+    starved: window.starved + seen.starved,
+  };
+}
+
+function isConclusive({ openMs, count, squares }: Window, latencyMs: number): boolean {
+  if (count < rules.windowAnswers || openMs < Math.max(rules.windowMs, rules.windowLatencies * latencyMs)) return false;
+  const error = Math.sqrt(Math.max(0, squares / count - latencyMs ** 2) / count);
+  return error <= rules.surely * latencyMs || openMs >= rules.longestWindowMs;
+}

@@ -1,0 +1,152 @@
+import { limitOnRamp, nextEarly } from './burst.ts';
+import {
+  acceptedRate,
+  acceptedShare,
+  firstRate,
+  isNoise,
+  isWellUsed,
+  type LearnedRate,
+  seeMore,
+  step,
+} from './learned-rate.ts';
+import type { Observation } from './observation.ts';
+import { type Bounds, type Cost, startRamp } from './ramp.ts';
+import { rateOn } from './ramp-line.ts';
+import { rateRules as rules } from './rate-rules.ts';
+
+export { firstRate, type LearnedRate };
+
+/**
+ * Learns the rate of a target that publishes none, from what the whole fleet saw since the last look. Pure; the state is
+ * plain JSON. Called about ten times a second, later does no harm. `ceiling` (requests a second) bounds the rate, never
+ * what is known about the target.
+ *
+ * While a target refuses, the rate of what it accepts is its limit. So: seek (double) until the first refusal, measure what
+ * is accepted, settle just under it and creep up again (ramp), at a known price. A Retry-After is a wait, not a new rate.
+ */
+export function learnRate(before: LearnedRate, seen: Observation, ceiling: number | null): LearnedRate {
+  const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);
+  const most = ceiling ?? rules.mostPerSecond;
+  const state = seeMore(before, seen, openMs);
+  const next = seen.tripped ? afterOutage(state, seen) : follow(state, seen, openMs, most);
+  return { ...next, rate: Math.min(most, Math.max(rules.leastPerSecond, next.rate)) };
+}
+
+/** After a minute or more of silence the target may have changed: goes on a little under what was learned. */
+export function recallRate(state: LearnedRate, now: number): LearnedRate {
+  const fresh = { ...state, lookedAtMs: now };
+  if (state.high === 0) return step(fresh, state.low * rules.recall || state.rate, 'seek', now);
+  return startRamp(fresh, { low: state.low * rules.recall, high: state.high }, noCost, now);
+}
+
+const noCost: Cost = { refused: 0, blockedMs: 0 };
+
+function follow(state: LearnedRate, seen: Observation, openMs: number, ceiling: number): LearnedRate {
+  if (state.phase === 'measure') return measure(state, seen);
+  if (seen.currentRefused > 0 && isNoise(state)) return state;
+  if (seen.currentRefused > 0) return state.phase === 'seek' ? endSeek(state, seen) : endRamp(state, seen);
+  if (!isWellUsed(state) || state.rate >= ceiling) return state;
+  return state.phase === 'seek' ? seek(state, seen) : ramp(state, openMs);
+}
+
+/** An outage says nothing about the rate: what was being measured is thrown away, what was known stays. */
+function afterOutage(state: LearnedRate, seen: Observation): LearnedRate {
+  const low = state.low || state.rate / 2;
+  if (state.high === 0 && seen.refused === 0) return step(state, low, 'seek', openFrom(seen));
+  return startRamp(state, { low, high: Math.max(low, state.high) }, noCost, openFrom(seen));
+}
+
+// ---- seek ----
+
+/** Doubles once enough clean answers came. */
+function seek(state: LearnedRate, seen: Observation): LearnedRate {
+  const enough = Math.max(rules.seekAnswers, (state.rate * rules.seekMs) / 1000);
+  if (state.leg.accepted < enough) return state;
+  return step({ ...state, low: state.rate }, state.rate * rules.seekFactor, 'seek', seen.now);
+}
+
+function endSeek(state: LearnedRate, seen: Observation): LearnedRate {
+  const isMeasurable = !isBlocked(seen) && state.rate >= rules.coarsePerSecond;
+  return isMeasurable ? startMeasuring(state) : settleUnmeasured(state, seen);
+}
+
+// ---- measure ----
+
+/** Holds the rate; what is accepted from the next moments on is the limit. */
+function startMeasuring(state: LearnedRate): LearnedRate {
+  return { ...state, phase: 'measure', leg: { ...state.leg, openMs: 0, allowed: 0, accepted: 0, refused: 0 } };
+}
+
+function measure(state: LearnedRate, seen: Observation): LearnedRate {
+  const { leg } = state;
+  if (isBlocked(seen)) return settleUnmeasured(state, seen);
+  if (leg.openMs <= rules.settleMs) return { ...state, leg: { ...leg, accepted: 0, refused: 0 } };
+  if (leg.openMs < rules.measureMs || leg.accepted + leg.refused < rules.measureAnswers) return state;
+  return settleOnShare(state, seen);
+}
+
+// ---- ramp ----
+
+/** Creeps on. */
+function ramp(state: LearnedRate, openMs: number): LearnedRate {
+  const rampedMs = state.rampedMs + openMs;
+  return { ...state, rampedMs, rate: rateOn(state, rampedMs) };
+}
+
+/** A refusal late in a ramp is the limit that was looked for; an early one may be its fall, or a leftover. */
+function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
+  if (isBlocked(seen)) return endBlockedRamp(state, seen);
+  if (!isKnown(state)) return hasFallen(state) ? settleOnShare(state, seen) : state;
+  if (isClimbing(state) && state.rate >= rules.coarsePerSecond) return startMeasuring(state);
+  return settle(state, seen, { low: acceptedRate(state.leg), high: state.rate });
+}
+
+/** Each of these refusals costs everybody a wait, so the limit must be told from few: by how far the ramp got. */
+function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
+  const early = nextEarly(state);
+  const low = limitOnRamp(state, early);
+  return settle({ ...state, early }, seen, { low, high: low + (state.rate - low) * rules.doubt });
+}
+
+/** The ramp went on long enough to show what is accepted. */
+function isKnown({ leg }: LearnedRate): boolean {
+  return leg.openMs >= rules.knownMs && leg.accepted >= rules.knownAnswers;
+}
+
+/** The limit was not met where it was known: it rose, and what was accepted on the way says little about it. */
+function isClimbing({ rampedMs, rampMs }: LearnedRate): boolean {
+  return rampedMs > rampMs + rules.climbMs / 2;
+}
+
+function hasFallen({ leg: { openMs, accepted, refused } }: LearnedRate): boolean {
+  const answers = accepted + refused;
+  return openMs >= rules.fallMs && answers >= rules.fallAnswers && refused >= rules.fallShare * answers;
+}
+
+// ---- new bounds ----
+
+/** The accepted share of a rate that was too high is the limit; `high` stays near it. */
+function settleOnShare(state: LearnedRate, seen: Observation): LearnedRate {
+  const low = state.rate * Math.max(rules.leastShare, acceptedShare(state.leg));
+  return settle(state, seen, { low, high: Math.min(state.rate, low * rules.fallRoom) });
+}
+
+/** A wide guess where nothing can be measured: everybody waits, or too few answers come. */
+function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
+  return settle(state, seen, { low: state.low || state.rate / 2, high: state.rate });
+}
+
+function settle(state: LearnedRate, seen: Observation, bounds: Bounds): LearnedRate {
+  const blockedMs = Math.max(0, seen.blockedUntilMs - seen.now);
+  return startRamp(state, bounds, { refused: state.leg.refusedInAll, blockedMs }, openFrom(seen));
+}
+
+/** A Retry-After is in force, or came and ended since the last look. */
+function isBlocked(seen: Observation): boolean {
+  return seen.blockedUntilMs > seen.now || seen.blockedMs > 0;
+}
+
+/** When requests may leave again. */
+function openFrom(seen: Observation): number {
+  return Math.max(seen.now, seen.blockedUntilMs);
+}

@@ -1,0 +1,129 @@
+import type { Observation } from './observation.ts';
+import { rateRules as rules } from './rate-rules.ts';
+
+/** What is known about the rate a target allows: plain JSON, changed by `learnRate` alone. Times are Redis clock, ms. */
+export type LearnedRate = {
+  /** seek: nothing known yet · measure: held while refusals are counted · ramp: creeping from under `low` past `high`. */
+  phase: 'seek' | 'measure' | 'ramp';
+  /** Permits a second now. */
+  rate: number;
+  /** The rate that the target is known to accept; 0 before anything is known. */
+  low: number;
+  /** Where it is thought to refuse; 0 before it ever did. */
+  high: number;
+  /** Rises at each step of the rate. Answers to permits of an older epoch never cut the rate again. */
+  epoch: number;
+  /** Leases of epochs before this one are dropped: the rate fell so far that they would do harm. */
+  dropEpoch: number;
+  /** Permits used before this moment count as an older epoch's: leases paced at the old rate were still running. */
+  pureAtMs: number;
+  lookedAtMs: number;
+  /** How long the present ramp takes, and how much of that time has passed with the rate well used. */
+  rampMs: number;
+  rampedMs: number;
+  /** Where its straight part begins and ends, a second. */
+  from: number;
+  to: number;
+  /** How many ramps began above the limit though they began at what was thought to be it: see `burst.ts`. */
+  early: number;
+  /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
+  demand: { sent: number; allowed: number };
+  /** Answers and refusals, fading within some seconds: a few refusals far below the rate are not about the rate. */
+  noise: { answers: number; refused: number };
+  /** What was seen since the last step. */
+  leg: Leg;
+};
+
+export type Leg = {
+  /** Time in which requests might leave, and how many might have left in it. */
+  openMs: number;
+  allowed: number;
+  /** Answers to permits of this epoch. */
+  accepted: number;
+  refused: number;
+  /** Refused answers to permits of any epoch: what the last refusal cost in the end. */
+  refusedInAll: number;
+};
+
+const emptyLeg: Leg = { openMs: 0, allowed: 0, accepted: 0, refused: 0, refusedInAll: 0 };
+
+/** Nothing is known: begins at the ceiling (requests a second) if there is one, else slowly. */
+export function firstRate(now: number, ceiling: number | null): LearnedRate {
+  return {
+    phase: 'seek',
+    rate: ceiling ?? rules.startPerSecond,
+    low: 0,
+    high: 0,
+    epoch: 1,
+    dropEpoch: 0,
+    pureAtMs: now,
+    lookedAtMs: now,
+    rampMs: 0,
+    rampedMs: 0,
+    from: 0,
+    to: 0,
+    early: 0,
+    demand: { sent: 0, allowed: 0 },
+    noise: { answers: 0, refused: 0 },
+    leg: emptyLeg,
+  };
+}
+
+/** A change of the rate at once, in a new epoch. */
+export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase'], fromMs: number): LearnedRate {
+  const epoch = state.epoch + 1;
+  return {
+    ...state,
+    rate,
+    phase,
+    epoch,
+    dropEpoch: rate < state.rate * rules.dropBelow ? epoch : state.dropEpoch,
+    pureAtMs: rate < state.rate ? fromMs + rules.pureMs : fromMs,
+    leg: emptyLeg,
+  };
+}
+
+/** Adds what was seen to the leg and to the demand. `openMs`: part of the time in which requests might leave. */
+export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
+  const { leg, demand, noise } = state;
+  const kept = Math.exp(-(seen.now - state.lookedAtMs) / rules.demandMs);
+  const heard = Math.exp(-(seen.now - state.lookedAtMs) / rules.noiseMs);
+  const allowed = (state.rate * openMs) / 1000;
+  return {
+    ...state,
+    lookedAtMs: seen.now,
+    demand: { sent: demand.sent * kept + seen.sent, allowed: demand.allowed * kept + allowed },
+    noise: {
+      answers: noise.answers * heard + seen.accepted + seen.refused,
+      refused: noise.refused * heard + seen.refused,
+    },
+    leg: {
+      openMs: leg.openMs + openMs,
+      allowed: leg.allowed + allowed,
+      accepted: leg.accepted + seen.currentAccepted,
+      refused: leg.refused + seen.currentRefused,
+      refusedInAll: leg.refusedInAll + seen.refused,
+    },
+  };
+}
+
+/** Whether the rate was nearly all used of late: else clean answers say nothing about a higher one. */
+export function isWellUsed({ demand }: LearnedRate): boolean {
+  return demand.sent >= rules.wellUsed * demand.allowed;
+}
+
+/** Whether the refusals of late are so few, and the rate so little used, that they have another cause. */
+export function isNoise(state: LearnedRate): boolean {
+  const { answers, refused } = state.noise;
+  return answers >= rules.noiseAnswers && refused < rules.noiseShare * answers && !isWellUsed(state);
+}
+
+/** The share of answers that let a request through. */
+export function acceptedShare({ accepted, refused }: Leg): number {
+  return accepted / Math.max(1, accepted + refused);
+}
+
+/** The mean rate, a second, of what was accepted in this leg. */
+export function acceptedRate(leg: Leg): number {
+  return (leg.allowed / Math.max(1, leg.openMs)) * 1000 * acceptedShare(leg);
+}

@@ -1,0 +1,122 @@
+/**
+ * The part that leases permits of one rate, shared by the scripts of a target and of a run.
+ *
+ * A permit is a slot in time. All slots of a rate are one even sequence: the generic cell rate algorithm (ITU-T I.371), whose
+ * `tat` is when the next slot is due, written as ms of the Redis clock. A process calls every 100 ms and gets the slots up to a
+ * little beyond its next call, so that a late call leaves no hole. With three or more permits a call each process gets a comb of
+ * its own (every n-th slot, going on where its last lease ended), so that all of them send evenly; below that it gets exact slots
+ * of the one sequence, because combs that happen to coincide would make bursts.
+ *
+ * A rate is stored as `200/1000,100000/86400000`: count / period in ms, by period. The first is the pace; each further one is a
+ * quota, counted in 60 slices of its period, of which the oldest counts in full: so never more than `count` in any period.
+ */
+export const leaseFunction = `
+local callEvery, reach, forgottenAfter, paceSlack, longestOwed, catchUp = 100, 20, 350, 40, 1000, 0.03
+
+local function parseRate(text)
+  local limits = {}
+  for count, period in string.gmatch(text or '', '([%d.e+-]+)/(%d+)') do
+    limits[#limits + 1] = {count = tonumber(count), period = tonumber(period)}
+  end
+  return limits
+end
+
+-- The processes that want permits now: how many, the caller's place among them from 0, and what each of them said.
+local function membersOf(key, now, me, wants, says)
+  if wants then redis.call('HSET', key, me, string.format('%.3f ', now) .. says) else redis.call('HDEL', key, me) end
+  local all, names, said = redis.call('HGETALL', key), {}, {}
+  for i = 1, #all, 2 do
+    local seen, words = string.match(all[i + 1], '^(%S+) (.*)$')
+    if tonumber(seen) > now - forgottenAfter then
+      names[#names + 1] = all[i]
+      said[#said + 1] = words
+    else
+      redis.call('HDEL', key, all[i])
+    end
+  end
+  redis.call('PEXPIRE', key, 60000)
+  table.sort(names)
+  local place = 0
+  for i = 1, #names do if names[i] == me then place = i - 1 end end
+  return math.max(1, #names), place, said
+end
+
+-- How many permits the quotas leave, and when more come (0 = they don't hold anything back).
+local function quotaRoom(key, now, limits)
+  if #limits < 2 then return math.huge, 0 end
+  local used, oldest = {}, {}
+  local all = redis.call('HGETALL', key)
+  for i = 1, #all, 2 do
+    local period, slice = string.match(all[i], '^(%d+):(%d+)$')
+    local width = tonumber(period) / 60
+    if tonumber(slice) < math.floor(now / width) - 60 then
+      redis.call('HDEL', key, all[i])
+    else
+      used[period] = (used[period] or 0) + tonumber(all[i + 1])
+      if tonumber(all[i + 1]) > 0 then
+        oldest[period] = math.min(oldest[period] or math.huge, (tonumber(slice) + 61) * width)
+      end
+    end
+  end
+  local room, till = math.huge, 0
+  for i = 2, #limits do
+    local period = string.format('%d', limits[i].period)
+    local left = limits[i].count - (used[period] or 0)
+    if left < room then
+      room = left
+      till = left < 1 and (oldest[period] or 0) or 0
+    end
+  end
+  return math.max(0, math.floor(room)), till
+end
+
+local function useQuotas(key, now, limits, permits)
+  if permits == 0 then return end
+  for i = 2, #limits do
+    local period = limits[i].period
+    redis.call('HINCRBY', key, string.format('%d:%d', period, math.floor(now * 60 / period)), permits)
+    redis.call('PEXPIRE', key, math.min(2 * period, 2678400000))
+  end
+end
+
+-- Slots that passed unused come back at once if no later ones were given away. Else they are owed, and all slots come a little closer for
+-- as long as it takes: given back at once they would be too many among those that others have already. Returns tat and what is owed, in ms.
+local function giveBack(now, tat, unusedMs, wish)
+  if tat - unusedMs <= now then return tat - unusedMs, 0 end
+  local owed = math.min(wish.owed + unusedMs, longestOwed)
+  local paid = math.min(owed, catchUp * math.max(0, math.min(now - wish.leasedAt, longestOwed)))
+  return tat - paid, owed - paid
+end
+
+-- wish: perSecond, burst (permits that may come at once after a pause, nil = none), members, till (end of the caller's last lease), back
+-- (permits it did not use), owed and leasedAt (as of the last lease), notBefore, atMost. Returns tat, then first slot, gap and count of the
+-- lease, then what is owed; times in ms.
+local function lease(now, tat, wish)
+  local gap = 1000 / wish.perSecond
+  local share = wish.perSecond * callEvery / 1000 / wish.members
+  local horizon = now + callEvery + reach
+  local owed
+  tat, owed = giveBack(now, tat, wish.back * gap, wish)
+  tat = math.min(tat, horizon + 2 * gap)
+  tat = math.max(tat, now - math.max(paceSlack, ((wish.burst or 1) - 1) * gap), wish.notBefore)
+  local first, every, count
+  if not wish.burst and (wish.members == 1 or share >= 3) then
+    every = wish.members * gap
+    -- A lease ends at most one gap beyond a horizon: an end further ahead is one of a slower rate, or of a clock that was set back.
+    first = math.max(now, wish.till <= horizon + every and wish.till or now, wish.notBefore)
+    count = math.min(math.ceil((horizon - first) / every - 1e-9), math.floor((horizon + reach - tat) / gap) + 1)
+  else
+    first, every = wish.burst and tat or math.max(tat, now + 0.5), gap
+    count = math.min(math.floor((horizon - first) / gap) + 1, math.ceil(share) + 1 + (wish.burst or 0))
+    if count > 0 then tat = first end
+  end
+  count = math.max(0, math.min(count, wish.atMost))
+  return tat + count * gap, first, every, count, owed
+end
+
+local function redisNow(given)
+  if given ~= '' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return time[1] * 1000 + time[2] / 1000
+end
+`;

@@ -1,0 +1,51 @@
+import type { Signal } from './tally.ts';
+
+/** So many answers in a row that were no progress open the breaker. */
+const inARow = { unreachable: 5, trouble: 20, refused: 64 };
+const lookedAt = 64;
+const troubledShare = 0.75;
+
+/**
+ * Notices in one process that nothing gets through to the target any more: by so many connections, troubled answers or refusals in a
+ * row, or because three quarters of the last 64 were trouble. Refusals are ordinary, so they count apart and it takes more of them. An
+ * answer with a time to wait counts for nothing: it says itself when to go on.
+ */
+export class OutageWatch {
+  readonly #recent = new Uint8Array(lookedAt);
+  #at = 0;
+  #troubled = 0;
+  #refused = 0; // in a row
+  #trouble = 0; // in a row, refusals between them or not
+  #unreachable = 0; // in a row
+
+  /** True when the breaker must open. */
+  see(signal: Signal): boolean {
+    if (signal === 'told' || signal === 'closed' || signal === 'nothing') return false;
+    if (signal === 'refused') return ++this.#refused >= inARow.refused;
+    const isTrouble = signal !== 'accepted';
+    this.#remember(isTrouble ? 1 : 0);
+    this.#refused = 0;
+    this.#trouble = isTrouble ? this.#trouble + 1 : 0;
+    this.#unreachable = signal === 'unreachable' ? this.#unreachable + 1 : 0;
+    if (!isTrouble) return false;
+    return (
+      this.#unreachable >= inARow.unreachable ||
+      this.#trouble >= inARow.trouble ||
+      this.#troubled >= troubledShare * lookedAt
+    );
+  }
+
+  reset(): void {
+    this.#recent.fill(0);
+    this.#troubled = 0;
+    this.#refused = 0;
+    this.#trouble = 0;
+    this.#unreachable = 0;
+  }
+
+  #remember(trouble: 0 | 1): void {
+    this.#troubled += trouble - this.#recent[this.#at]!;
+    this.#recent[this.#at] = trouble;
+    this.#at = (this.#at + 1) % lookedAt;
+  }
+}

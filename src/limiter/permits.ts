@@ -1,0 +1,82 @@
+/** Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. */
+export type Lease = { firstMs: number; gapMs: number; count: number };
+
+type Held = Lease & { gotMs: number; lateAtMostMs: number };
+
+const lateAtMost = 40;
+
+/**
+ * The permits a process has in hand. One may be used from its slot on, and until it is 40 ms late: what a process missed while it
+ * stood still is given back, so that it never catches up in one burst. Slots that had passed when the lease came are a burst that is
+ * allowed; those may be used for 40 ms from then on.
+ */
+export class Permits {
+  readonly #leases: Held[] = [];
+  #unused = 0;
+
+  /** Adds permits that came now. `lateAtMostMs`: how long these may wait. */
+  add(lease: Lease, nowMs: number, lateAtMostMs = lateAtMost): void {
+    if (lease.count > 0) this.#leases.push({ ...lease, gotMs: nowMs, lateAtMostMs });
+  }
+
+  /** Uses a permit that is due; false if there is none. */
+  take(nowMs: number): boolean {
+    const lease = this.#current(nowMs);
+    if (lease === undefined || lease.firstMs > nowMs) return false;
+    lease.firstMs += lease.gapMs;
+    lease.count--;
+    return true;
+  }
+
+  /** Whether `take` would give a permit. */
+  isDue(nowMs: number): boolean {
+    return this.nextMs(nowMs) <= nowMs;
+  }
+
+  /** When the next permit is due; infinite without one. */
+  nextMs(nowMs: number): number {
+    return this.#current(nowMs)?.firstMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** How many permits are in hand, due or not yet. */
+  inHand(nowMs: number): number {
+    this.#current(nowMs);
+    return this.#leases.reduce((sum, { count }) => sum + count, 0);
+  }
+
+  /** A permit that was taken and then not needed. */
+  putBack(): void {
+    this.#unused++;
+  }
+
+  /** Lets go of all permits: nothing may leave for the moment, or their rate no longer holds. */
+  drop(): void {
+    for (const { count } of this.#leases.splice(0)) this.#unused += count;
+  }
+
+  /** How many permits went unused since this was asked last, to be given back. */
+  takeUnused(): number {
+    const unused = this.#unused;
+    this.#unused = 0;
+    return unused;
+  }
+
+  /** The first lease with permits that are not too late. */
+  #current(nowMs: number): Held | undefined {
+    for (;;) {
+      const lease = this.#leases[0];
+      if (lease === undefined) return undefined;
+      const oldestMs = nowMs - lease.lateAtMostMs;
+      const late = oldestMs - lease.firstMs;
+      if (late > 0 && oldestMs > lease.gotMs) this.#skip(lease, Math.min(lease.count, Math.ceil(late / lease.gapMs)));
+      if (lease.count > 0) return lease;
+      this.#leases.shift();
+    }
+  }
+
+  #skip(lease: Lease, missed: number): void {
+    lease.firstMs += missed * lease.gapMs;
+    lease.count -= missed;
+    this.#unused += missed;
+  }
+}

@@ -1,0 +1,61 @@
+/** Every number of the learned rate, with its unit. The headings are the rules of `learn-rate.ts`. */
+export const rateRules = {
+  // Seek: double while nothing is refused
+  startPerSecond: 20,
+  seekFactor: 2, // the rate is multiplied by this …
+  seekMs: 80, // … once so many milliseconds' worth of clean answers came, …
+  seekAnswers: 3, // … and at least so many
+  wellUsed: 0.75, // share of the allowed rate that must be sent before a higher one is tried, …
+  demandMs: 1_000, // … over about this time
+
+  // Noise: refusals that are not about the rate
+  noiseShare: 0.003, // of the answers at most, …
+  noiseAnswers: 500, // … of at least so many, …
+  noiseMs: 10_000, // … over about this time, while the rate is not well used
+
+  // Measure: hold the rate and see what is accepted
+  settleMs: 110, // the first answers after a refusal may still come from the target's burst
+  measureMs: 330,
+  measureAnswers: 6,
+  leastShare: 0.25, // a smaller accepted share is an outage or a spent quota, not a rate
+  coarsePerSecond: 50, // below this rate a measurement would take too long and bring too many refusals
+
+  // Ramp: from under `low` past `high`, then a climb
+  under: 0.02, // begins this share under `low` …
+  over: 0.01, // … and ends this share over `high`
+  climbMs: 2_500, // after its end the rate grows by `climb` in this time, by 8 × `climb` in twice this time
+  climb: 0.06,
+  shortestMs: 5_000,
+  refusedPrice: 0.006, // share of the answers that looking for more may cost
+  manyAnswers: 180, // at low rates a ramp lasts for so many answers
+  longestMs: 15_000, // neither of the two above makes a ramp longer than this
+
+  // Ramp after a Retry-After: each refusal costs everybody a wait
+  blockedPrice: 0.01, // share of the time that waiting may cost
+  longestBlockedMs: 300_000,
+  narrow: 0.013, // bounds this close (high ÷ low − 1) are worth the full price; wider ones are looked into sooner
+  tightOver: 0.002, // ends at `high`, at least this share over `low`, …
+  tightUnder: 0.25, // … and begins under `low` by this part of that distance
+  doubt: 0.25, // `high` stands this part of the way from the limit that was found to the rate that was refused
+  shortestBurstMs: 50, // assumed at first
+  longestBurstMs: 1_000,
+  burstsInRamp: 60, // a ramp must last this many bursts to tell one from the limit
+  surelyAbove: 0.003, // a ramp began above the limit when it began this share above it
+  fallen: 0.7, // a limit under this share of where the ramp began has fallen, which says nothing about the burst
+  behindMs: 150, // what left so shortly before a refusal was seen has no answer yet
+
+  // Refusals
+  knownMs: 2_000, // after this long, and …
+  knownAnswers: 20, // … so many answers, a ramp has shown what is accepted; until then only a fall counts:
+  fallMs: 400,
+  fallAnswers: 6,
+  fallShare: 0.08, // share of answers refused
+  fallRoom: 1.25, // `high` is at most this × a `low` that was measured in a hurry
+
+  // Steps
+  pureMs: 130, // how long after a step down permits may still leave at the old rate
+  dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
+  recall: 0.9,
+  leastPerSecond: 0.2,
+  mostPerSecond: 1_000_000,
+};

@@ -1,0 +1,106 @@
+/** So many requests in a period. */
+type Bound = { count: number; perMs: number };
+
+/**
+ * At most so many requests: one bound or more, each of another period, the shortest first. The first is the pace and is spread
+ * evenly: 6000/min is one request every 10 ms. Each further one is a quota: never more than its count in any window of its period.
+ */
+export type Rate = readonly Bound[];
+
+/**
+ * Reads `200/s`, `6000/min` or `200/s,100000/day`; a number alone is one per second. Throws an Error that says what was expected,
+ * also for 0, for fractions, for two bounds of one period and for more than a million a second.
+ */
+export function parseRate(text: string): Rate {
+  const parts = text.split(',').map((part) => part.trim());
+  const rate = parts.map((part) => parseBound(part, text, parts.length > 1)).sort((a, b) => a.perMs - b.perMs);
+  const twice = rate.find((bound, i) => bound.perMs === rate[i + 1]?.perMs);
+  if (twice) throw new Error(`"${text}" has two limits per ${unitOf(twice).name}: which one holds?`);
+  return rate;
+}
+
+/** For people: `200/s, at most 5,000 a minute and 100,000 a day`. */
+export function rateText([pace, ...quotas]: Rate): string {
+  const first = `${grouped(pace!.count)}/${unitOf(pace!).suffix}`;
+  return quotas.length === 0 ? first : `${first}, at most ${quotasText([pace!, ...quotas])}`;
+}
+
+/** For people, without the pace: `5,000 a minute and 100,000 a day`; '' where there is no quota. */
+export function quotasText([, ...quotas]: Rate): string {
+  return quotas.map((quota) => `${grouped(quota.count)} ${unitOf(quota).each}`).join(' and ');
+}
+
+/** As the flag takes it: `200/s,100000/day`. */
+export function rateSetting(rate: Rate): string {
+  return rate.map((bound) => `${bound.count}/${unitOf(bound).suffix}`).join(',');
+}
+
+/** As Redis holds it, for scripts: `200/1000,100000/86400000`, each bound a count and a period in ms, the pace first. */
+export function storedRate(rate: Rate): string {
+  return rate.map(({ count, perMs }) => `${count}/${perMs}`).join(',');
+}
+
+/** What `storedRate` wrote; '' is no rate at all. Throws an Error for any other text: dropping a limit in silence is no option. */
+export function rateFromStored(text: string): Rate | null {
+  if (text === '') return null;
+  const rate = text.split(',').map((part) => {
+    const [count, perMs] = part.split('/').map(Number);
+    return { count: count!, perMs: perMs! };
+  });
+  if (storedRate(rate) === text && rate.every(isBound)) return rate;
+  throw new Error(`expected a stored rate like 200/1000, got "${text}"`);
+}
+
+/** The even pace, in requests per second. */
+export function paceOf(rate: Rate): number {
+  const { count, perMs } = rate[0]!;
+  return (count * 1_000) / perMs;
+}
+
+/** How long so many requests take at least, in ms, when no quota was used before. */
+export function leastMs(rate: Rate, requests: number): number {
+  const paceMs = 1_000 / paceOf(rate);
+  const waits = rate.slice(1).map(({ count, perMs }) => {
+    const fullWindows = Math.max(0, Math.ceil(requests / count) - 1);
+    return fullWindows * perMs + (requests - fullWindows * count) * paceMs;
+  });
+  return Math.max(requests * paceMs, ...waits);
+}
+
+const units = [
+  { suffix: 's', name: 'second', each: 'a second', perMs: 1_000 },
+  { suffix: 'min', name: 'minute', each: 'a minute', perMs: 60_000 },
+  { suffix: 'h', name: 'hour', each: 'an hour', perMs: 3_600_000 },
+  { suffix: 'day', name: 'day', each: 'a day', perMs: 86_400_000 },
+] as const;
+
+const mostPerSecond = 1_000_000;
+
+function parseBound(part: string, text: string, needsUnit: boolean): Bound {
+  const [, digits, suffix = needsUnit ? undefined : 's'] = /^(\d+(?:\.\d+)?)(?:\/([a-z]+))?$/.exec(part) ?? [];
+  const unit = units.find((one) => one.suffix === suffix);
+  if (digits === undefined || unit === undefined) throw unreadable(text);
+  const count = Number(digits);
+  // A quota of half a request means nothing, and a pace of half a request is one of a longer period.
+  if (!Number.isInteger(count)) throw new Error(`expected a whole number of requests like 30/min, got "${part}"`);
+  if (count === 0) throw new Error(`${unreadable(text).message}: at 0 nothing would ever be sent`);
+  if ((count * 1_000) / unit.perMs > mostPerSecond) throw new Error(`"${part}" is more than a million a second`);
+  return { count, perMs: unit.perMs };
+}
+
+function unreadable(text: string): Error {
+  return new Error(`expected a rate like 200/s, 6000/min or 200/s,100000/day, got "${text}"`);
+}
+
+function isBound({ count, perMs }: Bound, at: number, rate: Rate): boolean {
+  const isLonger = at === 0 || perMs > rate[at - 1]!.perMs;
+  return Number.isSafeInteger(count) && count > 0 && isLonger && units.some((unit) => unit.perMs === perMs);
+}
+
+function unitOf({ perMs }: Bound) {
+  return units.find((unit) => unit.perMs === perMs)!;
+}
+
+function grouped(n: number): string {
+  return n.toLocaleString('en-US');
+}

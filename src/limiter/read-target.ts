@@ -1,0 +1,119 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+import type { InFlight } from './learn-in-flight.ts';
+import { recallRate } from './learn-rate.ts';
+import type { LearnedRate } from './learned-rate.ts';
+import { paceOf, rateFromStored } from './rate.ts';
+
+/** How a limiter of a target stands, for people. Rates are requests a second; times are ms of the Redis clock, since 1970. */
+export type TargetState = {
+  scope: LimiterScope;
+  at: number; // when this was read
+  silentMs: number; // since a process last said anything
+  processes: number; // that want permits
+  phase: LearnedRate['phase'] | '';
+  rate: number; // what is allowed now
+  use: number; // how much of it was sent in the last second, from 0 to about 1
+  limitMet: number; // the rate that was refused last, 0 = none was yet
+  learned: number | null; // where a run that starts now begins; null = nothing is known yet
+  ceiling: number | null; // the lowest --rate of the workers
+  advised: number | null; // what the server's own headers leave
+  inFlight: number; // requests at once, over the fleet
+  isStarved: boolean; // permits wait for one of these requests to end
+  hold: { reason: string; leftMs: number } | null;
+  outage: { reason: string; since: number } | null;
+};
+
+const silentAfterMs = 5_000;
+
+/** Whether no process works on the target any more: all of them speak ten times a second. What they noticed last may be long over. */
+export function isSilent({ silentMs }: TargetState): boolean {
+  return silentMs >= silentAfterMs;
+}
+
+/** What a limiter is for: all requests of a target, or those of one resource. */
+export type LimiterScope = 'all' | 'annotations' | 'views';
+
+const scopes: readonly LimiterScope[] = ['all', 'annotations', 'views'];
+
+/** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
+export async function readTargetState(redis: Redis, fp: string): Promise<TargetState[]> {
+  const reads = [
+    redis.time(),
+    ...scopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
+    ...scopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
+  ] as const;
+  const [time, ...hashes] = (await Promise.all(reads)) as [number[], ...Hash[]];
+  const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
+  return scopes.flatMap((scope, i) => targetStateOf(scope, hashes[i]!, hashes[scopes.length + i]!, now) ?? []);
+}
+
+/** Where a run would begin, and how long ago something was heard of the target. */
+export type LearnedStart = { perSecond: number; silentMs: number };
+
+/** Pure: what is known of those limiters together; null if nothing was learned yet. */
+export function learnedStart(targets: readonly TargetState[], wanted: readonly LimiterScope[]): LearnedStart | null {
+  const known = targets.filter(({ scope, learned }) => wanted.includes(scope) && learned !== null);
+  if (known.length === 0) return null;
+  const perSecond = known.reduce((sum, { learned }) => sum + learned!, 0);
+  return { perSecond, silentMs: Math.max(...known.map(({ silentMs }) => silentMs)) };
+}
+
+type Hash = Record<string, string>;
+
+/** Pure: what the two hashes of a limiter say (see target.lua.ts), or null if there is none. */
+export function targetStateOf(scope: LimiterScope, limiter: Hash, members: Hash, now: number): TargetState | null {
+  if (limiter.seenAt === undefined) return null;
+  const number = (field: string) => Number(limiter[field] ?? 0);
+  const known = learnedOf(limiter.learned);
+  const silentMs = Math.max(0, now - number('seenAt'));
+  const fleet = fleetOf(members, number('seenAt'));
+  return {
+    scope,
+    at: now,
+    silentMs,
+    processes: fleet.processes,
+    phase: (limiter.phase ?? '') as TargetState['phase'],
+    rate: Math.min(number('rate'), fleet.ceiling ?? Number.POSITIVE_INFINITY),
+    use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
+    limitMet: number('high'),
+    learned: known && startOf(known.rate, silentMs, now),
+    ceiling: fleet.ceiling,
+    advised: number('advisedUntil') > now ? number('advised') : null,
+    inFlight: Math.min(number('inFlight') || fleet.slots, fleet.slots || number('inFlight')),
+    isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
+    hold: number('holdUntil') > now ? { reason: limiter.holdWhy ?? '', leftMs: number('holdUntil') - now } : null,
+    outage: limiter.outage ? { reason: limiter.outage, since: number('outageAt') } : null,
+  };
+}
+
+const starvedShare = 0.4;
+
+/** What look.ts keeps, as far as people see it. */
+type Known = { rate: LearnedRate; inFlight: InFlight };
+
+function learnedOf(json: string | undefined): Known | null {
+  return json ? (JSON.parse(json) as Known) : null;
+}
+
+const recalledAfterMs = 60_000;
+
+function startOf(known: LearnedRate, silentMs: number, now: number): number | null {
+  if (known.low === 0) return null;
+  return silentMs > recalledAfterMs ? recallRate(known, now).rate : known.rate;
+}
+
+const forgottenAfterMs = 350;
+
+/** The processes that wanted permits when the last of them spoke: each said when, its in-flight slots, and its --rate. */
+function fleetOf(members: Hash, seenAt: number) {
+  const said = Object.values(members)
+    .map((words) => /^(\S+) (\d+) (.*)$/.exec(words))
+    .filter((parts) => parts !== null && Number(parts[1]) > seenAt - forgottenAfterMs);
+  const paces = said.flatMap((parts) => (parts![3] ? [paceOf(rateFromStored(parts![3])!)] : []));
+  return {
+    processes: said.length,
+    slots: said.reduce((sum, parts) => sum + Number(parts![2]), 0),
+    ceiling: paces.length === 0 ? null : Math.min(...paces),
+  };
+}

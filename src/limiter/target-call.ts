@@ -1,0 +1,126 @@
+import type { Redis } from 'ioredis';
+import type { Tally } from './tally.ts';
+import { learnedLua, targetLua } from './target.lua.ts';
+
+/** Where the state of one limiter is. */
+export type LimiterKeys = { limiter: string; members: string; quotas: string };
+
+/** What a process reports and asks for; see target.lua.ts. */
+export type TargetCall = {
+  process: string;
+  wants: boolean;
+  till: string;
+  unused: number;
+  epoch: string;
+  rate: string;
+  burst: string;
+  slots: number;
+  hold: { ms: number; why: string };
+  outage: { why: string; kind: OutageKind | '' };
+  advised: { perSecond: number; forMs: number } | null;
+  tally: Tally;
+  starved: boolean;
+};
+
+/** `unreachable`: no connection; `trouble`: it answers, but nothing gets through. */
+export type OutageKind = 'unreachable' | 'trouble';
+
+/** What Redis answers. Times are ms of the Redis clock, 0 = not. */
+export type TargetReply = {
+  now: number;
+  epoch: string;
+  dropEpoch: string;
+  pureAt: number;
+  holdUntil: number;
+  holdWhy: string;
+  outageAt: number;
+  outageWhy: string;
+  outageKind: OutageKind | '';
+  first: number;
+  gap: number;
+  count: number;
+  inFlightShare: number;
+  rate: number;
+  phase: string;
+  limitMet: number;
+  budget: number;
+  turn: number;
+  learned: string;
+  seen: string;
+  unreachableAt: number;
+  aloneMs: number;
+};
+
+type Scripts = {
+  expungeTarget(...args: (string | number)[]): Promise<(string | number)[]>;
+  expungeLearned(...args: (string | number)[]): Promise<number>;
+};
+
+function scriptsOf(redis: Redis): Scripts {
+  redis.defineCommand('expungeTarget', { numberOfKeys: 3, lua: targetLua });
+  redis.defineCommand('expungeLearned', { numberOfKeys: 1, lua: learnedLua });
+  return redis as unknown as Scripts;
+}
+
+/** The two scripts of a target's limiter. `now` is for tests in a time of their own: '' takes that of Redis. */
+export function openTargetCalls(redis: Redis, keys: LimiterKeys, now: () => string = () => '') {
+  const scripts = scriptsOf(redis);
+  return {
+    async call(call: TargetCall): Promise<TargetReply> {
+      const { tally, hold, outage, advised } = call;
+      const reply = await scripts.expungeTarget(
+        ...[keys.limiter, keys.members, keys.quotas],
+        ...[call.process, call.wants ? 1 : 0, call.till, call.unused, now()],
+        ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
+        ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),
+        ...[tally.sent, tally.latencies, tally.latencySum, tally.latencySquares, call.starved ? 1 : 0, tally.lost],
+        ...tally.flat(),
+      );
+      return parseReply(reply);
+    },
+
+    /** False if somebody else has looked since. */
+    async learned(turn: number, { json, rate, steps, drops, pureAt, phase, limitMet, inFlight }: Learned) {
+      const args = [json, rate, steps ? 1 : 0, drops ? 1 : 0, pureAt, phase, limitMet, inFlight];
+      return (await scripts.expungeLearned(keys.limiter, turn, now(), ...args)) === 1;
+    },
+  };
+}
+
+/** What a look came to; see learnedLua. */
+export type Learned = {
+  json: string;
+  rate: number;
+  steps: boolean;
+  drops: boolean;
+  pureAt: number;
+  phase: string;
+  limitMet: number;
+  inFlight: number;
+};
+
+function parseReply(reply: (string | number)[]): TargetReply {
+  const text = (at: number) => String(reply[at]);
+  const number = (at: number) => Number(reply[at]);
+  return {
+    ...{
+      now: number(0),
+      epoch: text(1),
+      dropEpoch: text(2),
+      pureAt: number(3),
+      holdUntil: number(4),
+      holdWhy: text(5),
+    },
+    ...{ outageAt: number(6), outageWhy: text(7), outageKind: text(8) as OutageKind | '' },
+    ...{ first: number(9), gap: number(10), count: number(11), inFlightShare: number(12), rate: number(13) },
+    ...{
+      phase: text(14),
+      limitMet: number(15),
+      budget: number(16),
+      turn: number(17),
+      learned: text(18),
+      seen: text(19),
+      ...{ unreachableAt: number(20), aloneMs: number(21) },
+    },
+  };
+}

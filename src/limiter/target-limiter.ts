@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { ClockOffset } from './clock-offset.ts';
+import { Holds } from './holds.ts';
+import { look } from './look.ts';
+import { OutageWatch } from './outage.ts';
+import { Permits } from './permits.ts';
+import { type Signal, Tally } from './tally.ts';
+import type { Learned, OutageKind, TargetCall, TargetReply } from './target-call.ts';
+
+/** A limiter's connection to Redis; see `openTargetCalls`. */
+type TargetCalls = {
+  call(call: TargetCall): Promise<TargetReply>;
+  learned(turn: number, learned: Learned): Promise<boolean>;
+};
+
+export type LimiterOptions = {
+  calls: TargetCalls;
+  /** Of this process, as stored; '' = none. The lowest of all processes holds. */
+  rate: string;
+  burst: number | null;
+  /** Requests this process may have on the wire. */
+  slots: number;
+  /** Monotonic ms. */
+  clock: () => number;
+  /** There may be permits again, or none any more. */
+  onChange(): void;
+};
+
+/** Why nothing may leave, in words, and for how much longer; 0 = nobody knows. */
+export type Hold = { reason: string; leftMs: number };
+
+const callEveryMs = 100;
+const noIdsFaultMs = 900_000;
+
+/**
+ * This process' part in the limiter of its target. Ten times a second it reports what was answered and leases permits for the next
+ * tenth; what is learned from all reports is one state for all processes. Without Redis there are no permits, and nothing leaves.
+ * States: stopped → started → stopped.
+ */
+export class TargetLimiter {
+  readonly permits = new Permits();
+  readonly #options: LimiterOptions;
+  readonly #me = randomUUID().slice(0, 8);
+  readonly #outage = new OutageWatch();
+  #timer: NodeJS.Timeout | null = null;
+  #isCalling = false;
+  #callAgain = false;
+  #users = 0;
+  #tally = new Tally();
+  #till = '0';
+  readonly #holds: Holds;
+  #closedSinceMs: number | null = null; // since when the server sends us away with a 5xx and a time to wait
+  #noticed = nothing; // an outage that Redis doesn't know yet
+  #advised: TargetCall['advised'] = null;
+  #reply: TargetReply | null = null;
+  readonly #offset = new ClockOffset();
+  #isStarved: () => boolean = () => false;
+
+  constructor(options: LimiterOptions) {
+    this.#options = options;
+    this.#holds = new Holds(options.clock);
+  }
+
+  start(isStarved: () => boolean): void {
+    this.#isStarved = isStarved;
+    this.#timer = setInterval(() => void this.#call(), callEveryMs);
+  }
+
+  stop(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
+    this.permits.drop();
+  }
+
+  /** Somebody has requests to send from now on, until `leave`: only then permits are asked for. */
+  enter(): void {
+    if (this.#users++ === 0) void this.#call();
+  }
+
+  leave(): void {
+    this.#users--;
+  }
+
+  /** Whether a rate was set for the target. */
+  get hasRate(): boolean {
+    return this.#options.rate !== '';
+  }
+
+  get inFlightShare(): number {
+    return this.#reply?.inFlightShare ?? 1;
+  }
+
+  /** How long nothing may leave, in ms, because the server asked for it. */
+  get holdMs(): number {
+    return this.#holds.leftMs;
+  }
+
+  get isHeld(): boolean {
+    return this.holdMs > 0;
+  }
+
+  /**
+   * Whether nothing gets through, as far as anybody noticed, so that it is no id's fault. After a quarter of an hour that is no longer taken
+   * for granted: where all that is left are ids the server can't cope with, they must come to their end.
+   */
+  get isOut(): boolean {
+    const now = this.#options.clock();
+    if (this.#noticed.kind !== '') return true;
+    if (this.#closedSinceMs !== null && now - this.#closedSinceMs < noIdsFaultMs) return true;
+    const reply = this.#reply;
+    if (reply === null || reply.outageKind === '') return false;
+    return now - this.#offset.ms - reply.outageAt < noIdsFaultMs;
+  }
+
+  /** How long there has been an outage of this kind, in ms; 0 = none. */
+  outageMs(kind: OutageKind): number {
+    const reply = this.#reply;
+    if (reply === null || reply.outageKind !== kind) return 0;
+    const since = kind === 'unreachable' ? reply.unreachableAt : reply.outageAt;
+    return Math.max(0, this.#options.clock() - this.#offset.ms - since);
+  }
+
+  /** A request leaves now: the epoch of its permit. */
+  sent(nowMs: number): number {
+    this.#tally.sent++;
+    const reply = this.#reply;
+    return reply === null || nowMs - this.#offset.ms < reply.pureAt ? 0 : Number(reply.epoch);
+  }
+
+  /** What the answer to a request told about the target. `why`: in words, for one that tells of trouble. */
+  see(epoch: number, signal: Signal, ms: number, why: string): void {
+    this.#tally.add(epoch, signal, ms);
+    if (signal === 'closed') this.#closedSinceMs ??= this.#options.clock();
+    if (signal === 'accepted') {
+      this.#noticed = nothing;
+      this.#closedSinceMs = null;
+    }
+    if (epoch > 0 && epoch !== Number(this.#reply?.epoch)) return;
+    const isProbe = this.#reply !== null && this.#reply.outageKind !== '' && isBad(signal);
+    if (this.#outage.see(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
+  }
+
+  /** The server wants nobody to send anything for so long. Answers that were on their way don't add to it. */
+  holdFor(ms: number, why: string): void {
+    if (this.#holds.ask(ms, why)) this.#close();
+  }
+
+  /** The server tells how many requests it still wants: never more than this, for so long. The latest word counts. */
+  advise(perSecond: number, forMs: number): void {
+    this.#advised = { perSecond, forMs };
+  }
+
+  /** What is known of the target now; null before the first answer of Redis. */
+  get known(): { rate: number; phase: string; limitMet: number; hold: Hold | null; budget: number } | null {
+    const reply = this.#reply;
+    if (reply === null) return null;
+    const { rate, phase, limitMet, budget } = reply;
+    return { rate, phase, limitMet, hold: this.#holdWords(reply), budget };
+  }
+
+  #holdWords(reply: TargetReply): Hold | null {
+    if (this.isHeld) return { reason: this.#holds.why, leftMs: this.holdMs };
+    return reply.outageWhy === '' ? null : { reason: reply.outageWhy, leftMs: 0 };
+  }
+
+  #trip(kind: OutageKind, why: string): void {
+    if (this.#noticed.kind !== '') return;
+    this.#noticed = { why, kind };
+    if (this.#reply?.outageKind === '') this.#close();
+  }
+
+  /** The rate made a step on the way, so that nobody heard what this process has noticed. */
+  #tellAgain(): void {
+    this.permits.drop();
+    this.#callAgain = true;
+  }
+
+  /** Nothing more leaves, and the others are told at once. */
+  #close(): void {
+    this.permits.drop();
+    this.#options.onChange();
+    void this.#call();
+  }
+
+  async #call(): Promise<void> {
+    this.#callAgain = this.#isCalling;
+    if (this.#isCalling || this.#timer === null) return;
+    this.#isCalling = true;
+    try {
+      const before = this.#options.clock();
+      const call = this.#report();
+      const reply = await this.#options.calls.call(call);
+      if ((reply.outageWhy !== '' || reply.aloneMs > 0) && this.#noticed === call.outage) this.#noticed = nothing;
+      this.#offset.see(before, this.#options.clock(), reply.now);
+      this.#take(reply);
+      if (reply.aloneMs > 0) this.#standAside(reply.aloneMs, call.outage.why);
+      if (this.#noticed.kind !== '') this.#tellAgain();
+      if (reply.turn > 0) await this.#look(reply);
+    } catch {
+      // No answer, no permits: those in hand run out by themselves. What was counted is lost, which costs a moment of learning.
+    } finally {
+      this.#isCalling = false;
+    }
+    if (this.#callAgain) void this.#call();
+  }
+
+  #report(): TargetCall {
+    const { rate, burst, slots } = this.#options;
+    const call: TargetCall = {
+      ...{
+        process: this.#me,
+        wants: this.#users > 0 && this.holdMs < soonMs,
+        till: this.#till,
+        unused: this.permits.takeUnused(),
+      },
+      ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
+      ...{
+        hold: this.#holds.tell(),
+        outage: this.#noticed,
+        advised: this.#advised,
+        tally: this.#tally,
+        starved: this.#isStarved(),
+      },
+    };
+    this.#tally = new Tally();
+    this.#advised = null;
+    return call;
+  }
+
+  #standAside(ms: number, why: string): void {
+    this.#holds.standAside(ms, why);
+    this.permits.drop();
+  }
+
+  #take(reply: TargetReply): void {
+    const epoch = this.#reply?.epoch ?? '0';
+    if (Number(epoch) < Number(reply.dropEpoch)) this.permits.drop();
+    if (epoch !== reply.epoch) this.#outage.reset();
+    this.#reply = reply;
+    this.#holds.hear(reply.holdUntil + this.#offset.ms, reply.holdWhy);
+    const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };
+    this.permits.add(lease, this.#options.clock(), reply.outageWhy === '' ? undefined : probeLivesMs);
+    if (this.isHeld && lease.firstMs < this.#options.clock() + this.holdMs) this.permits.drop();
+    if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
+    this.#options.onChange();
+  }
+
+  /** It is this process' turn to draw conclusions. They hold from the next call of each process on; its own comes at once. */
+  async #look(reply: TargetReply): Promise<void> {
+    await this.#options.calls.learned(reply.turn, look(reply));
+    this.#callAgain = true;
+  }
+}
+
+const probeLivesMs = 1_000;
+const soonMs = 150; // permits for the end of a hold are asked for so early
+const nothing: TargetCall['outage'] = { why: '', kind: '' };
+
+function isBad(signal: Signal): boolean {
+  return !['accepted', 'told', 'closed', 'nothing'].includes(signal);
+}

@@ -1,0 +1,217 @@
+import { leaseFunction } from './lease.lua.ts';
+
+/**
+ * A process' call to the limiter of its target, ten times a second: reports what was answered, and leases the next permits. The
+ * state is one hash; the outage breaker is part of it. Whoever comes when a look is due gets what the fleet has seen since the last
+ * one instead of permits, says with `learnedLua` what follows from it, and calls again. Running it twice counts answers twice, and no
+ * more.
+ *
+ * KEYS  1 limiter  2 members  3 quotas
+ * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
+ *       6 epoch it knows  7 its rate as stored, '' = none  8 its burst, '' = none  9 its in-flight slots
+ *       10 hold everything for so many ms (Retry-After)  11 why  12 outage it noticed, or what its probe met, in words, or ''  13 kind of outage
+ *       14 advised rate per second, '' = none  15 for so many ms
+ *       16 sent  17 latencies: count  18 their sum  19 their squares  20 whether permits had to wait for a slot  21 time-outs and resets
+ *       22… epoch, accepted, refused, trouble: answers to permits of that epoch
+ * returns {now, epoch, drop epoch, pure from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
+ *       phase, limit met, budget left, turn, learned, seen, unreachable since, for how long the
+ *       caller alone is in trouble}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
+ */
+export const targetLua = `${leaseFunction}
+local shortestProbe, longestProbe, lookEvery, budgetFull, troubleCosts, othersWithin, aloneFor = 500, 3000, 80, 500, 5, 500, 3000
+
+local now = redisNow(ARGV[5])
+local s = {}
+local stored = redis.call('HGETALL', KEYS[1])
+for i = 1, #stored, 2 do s[stored[i]] = stored[i + 1] end
+local function number(field) return tonumber(s[field] or '0') end
+local function put(field, value) s[field] = string.format('%.14g', value) end
+local function putTime(field, value) s[field] = string.format('%.4f', value) end
+local function add(field, value) put(field, number(field) + value) end
+
+-- The clock was set back, or another server with an earlier one is Redis now: what was due then is due as long from now.
+local setBack = number('seenAt') - now
+if setBack > 1000 then
+  for _, field in ipairs({'lookedAt', 'probeAt', 'outageAt', 'unreachableAt', 'holdUntil', 'advisedUntil', 'pureAt', 'answeredAt', 'acceptedAt'}) do
+    if s[field] then putTime(field, number(field) - setBack) end
+  end
+end
+
+local wants = ARGV[2] == '1'
+local members, place, said = membersOf(KEYS[2], now, ARGV[1], wants, ARGV[9] .. ' ' .. ARGV[7])
+local most, ceiling, limits, quotas = 0, math.huge, {{}}, {} -- limits[1], the pace, is the ceiling; the others are the quotas of all
+for _, words in ipairs(said) do
+  local slots, rate = string.match(words, '^(%d+) (.*)$')
+  most = most + tonumber(slots)
+  for i, limit in ipairs(parseRate(rate)) do
+    if i == 1 then
+      ceiling = math.min(ceiling, limit.count * 1000 / limit.period)
+    else
+      quotas[limit.period] = math.min(quotas[limit.period] or math.huge, limit.count)
+    end
+  end
+end
+for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
+
+-- 1. The server wants us to wait: nobody sends before that.
+local holdFor = tonumber(ARGV[10])
+if holdFor > 0 and now + holdFor > number('holdUntil') then
+  putTime('holdUntil', now + holdFor)
+  s.holdWhy = ARGV[11]
+end
+if ARGV[14] ~= '' then
+  put('advised', tonumber(ARGV[14]))
+  putTime('advisedUntil', now + tonumber(ARGV[15]))
+end
+
+-- 2. What was answered. Time in which nothing might leave doesn't count as time without answers.
+if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - lookEvery, budgetFull end
+local dt = math.max(0, now - number('seenAt'))
+local closed = s.outage and now or math.min(now, number('holdUntil'))
+add('blockedMs', math.max(0, math.min(dt, closed - number('seenAt'))))
+if wants and s.answeredAt and now - number('answeredAt') > 60000 then
+  s.recall = '1'
+  putTime('answeredAt', now)
+end
+putTime('seenAt', now)
+local current, accepted, trouble = {0, 0, 0}, 0, 0
+for i = 22, #ARGV, 4 do
+  accepted, trouble = accepted + tonumber(ARGV[i + 1]), trouble + tonumber(ARGV[i + 3])
+  for kind, name in ipairs({'accepted', 'refused', 'trouble'}) do
+    local n = tonumber(ARGV[i + kind])
+    local isCurrent = ARGV[i] == s.epoch
+    if isCurrent then current[kind] = current[kind] + n end
+    -- What a probe meets says nothing about the rate.
+    if not s.outage then add(name, n) end
+    if not s.outage and isCurrent then add('current' .. name, n) end
+  end
+end
+if #ARGV >= 22 then putTime('answeredAt', now) end
+-- A process for which nothing gets through while it does for others has a trouble of its own.
+local isAlone = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
+if accepted > 0 then
+  putTime('acceptedAt', now)
+  s.acceptedBy = ARGV[1]
+end
+for i, name in ipairs({'sent', 'latencies', 'latencySum', 'latencySquares', 'starved', 'lost'}) do add(name, tonumber(ARGV[15 + i])) end
+add('reports', wants and 1 or 0)
+put('budget', math.max(0, math.min(budgetFull, number('budget') + accepted - troubleCosts * trouble)))
+
+-- 3. The breaker. While nothing gets through, one id of the list is sent as a probe now and then; the first that gets through ends it.
+local function nextEpoch() add('epoch', 1) end
+if s.outage then
+  if current[1] > 0 then
+    s.outage, s.outageAt, s.outageKind, s.unreachableAt = nil, nil, nil, nil
+    put('budget', budgetFull)
+    putTime('tat', now)
+    nextEpoch()
+  elseif current[2] + current[3] > 0 then
+    put('probeGap', math.min(longestProbe, 1.5 * number('probeGap')))
+  end
+elseif ARGV[12] ~= '' and ARGV[6] == s.epoch and not isAlone then
+  s.outage, s.outageKind, s.tripped = ARGV[12], ARGV[13], '1'
+  putTime('outageAt', now)
+  put('probeGap', shortestProbe)
+  putTime('probeAt', now + shortestProbe)
+  nextEpoch()
+  s.dropEpoch = s.epoch
+end
+if s.outage and ARGV[12] ~= '' then s.outage, s.outageKind = ARGV[12], ARGV[13] end
+if s.outageKind == 'unreachable' and not s.unreachableAt then putTime('unreachableAt', now) end
+
+-- 4. The lease.
+local rate = math.min(number('rate'), ceiling)
+if now < number('advisedUntil') then rate = math.min(rate, number('advised')) end
+local first, gap, count, owed = now, 1, 0, number('owed')
+local back = tonumber(ARGV[4])
+local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
+local dropping = tonumber(ARGV[6]) < number('dropEpoch')
+local isLookDue = now >= number('lookedAt') + lookEvery
+if isAlone then
+  redis.call('HDEL', KEYS[2], ARGV[1])
+elseif wants and s.outage then
+  if now >= number('probeAt') and now >= number('holdUntil') and room > 0 then
+    count = 1
+    putTime('probeAt', now + number('probeGap'))
+  end
+elseif wants and rate > 0 and not isLookDue then
+  local tat
+  tat, first, gap, count, owed = lease(now, number('tat'), {
+    perSecond = rate,
+    burst = tonumber(ARGV[8]),
+    members = members,
+    till = dropping and now or tonumber(ARGV[3]),
+    back = back,
+    owed = owed,
+    leasedAt = number('leasedAt'),
+    notBefore = number('holdUntil'),
+    atMost = room,
+  })
+  putTime('tat', tat)
+  putTime('owed', owed)
+  putTime('leasedAt', now)
+elseif rate > 0 then
+  putTime('tat', number('tat') - back * 1000 / rate)
+end
+useQuotas(KEYS[3], now, limits, count - back)
+
+-- What holds everybody: what the server asked for, or a spent quota.
+local holdUntil, holdWhy = number('holdUntil'), s.holdWhy or ''
+if quotaUntil > math.max(now, holdUntil) then holdUntil, holdWhy = quotaUntil, '--rate allows no more in its period' end
+local inFlight = s.inFlight and math.min(number('inFlight'), most) or most
+local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.floor(inFlight * place / members))
+
+-- 5. Who looks at what was seen. A look that is lost with its process costs these sums, and the next one comes a tenth of a second later.
+local turn, seen = 0, ''
+if isLookDue then
+  putTime('lookedAt', now)
+  add('turn', 1)
+  turn = number('turn')
+  local sums = {}
+  for _, name in ipairs({'blockedMs', 'accepted', 'refused', 'trouble', 'currentaccepted', 'currentrefused', 'currenttrouble', 'sent', 'latencies',
+    'latencySum', 'latencySquares', 'starved', 'reports', 'lost', 'tripped', 'recall'}) do
+    sums[name] = number(name)
+    s[name] = '0'
+  end
+  sums.holdUntil, sums.most, sums.ceiling = number('holdUntil') > now and number('holdUntil') or 0, most, ceiling < math.huge and ceiling or 0
+  seen = cjson.encode(sums)
+end
+
+local flat = {}
+for field, value in pairs(s) do flat[#flat + 1] = field flat[#flat + 1] = value end
+redis.call('HSET', KEYS[1], unpack(flat))
+if not s.outage then redis.call('HDEL', KEYS[1], 'outage', 'outageAt', 'outageKind', 'unreachableAt') end
+local function time(value) return string.format('%.4f', value) end
+return {time(now), s.epoch, s.dropEpoch or '0', s.pureAt or '0', time(holdUntil), holdWhy, s.outageAt or '0', s.outage or '',
+  s.outageKind or '', time(first), time(gap), count, share, time(rate), s.phase or '', s.high or '0', s.budget, turn,
+  turn > 0 and s.learned or '', seen, s.unreachableAt or '0', isAlone and aloneFor or 0}
+`;
+
+/**
+ * Writes down what was learned from a look. Does nothing if somebody else has looked since: their sums are newer.
+ *
+ * KEYS  1 limiter
+ * ARGV  1 turn  2 now, '' = Redis TIME  3 learned, as JSON  4 rate  5 1 = the rate made a step: answers to older permits can't change it again
+ *       6 1 = it fell so far that leases are dropped  7 answers to permits used before this time don't count  8 phase
+ *       9 the limit that was met last, per second, 0 = none yet  10 requests in flight, over the fleet
+ * returns 1, or 0 if it came too late
+ */
+export const learnedLua = `${leaseFunction}
+local s = redis.call('HMGET', KEYS[1], 'turn', 'rate', 'tat', 'epoch')
+if s[1] ~= ARGV[1] then return 0 end
+local now, tat, epoch = redisNow(ARGV[2]), tonumber(s[3] or '0'), tonumber(s[4])
+if ARGV[5] == '1' then
+  epoch = epoch + 1
+  if ARGV[6] == '1' then
+    tat = math.min(tat, now)
+    redis.call('HSET', KEYS[1], 'dropEpoch', epoch)
+  elseif tonumber(ARGV[4]) > tonumber(s[2] or '0') then
+    tat = math.min(tat, now + reach)
+  end
+  redis.call('HSET', KEYS[1], 'pureAt', ARGV[7])
+end
+redis.call('HSET', KEYS[1], 'epoch', epoch, 'tat', string.format('%.4f', tat), 'learned', ARGV[3], 'rate', ARGV[4], 'phase', ARGV[8],
+  'high', ARGV[9], 'inFlight', ARGV[10])
+redis.call('PEXPIRE', KEYS[1], 7776000000)
+return 1
+`;

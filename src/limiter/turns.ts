@@ -1,0 +1,112 @@
+import type { Line } from './line.ts';
+import type { Permits } from './permits.ts';
+
+/** What the turns need from around them. */
+export type TurnsOptions<T> = {
+  /** Of all lines together. */
+  permits: Permits;
+  /** Whether there is room behind the lines. */
+  hasRoom(): boolean;
+  /** The turn of somebody has come, and permits were used for it. */
+  go(waiting: T): void;
+  /** Monotonic ms. */
+  clock(): number;
+};
+
+/**
+ * Lines whose heads go one after another, in turn, each when a permit of its own line and one of all lines are due and there is room.
+ * Both permits are used in the moment of leaving: whoever waited for one can't go faster by the other afterwards. Call `pump` whenever
+ * there may be room or permits again; for permits that become due later it wakes up by itself.
+ */
+export class Turns<T> {
+  readonly #options: TurnsOptions<T>;
+  readonly #lines = new Set<Line<T>>(); // those in which somebody waits; whose turn is next comes first
+  #timer: NodeJS.Timeout | null = null;
+  #wakesAt = Number.POSITIVE_INFINITY;
+  #starved = false;
+
+  constructor(options: TurnsOptions<T>) {
+    this.#options = options;
+  }
+
+  /** How many wait in all lines. */
+  get length(): number {
+    let sum = 0;
+    for (const line of this.#lines) sum += line.length;
+    return sum;
+  }
+
+  join(line: Line<T>, waiting: T): void {
+    line.join(waiting);
+    this.#lines.add(line);
+    this.pump();
+  }
+
+  /** Lets go whoever may. */
+  pump(): void {
+    const { permits, hasRoom, go, clock } = this.#options;
+    while (this.#lines.size > 0 && hasRoom()) {
+      const now = clock();
+      const line = this.#next(now);
+      if (line === null || !permits.take(now)) break;
+      const first = line.take(now);
+      this.#lines.delete(line);
+      if (line.length > 0) this.#lines.add(line);
+      go(first);
+    }
+    if (this.#lines.size > 0) this.#wait();
+  }
+
+  /** Lets everybody leave who no longer wants to go. */
+  review(): void {
+    for (const line of this.#lines) {
+      line.review();
+      if (line.length === 0) this.#lines.delete(line);
+    }
+  }
+
+  /** Whether, since this was asked last, somebody might have gone but for room. */
+  takeStarved(): boolean {
+    const starved = this.#starved;
+    this.#starved = false;
+    return starved;
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  #next(now: number): Line<T> | null {
+    for (const line of this.#lines) {
+      if (line.isDue(now)) return line;
+      if (line.length === 0) this.#lines.delete(line);
+    }
+    return null;
+  }
+
+  /** Somebody still waits: for room, and then whoever makes room pumps, or for a permit that is due later. */
+  #wait(): void {
+    const { permits, hasRoom, clock } = this.#options;
+    const isFull = !hasRoom();
+    if (isFull && this.#starved) return; // nothing new to note, and a busy process comes here for every request
+    const now = clock();
+    let soonest = Number.POSITIVE_INFINITY;
+    for (const line of this.#lines) soonest = Math.min(soonest, line.dueMs(now));
+    const next = Math.max(soonest, permits.nextMs(now));
+    if (isFull) {
+      if (next <= now) this.#starved = true;
+      return;
+    }
+    if (next >= this.#wakesAt || next === Number.POSITIVE_INFINITY) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakesAt = next;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        this.#wakesAt = Number.POSITIVE_INFINITY;
+        this.pump();
+      },
+      Math.max(1, next - now),
+    );
+  }
+}

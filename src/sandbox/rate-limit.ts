@@ -1,0 +1,93 @@
+import type { Fault } from './fault-kinds.ts';
+import { formatRateHeaders, type RateHeaderKind, type Standing } from './rate-headers.ts';
+import type { RetryAfterForm } from './retry-after.ts';
+
+/** A limit that nobody wrote down; what is above it gets a 429. */
+export type RateLimit = {
+  perSecond: number;
+  burst?: number | undefined; // of the bucket that gains `perSecond`; by default what 100 ms bring
+  windowMs?: number | undefined; // no bucket: in each window of this length as many requests as the rate brings, at any moment of it
+  retryAfter?: RetryAfterForm | undefined; // the header of the 429
+  retryAfterSeconds?: number | undefined; // what it asks for; by default until there is room again
+  headers?: RateHeaderKind | undefined; // what every answer to a delete tells of the limit
+};
+
+/** The limit at work. A request that is refused takes nothing from it. */
+export type Limiter = {
+  take(): boolean; // whether a request is let through
+  remaining(): number;
+  refusal(): Fault;
+  headers(): Record<string, string> | null;
+};
+
+/** `remaining`: how much is left at first; by default everything. `now`: ms since 1970. Throws an Error for a rate or a window of 0. */
+export function startLimit(rate: RateLimit, now: () => number, remaining = Number.POSITIVE_INFINITY): Limiter {
+  if (!(rate.perSecond > 0 && (rate.windowMs ?? 1) > 0)) throw new Error('expected a rate and a window above 0');
+  const store = rate.windowMs === undefined ? openBucket(rate, now, remaining) : openWindow(rate, now, remaining);
+  const { retryAfter: form, headers: kind } = rate;
+  return {
+    take: () => store.take(),
+    remaining: () => store.standing().remaining,
+    refusal() {
+      const seconds = rate.retryAfterSeconds ?? Math.ceil(store.roomInMs() / 1_000);
+      return { ending: 'status', executes: false, status: 429, retryAfter: form ? { form, seconds } : null };
+    },
+    headers: () => (kind ? formatRateHeaders(kind, store.standing(), now()) : null),
+  };
+}
+
+type Store = { take(): boolean; standing(): Standing; roomInMs(): number };
+
+function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, remaining: number): Store {
+  const burst = given ?? Math.max(1, perSecond / 10);
+  let filled = Math.min(burst, remaining);
+  let at = now();
+  const fill = () => {
+    const moment = now();
+    filled = Math.min(burst, filled + (Math.max(0, moment - at) * perSecond) / 1_000);
+    at = moment;
+  };
+  return {
+    take() {
+      fill();
+      if (filled < 1) return false;
+      filled -= 1;
+      return true;
+    },
+    standing() {
+      fill();
+      const msPerRequest = 1_000 / perSecond;
+      return {
+        ...{ quota: burst, windowMs: burst * msPerRequest },
+        ...{ remaining: filled, resetMs: (burst - filled) * msPerRequest },
+      };
+    },
+    roomInMs: () => 1_000 / perSecond,
+  };
+}
+
+/** Windows begin at whole multiples of their length, whoever asks. */
+function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => number, remaining: number): Store {
+  const quota = Math.max(1, Math.floor((perSecond * windowMs) / 1_000));
+  let window = Math.floor(now() / windowMs);
+  let used = quota - Math.min(quota, remaining);
+  const turn = () => {
+    const current = Math.floor(now() / windowMs);
+    if (current !== window) used = 0;
+    window = current;
+  };
+  const resetMs = () => windowMs - (now() % windowMs);
+  return {
+    take() {
+      turn();
+      if (used >= quota) return false;
+      used += 1;
+      return true;
+    },
+    standing() {
+      turn();
+      return { quota, windowMs, remaining: quota - used, resetMs: resetMs() };
+    },
+    roomInMs: resetMs,
+  };
+}

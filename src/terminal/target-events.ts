@@ -1,0 +1,74 @@
+import type { TargetState } from '../limiter/read-target.ts';
+import { count, duration, rate } from './words.ts';
+
+/** Something about the target that people should hear of: the message is a constant, the reason has the numbers. */
+export type TargetEvent = { message: string; reason: string };
+
+/** For a panel; logs keep the two apart. */
+export function eventText({ message, reason }: TargetEvent): string {
+  return `${message}: ${reason}`;
+}
+
+const tellAgainAfterMs = 60_000;
+const shortestHoldMs = 2_000;
+const surelyMetAfterMs = 5_000; // before that, the limit may turn out to be trouble of another kind
+
+/**
+ * Compares what is known of a target with what was known before, and tells what has changed: the first limit, outages, waits, tokens.
+ * Waits and tokens, which may come every few seconds, are told once a minute. The end of what was told is told, too.
+ */
+export class TargetEvents {
+  readonly #before = new Map<string, TargetState>();
+  readonly #met = new Map<string, { since: number; isTold: boolean }>(); // the limit, by scope
+  readonly #toldHolds = new Map<string, number>(); // since when, by scope
+  readonly #toldAt = new Map<string, number>();
+  #refreshes = 0;
+
+  /** `targets`: its limiters as they are now. `refreshes`: how many tokens took the place of another so far. `nowMs`: monotonic. */
+  see(targets: readonly TargetState[], refreshes: number, nowMs: number): TargetEvent[] {
+    const events = targets.flatMap((now) => this.#compare(this.#before.get(now.scope) ?? null, now, nowMs));
+    for (const now of targets) this.#before.set(now.scope, now);
+    const isRefreshed = refreshes > this.#refreshes && this.#mayTell('token', nowMs);
+    this.#refreshes = refreshes;
+    return isRefreshed ? [...events, { message: 'token refreshed', reason: `${count(refreshes)} × so far` }] : events;
+  }
+
+  #compare(before: TargetState | null, now: TargetState, nowMs: number): TargetEvent[] {
+    return [...this.#limitEvents(before, now), ...outageEvents(before, now), ...this.#holdEvents(now, nowMs)];
+  }
+
+  #limitEvents(before: TargetState | null, { scope, limitMet, outage, at }: TargetState): TargetEvent[] {
+    const met = this.#met.get(scope) ?? { since: at, isTold: before === null && limitMet > 0 };
+    if (limitMet === 0 || outage !== null) met.since = at;
+    this.#met.set(scope, met);
+    if (met.isTold || at - met.since < surelyMetAfterMs) return [];
+    met.isTold = true;
+    return [{ message: 'limit met', reason: `the server refuses more than about ${rate(limitMet)}` }];
+  }
+
+  #holdEvents({ scope, hold, at }: TargetState, nowMs: number): TargetEvent[] {
+    const since = this.#toldHolds.get(scope);
+    if (hold === null && since !== undefined) {
+      this.#toldHolds.delete(scope);
+      return [{ message: 'going on', reason: `after waiting for ${duration(at - since)}` }];
+    }
+    if (hold === null || since !== undefined || hold.leftMs < shortestHoldMs) return [];
+    if (!this.#mayTell(`hold ${scope}`, nowMs)) return [];
+    this.#toldHolds.set(scope, at);
+    return [{ message: 'waiting', reason: `${hold.reason}; no id uses up an attempt` }];
+  }
+
+  #mayTell(what: string, nowMs: number): boolean {
+    const toldAt = this.#toldAt.get(what);
+    if (toldAt !== undefined && nowMs - toldAt < tellAgainAfterMs) return false;
+    this.#toldAt.set(what, nowMs);
+    return true;
+  }
+}
+
+function outageEvents(before: TargetState | null, now: TargetState): TargetEvent[] {
+  const was = before?.outage ?? null;
+  if (was === null && now.outage !== null) return [{ message: 'outage', reason: now.outage.reason }];
+  if (was === null || now.outage !== null) return [];
+  return [{ message: 'the outage is over', reason: `it lasted ${duration(now.at - was.since)}` }];
+}

@@ -1,0 +1,61 @@
+import { assumedLifeMs, leastWaitMs } from './token-life.ts';
+
+/** What became of the tokens so far, as far as it matters for the next one. */
+export type Past = {
+  /** Tokens in a row that the API refused within 60 s of their issue and with more than half of their life to come. */
+  early: number;
+  /** Tokens in a row that the API refused within 60 s of their issue. */
+  young: number;
+  /** What a token that doesn't say so is taken to live. */
+  lifeMs: number;
+};
+
+export const noPast: Past = { early: 0, young: 0, lifeMs: assumedLifeMs };
+
+/** A refused token: what it lives, as far as anybody knows, and whether a newer one was under way when it was refused. */
+export type RefusedToken = { ageMs: number; lifeMs: number; isBeingReplaced: boolean };
+
+const youngMs = 60_000;
+const earlyAtMost = 2;
+const youngAtMost = 10;
+const longerBy = 1.5;
+
+/**
+ * The past after one more refusal.
+ *
+ * A token may be refused because its life is over, because somebody revoked it once, because it is not what the API wants, or because the
+ * authorization server keeps one live token per client and another process took a newer one. Only the last two go on and on, and then
+ * each new token falls early, while tokens that merely live short are replaced at 80 % of their life: whatever is refused from then
+ * on is refused because of that, and counts for nothing. Of tokens that don't say how long they live it is learned: the next one is
+ * replaced before it is as old as this one.
+ */
+export function afterRefusal({ early, young, lifeMs: learnedMs }: Past, token: RefusedToken): Past {
+  const { ageMs, isBeingReplaced } = token;
+  const lifeMs = ageMs < token.lifeMs ? Math.max(leastWaitMs, ageMs) : learnedMs;
+  if (isBeingReplaced) return { early, young, lifeMs };
+  if (ageMs >= youngMs) return { early: 0, young: 0, lifeMs };
+  return { early: ageMs < token.lifeMs / 2 ? early + 1 : 0, young: young + 1, lifeMs };
+}
+
+/** The past after a token that was replaced without anybody refusing it. */
+export function afterQuietEnd({ lifeMs }: Past): Past {
+  return { early: 0, young: 0, lifeMs: Math.min(assumedLifeMs, lifeMs * longerBy) };
+}
+
+/**
+ * Whether asking for more tokens is pointless: two in a row fell early. Two processes that revoke each other's tokens by turns
+ * may do so more slowly where nobody knows how long tokens live; ten young ones in a row end that as well.
+ */
+export function isHopeless({ early, young }: Past): boolean {
+  return early >= earlyAtMost || young >= youngAtMost;
+}
+
+/** Why it is, for people. `hadWorked`: the last token was answered before it was refused. */
+export function hopelessWords(hadWorked: boolean): string {
+  const oneLive =
+    'this authorization server seems to keep only one live token per client: another process took one; ' +
+    'give each process its own client, or share one token with --token-file';
+  const what = 'the API refused one fresh token after the other (401)';
+  if (hadWorked) return `${what}, although they had worked: ${oneLive}`;
+  return `${what}: they may not be meant for this API (see --scope and --token-audience), or ${oneLive}`;
+}

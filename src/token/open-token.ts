@@ -1,0 +1,153 @@
+import { accessSync, constants, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Config } from '../config.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { refusePlainHttp } from '../guard/check-target.ts';
+import { fixedToken } from './fixed-token.ts';
+import type { Issuer } from './issuer.ts';
+import type { OAuthClient } from './oauth-request.ts';
+import { clientCredentials, oauthSource } from './oauth-token.ts';
+import { refreshGrant } from './refresh-grant.ts';
+import { refreshTokenFile } from './refresh-token-file.ts';
+import { RefreshingToken } from './refreshing-token.ts';
+import { readSecret } from './secret-text.ts';
+import type { Token } from './token.ts';
+import { commandSource, tokenCommand } from './token-command.ts';
+import { tokenFile } from './token-file.ts';
+
+const ways = { tokenFile: '--token-file', tokenCommand: '--token-command', tokenUrl: '--token-url' } as const;
+const urlOnly = {
+  clientId: '--client-id',
+  refreshTokenFile: '--refresh-token-file',
+  clientSecretFile: '--client-secret-file',
+} as const;
+
+export type TokenSettings = Pick<
+  Config,
+  keyof typeof ways | keyof typeof urlOnly | 'scope' | 'tokenAudience' | 'tokenAuth' | 'allowHttp' | 'proxy'
+>;
+
+export type TokenSurroundings = {
+  env: NodeJS.ProcessEnv;
+  ca: string | null;
+  /** Monotonic ms. */
+  clock: () => number;
+  /** From 0 to 1. */
+  random: () => number;
+};
+
+/**
+ * `--token-file`, `--token-command` or `--token-url`, else EXPUNGE_TOKEN. Sends and runs nothing yet. Throws USAGE for settings that
+ * contradict each other, CREDENTIALS where a secret is missing or cannot be one.
+ */
+export function openToken(settings: TokenSettings, surroundings: TokenSurroundings): Token {
+  checkWays(settings);
+  const { env, clock } = surroundings;
+  if (settings.tokenFile !== undefined) return tokenFile(settings.tokenFile, clock);
+  const options = surroundings;
+  if (settings.tokenCommand !== undefined) {
+    return new RefreshingToken(tokenCommand(settings.tokenCommand, env, secretsIn(env)), options);
+  }
+  if (settings.tokenUrl !== undefined) return new RefreshingToken(oauthIssuer(settings, surroundings), options);
+  if (env.EXPUNGE_TOKEN) return fixedToken(env.EXPUNGE_TOKEN, 'EXPUNGE_TOKEN');
+  throw new ExpungeError('CREDENTIALS', 'expected an access token in EXPUNGE_TOKEN or in --token-file, got none', {
+    next: 'write the token to a file that only you can read and name it: --token-file FILE',
+  });
+}
+
+/** Where the token would come from, for a plan that needs none. */
+export function tokenSource({ tokenFile, tokenCommand, tokenUrl, clientId = '' }: TokenSettings): string {
+  if (tokenFile !== undefined) return tokenFile;
+  if (tokenCommand !== undefined) return commandSource(tokenCommand);
+  return tokenUrl === undefined ? 'EXPUNGE_TOKEN' : oauthSource({ tokenUrl, clientId });
+}
+
+function checkWays(settings: TokenSettings): void {
+  const given = Object.entries(ways).filter(([name]) => settings[name as keyof typeof ways] !== undefined);
+  if (given.length > 1) {
+    throw new ExpungeError(
+      'USAGE',
+      `expected one place the token comes from, got ${given.map(([, flag]) => flag).join(' and ')}`,
+    );
+  }
+  if (settings.tokenUrl !== undefined) return;
+  const alone = Object.entries(urlOnly).find(([name]) => settings[name as keyof typeof urlOnly] !== undefined);
+  if (alone) throw new ExpungeError('USAGE', `${alone[1]} needs --token-url, the token endpoint it is for`);
+}
+
+function oauthIssuer(settings: TokenSettings, { env, ca }: TokenSurroundings): Issuer {
+  const {
+    clientId,
+    allowHttp,
+    scope,
+    tokenAudience: audience,
+    tokenAuth: auth = 'basic',
+    proxy,
+    refreshTokenFile: path,
+  } = settings;
+  const tokenUrl = settings.tokenUrl!;
+  refusePlainHttp('--token-url', tokenUrl, allowHttp);
+  if (clientId === undefined)
+    throw new ExpungeError('USAGE', '--token-url needs --client-id, which tells it who we are');
+  const clientSecret = openSecret(settings, env);
+  const client: OAuthClient = {
+    tokenUrl,
+    clientId,
+    auth,
+    scope,
+    audience,
+    route: { ca, proxy: proxy ?? null },
+    clientSecret,
+  };
+  if (path === undefined) return clientCredentials(client);
+  checkRefreshFile(path);
+  return refreshGrant(client, refreshTokenFile(path));
+}
+
+function openSecret(
+  { clientSecretFile: path, refreshTokenFile }: TokenSettings,
+  env: NodeJS.ProcessEnv,
+): OAuthClient['clientSecret'] {
+  if (path !== undefined) {
+    if (readNow('--client-secret-file', path) === '')
+      throw new ExpungeError('CREDENTIALS', `--client-secret-file ${path}: it is empty`);
+    return () => readSecret(path);
+  }
+  const secret = env.EXPUNGE_CLIENT_SECRET || null;
+  if (secret === null && refreshTokenFile === undefined) {
+    throw new ExpungeError(
+      'CREDENTIALS',
+      'expected a client secret in EXPUNGE_CLIENT_SECRET or in --client-secret-file, got none',
+    );
+  }
+  return async () => secret;
+}
+
+/** It is going to be replaced there, by a new file beside it. */
+function checkRefreshFile(path: string): void {
+  readNow('--refresh-token-file', path);
+  try {
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw new ExpungeError(
+      'CREDENTIALS',
+      `--refresh-token-file ${path}: its folder cannot be written: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function readNow(flag: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new ExpungeError('CREDENTIALS', `${flag} ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** What a token command might print and nobody should see. */
+function secretsIn({ EXPUNGE_TOKEN, EXPUNGE_CLIENT_SECRET }: NodeJS.ProcessEnv): string[] {
+  return [EXPUNGE_TOKEN, EXPUNGE_CLIENT_SECRET].filter((secret) => secret !== undefined && secret !== '') as string[];
+}

@@ -1,0 +1,222 @@
+import { ExpungeError } from '../errors.ts';
+import { afterQuietEnd, afterRefusal, hopelessWords, isHopeless, noPast, type Past } from './early-refusals.ts';
+import type { IssueEnd, Issuer } from './issuer.ts';
+import type { Token } from './token.ts';
+import { askAgainAfterMs, leastWaitMs, refreshAfterMs } from './token-life.ts';
+
+export type RefreshingOptions = {
+  /** Monotonic ms, so that a clock that is set does no harm. */
+  clock: () => number;
+  /** From 0 to 1. */
+  random: () => number;
+};
+
+/** One generation of the token. */
+type Held = {
+  header: string;
+  issuedAtMs: number;
+  lifeMs: number; // assumed where nobody said anything
+  isLifeKnown: boolean;
+  hasWorked: boolean;
+  isRefused: boolean;
+};
+
+const fresh = { lifeMs: 0, isLifeKnown: false, hasWorked: false, isRefused: false };
+
+type Issued = Extract<IssueEnd, { kind: 'issued' }>;
+
+const sameTokenAtMost = 3;
+
+/**
+ * A token that is replaced before its life is over, and when the API refuses it. States: none → asking → held, with the next one being
+ * asked for in the background while the old one stays in use → …, or refused for good, which only `start` ends.
+ *
+ * Single flight by generation: only the first refusal of the header that is held asks for another, and never while one is on its
+ * way. So a thousand requests that are refused together cost one token, and those refused later with the old header cost none.
+ */
+export class RefreshingToken implements Token {
+  readonly #issuer: Issuer;
+  readonly #options: RefreshingOptions;
+  readonly #closing = new AbortController();
+  #latest: Held | null = null;
+  #usable: Held | null = null; // the latest, as long as it is neither refused nor expired
+  #flight: Promise<void> | null = null;
+  #askTimer: NodeJS.Timeout | undefined;
+  #askAtMs = 0;
+  #expiryTimer: NodeJS.Timeout | undefined;
+  #trouble = ''; // of the last time we asked
+  #failures = 0; // in a row
+  #sameAgain = 0; // times in a row that we were given what the API had refused
+  #issued = 0;
+  #past: Past = noPast;
+  #isStarting = false; // what is refused for good is thrown then
+  #refusedForGood: string | null = null;
+  #changed: () => void = () => {};
+  #failed: (reason: string) => void = () => {};
+
+  constructor(issuer: Issuer, options: RefreshingOptions) {
+    this.#issuer = issuer;
+    this.#options = options;
+  }
+
+  get source(): string {
+    return this.#issuer.source;
+  }
+
+  get refreshes(): number {
+    return Math.max(0, this.#issued - 1);
+  }
+
+  get lifeMs(): number | null {
+    return this.#latest?.isLifeKnown ? this.#latest.lifeMs : null;
+  }
+
+  get waiting(): string {
+    if (this.#usable !== null) return '';
+    if (this.#refusedForGood !== null) return this.#refusedForGood;
+    const why = this.#trouble || `getting a token from ${this.source}`;
+    const seconds = Math.ceil((this.#askAtMs - this.#options.clock()) / 1_000);
+    return this.#flight === null && seconds > 0 ? `${why}; trying again in ${seconds} s` : why;
+  }
+
+  authorization(): string | null {
+    return this.#usable?.header ?? null;
+  }
+
+  accepted(): void {
+    if (this.#usable !== null) this.#usable.hasWorked = true;
+  }
+
+  async start(): Promise<void> {
+    this.#refusedForGood = null;
+    if (this.#usable !== null) return;
+    this.#isStarting = true;
+    await this.#ask();
+    this.#isStarting = false;
+    if (this.#refusedForGood !== null) throw new ExpungeError('CREDENTIALS', this.#refusedForGood);
+  }
+
+  onChange(changed: () => void): void {
+    this.#changed = changed;
+  }
+
+  onRefused(failed: (reason: string) => void): void {
+    this.#failed = failed;
+  }
+
+  refused(authorization: string): 'again' | { halt: string } {
+    if (this.#refusedForGood !== null) return { halt: this.#refusedForGood };
+    const held = this.#latest;
+    // Sent with an older one, or one of many that were refused together: the first of them has done what is to be done.
+    if (held === null || held.isRefused || authorization !== held.header) return 'again';
+    const { lifeMs, issuedAtMs, hasWorked } = held;
+    const isBeingReplaced = this.#isBeingReplaced;
+    const ageMs = this.#options.clock() - issuedAtMs;
+    held.isRefused = true;
+    this.#past = afterRefusal(this.#past, { ageMs, lifeMs, isBeingReplaced });
+    const words = hopelessWords(hasWorked);
+    if (isHopeless(this.#past)) return { halt: this.#giveUp(words) };
+    this.#trouble ||= 'the API refused the token (401), getting another';
+    this.#withdraw();
+    // A younger one than a second is what two processes give each other by turns: no need to hurry that.
+    if (!isBeingReplaced) this.#askIn(leastWaitMs - ageMs);
+    return 'again';
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    clearTimeout(this.#askTimer);
+    clearTimeout(this.#expiryTimer);
+    await this.#flight;
+  }
+
+  /** A newer token is on its way, or would be if the last try had worked. */
+  get #isBeingReplaced(): boolean {
+    return this.#flight !== null || this.#failures > 0;
+  }
+
+  /** Asks once, however often it is called meanwhile. */
+  #ask(): Promise<void> {
+    clearTimeout(this.#askTimer);
+    this.#flight ??= this.#issuer.issue(this.#closing.signal).then((end) => {
+      this.#flight = null;
+      if (!this.#closing.signal.aborted) this.#take(end);
+    });
+    return this.#flight;
+  }
+
+  #askIn(ms: number): void {
+    clearTimeout(this.#askTimer);
+    if (this.#closing.signal.aborted) return;
+    this.#askAtMs = this.#options.clock() + ms;
+    if (ms <= 0) void this.#ask();
+    else this.#askTimer = setTimeout(() => void this.#ask(), ms).unref();
+  }
+
+  #take(end: IssueEnd): void {
+    if (end.kind === 'issued' && this.#isRefused(end)) this.#tryWithoutTheSame();
+    else if (end.kind === 'issued') this.#hold(end);
+    else if (end.kind === 'refused') this.#giveUp(end.reason);
+    else this.#tryLater(end.reason, end.askedMs);
+  }
+
+  /** We were given what the API has refused. */
+  #isRefused({ header }: Issued): boolean {
+    return this.#latest?.header === header && this.#latest.isRefused;
+  }
+
+  #hold({ header, lifeMs }: Issued): void {
+    const before = this.#latest;
+    const isSame = before?.header === header;
+    if (before !== null && !before.isRefused) this.#past = afterQuietEnd(this.#past);
+    const now = this.#options.clock();
+    // Servers and commands that remember may give the same token twice: it is not younger for that.
+    const held = isSame ? before : { header, issuedAtMs: now, ...fresh };
+    held.lifeMs = now - held.issuedAtMs + (lifeMs ?? this.#past.lifeMs);
+    held.isLifeKnown = lifeMs !== null;
+    [this.#latest, this.#usable, this.#trouble] = [held, held, ''];
+    [this.#failures, this.#sameAgain] = [0, 0];
+    if (!isSame) this.#issued++;
+    this.#askIn(refreshAfterMs(lifeMs ?? this.#past.lifeMs, this.#options.random()));
+    this.#expireIn(lifeMs);
+    this.#changed();
+  }
+
+  #tryWithoutTheSame(): void {
+    const reason = `${this.source} keeps giving the token that the API refused (401)`;
+    if (++this.#sameAgain >= sameTokenAtMost) this.#giveUp(reason);
+    else this.#tryLater(reason, null);
+  }
+
+  #tryLater(reason: string, askedMs: number | null): void {
+    this.#trouble = reason;
+    this.#askIn(askAgainAfterMs(this.#failures++, askedMs, this.#options.random()));
+  }
+
+  /** A token whose life is known is not sent after it: that would only earn a 401. Of others the API says when it is over. */
+  #expireIn(lifeMs: number | null): void {
+    clearTimeout(this.#expiryTimer);
+    if (lifeMs === null) return;
+    this.#expiryTimer = setTimeout(() => {
+      this.#trouble ||= 'the token has expired, getting another';
+      this.#withdraw();
+    }, lifeMs).unref();
+  }
+
+  #withdraw(): void {
+    clearTimeout(this.#expiryTimer);
+    this.#usable = null;
+    this.#changed();
+  }
+
+  #giveUp(reason: string): string {
+    clearTimeout(this.#askTimer);
+    this.#refusedForGood = reason;
+    this.#past = noPast;
+    this.#failures = 0;
+    this.#sameAgain = 0;
+    this.#withdraw();
+    if (!this.#isStarting) this.#failed(reason);
+    return reason;
+  }
+}

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { bearerHeader } from './bearer.ts';
+import { given } from './fixed-token.ts';
+import type { Token } from './token.ts';
+
+const readAgainAfterMs = 1_000;
+
+/**
+ * The token in a file, which is read again when the API refuses it, and a second after it was last read, so that a rotated token is
+ * used before the old one is refused. Throws CREDENTIALS if there is none at first; later the old one stays as long as the file
+ * holds none. `clock`: monotonic ms.
+ */
+export function tokenFile(path: string, clock: () => number): Token {
+  let header = readToken(path);
+  let readAt = clock();
+  let refreshes = 0;
+  const readAgain = () => {
+    readAt = clock();
+    const before = header;
+    try {
+      header = readToken(path);
+    } catch {
+      // Whoever rotates the token may be about to put the file back; until then the old token is all there is.
+    }
+    if (header !== before) refreshes++;
+  };
+  return {
+    ...given,
+    authorization: () => {
+      if (clock() - readAt >= readAgainAfterMs) readAgain();
+      return header;
+    },
+    refused: (authorization) => {
+      if (authorization === header) readAgain();
+      return authorization === header ? { halt: `the API refused the token from ${path} (401)` } : 'again';
+    },
+    get refreshes() {
+      return refreshes;
+    },
+    source: path,
+  };
+}
+
+function readToken(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ExpungeError('CREDENTIALS', `--token-file ${path}: ${messageOf(error)}`, { cause: error });
+  }
+  return bearerHeader(text.replace(/\r?\n$/, ''), path);
+}

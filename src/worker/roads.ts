@@ -1,0 +1,90 @@
+import type { Road } from '../delete/delete-chunk.ts';
+import { Lanes } from '../delete/lanes.ts';
+import { Lane } from '../delete/send-delete.ts';
+import { targetLimits } from '../delete/target-limits.ts';
+import { type Resource, resources } from '../ledger/outcome.ts';
+import { storedRate } from '../limiter/rate.ts';
+import { openTargetCalls } from '../limiter/target-call.ts';
+import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
+import { keys } from '../redis/keys.ts';
+import type { ServiceOptions } from './service.ts';
+
+/** One limiter and its lanes: for all requests, or for those of one resource. */
+type OpenRoad = Road & { limiter: TargetLimiter };
+
+/** The ways out of this process. */
+export type Roads = {
+  of: Record<Resource, Road>;
+  all: readonly OpenRoad[];
+  start(): void;
+  /** There may be permits, room or a token again. */
+  pump(): void;
+  close(): void;
+  /** Requests on the wire. */
+  readonly inFlight: number;
+  /** Why nothing leaves at the moment, or null. */
+  readonly hold: Hold | null;
+  /** The rate that holds at the moment, per second; null while none has been met or set. */
+  readonly limit: number | null;
+};
+
+type Around = { clock: () => number; onChange(): void; tooLong(reason: string): void };
+
+/** One road for everything, or one for each resource where the target limits them apart. */
+export function openRoads(options: ServiceOptions, around: Around): Roads {
+  const scopes = options.separateLimits ? resources : (['all'] as const);
+  const all = scopes.map((scope) => openRoad(scope, options, around));
+  const [first, second = first] = all;
+  return {
+    of: { annotations: first!, views: second! },
+    all,
+    start: () => {
+      for (const { limiter, lanes } of all) limiter.start(() => lanes.takeStarved());
+    },
+    pump: () => {
+      for (const { lanes } of all) lanes.pump();
+      around.onChange();
+    },
+    close: () => {
+      for (const { limiter, lanes } of all) {
+        limiter.stop();
+        lanes.close();
+      }
+    },
+    get inFlight() {
+      return all.reduce((sum, { lanes }) => sum + lanes.inFlight, 0);
+    },
+    get hold() {
+      if (options.token.waiting !== '') return { reason: options.token.waiting, leftMs: 0 };
+      return all.map(({ limiter }) => limiter.known?.hold ?? null).find((hold) => hold !== null) ?? null;
+    },
+    get limit() {
+      const limits = all.flatMap(({ limiter }) => (limiter.known && isLimited(limiter) ? [limiter.known.rate] : []));
+      return limits.length === 0 ? null : limits.reduce((sum, limit) => sum + limit, 0);
+    },
+  };
+}
+
+function openRoad(scope: string, options: ServiceOptions, { clock, onChange, tooLong }: Around): OpenRoad {
+  const { ledger, target, token, lane, maxConcurrency, rate, burst } = options;
+  const limiter = new TargetLimiter({
+    calls: openTargetCalls(ledger.redis, {
+      limiter: keys.limiter(target.fp, scope),
+      members: keys.limiterMembers(target.fp, scope),
+      quotas: keys.limiterQuotas(target.fp, scope),
+    }),
+    ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
+    onChange: () => {
+      lanes.pump();
+      onChange();
+    },
+  });
+  const limits = targetLimits(limiter, { token, now: Date.now, tooLong });
+  const origin = new URL(target.baseUrl).origin;
+  const lanes: Lanes = new Lanes(maxConcurrency, () => new Lane({ ...lane, origin }), limits, clock);
+  return { limiter, limits, lanes };
+}
+
+function isLimited({ known, hasRate }: TargetLimiter): boolean {
+  return hasRate || (known !== null && known.limitMet > 0);
+}

@@ -1,0 +1,134 @@
+import { describe, test } from 'vitest';
+import { openFleet, startFleet, startRun } from '../support/fleet.ts';
+import { defaultBurst, waitForKnownRate } from '../support/known-rate.ts';
+import { until } from '../support/processes.ts';
+import { busiest, perSecondIn, takenIn, watchTicks } from '../support/rate-measures.ts';
+import { annotations, makeIds, openScene } from '../support/scene.ts';
+
+describe.concurrent('a known rate, measured at the server', () => {
+  test.for([
+    ['worker --rate', 400, 4],
+    ['run --detach --rate', 50, 2],
+    ['run --rate', 200, 1],
+  ] as const)(
+    'holds in every second and is used: %s %i/s with %i processes',
+    async ([way, perSecond, workers], { expect, onTestFinished }) => {
+      const seen = await waitForKnownRate({ perSecond, way, workers, atEnd: onTestFinished }, 4);
+      expect(seen.busiest, seen.words).toBeLessThanOrEqual(seen.allowed);
+      expect(seen.longRun, seen.words).toBeLessThan(1.02);
+    },
+  );
+
+  test('lets as many go at once as --burst says, and no more', async ({ expect, onTestFinished }) => {
+    const runArgs = ['--rate', '20/s', '--burst', '10'];
+    const { scene, ticks } = await openFleet(onTestFinished, { ids: 80, workers: 0, runArgs });
+    const { atMs } = scene.sandbox.arrivals;
+    await until('all have arrived', () => atMs.length === 80);
+    // On a busy machine requests are up to a tenth of a second on their way: that are two or three of them.
+    const onTheirWay = 3;
+    expect(busiest(atMs, ticks)).toBeLessThanOrEqual(1.05 * 20 + 10 + onTheirWay);
+    expect(busiest(atMs, ticks, 5_000)).toBeLessThanOrEqual(1.05 * 100 + 10 + onTheirWay);
+  });
+
+  test('keeps a quota in every minute, however it falls into the pace', async ({ expect, onTestFinished }) => {
+    const runArgs = ['--rate', '50/s,100/min'];
+    const { scene } = await openFleet(onTestFinished, { ids: 200, workers: 2, runArgs });
+    const { atMs } = scene.sandbox.arrivals;
+    await until('the quota is used', () => atMs.length >= 99);
+    await until('seconds have passed', () => performance.now() > atMs[98]! + 5_000);
+    expect(atMs.length).toBeLessThanOrEqual(100);
+  });
+});
+
+describe.concurrent('a process that stood still', () => {
+  test.for(['run --rate', 'worker --rate'] as const)(
+    'does not make up for it in one burst: %s',
+    async (way, { expect, onTestFinished }) => {
+      const perSecond = 200;
+      const rate = ['--rate', `${perSecond}/s`];
+      const { scene, ticks, processes } = await openFleet(onTestFinished, {
+        ids: 20 * perSecond,
+        ...(way === 'run --rate' ? { workers: 0, runArgs: rate } : { workers: 2, workerArgs: rate }),
+      });
+      const { atMs } = scene.sandbox.arrivals;
+      const [victim] = processes;
+      await until('it is on its way', () => atMs.length > perSecond);
+      for (let n = 1; n <= 3; n++) {
+        victim!.signal('SIGSTOP');
+        const stoppedAt = performance.now();
+        await until('a second has passed', () => performance.now() > stoppedAt + 1_000);
+        victim!.signal('SIGCONT');
+        const wokenAt = performance.now();
+        await until('it has gone on for a while', () => atMs.at(-1)! > wokenAt + 1_000);
+      }
+      expect(busiest(atMs, ticks)).toBeLessThanOrEqual(1.05 * perSecond + defaultBurst(perSecond));
+    },
+  );
+});
+
+describe.concurrent('the rate of a target', () => {
+  test('is never exceeded by two runs together', async ({ expect, onTestFinished }) => {
+    const perSecond = 200;
+    const runs = [makeIds('one', 10 * perSecond), makeIds('two', 10 * perSecond)] as const;
+    const scene = await openScene(onTestFinished, { objects: annotations(runs.flat()) });
+    const workerArgs = ['--rate', `${perSecond}/s`];
+    const { ticks } = await startFleet(onTestFinished, scene, runs[0], { workers: 2, workerArgs });
+    await startRun(scene, runs[1], ['--detach']);
+    const sent = (name: string) => scene.sandbox.seen.filter((request) => request.includes(`/${name}-`)).length;
+    await until('both are in the middle', () => sent('one') > 3 * perSecond && sent('two') > 2 * perSecond, 60_000);
+    const most = busiest(scene.sandbox.arrivals.atMs, ticks);
+    expect(most).toBeLessThanOrEqual(1.05 * perSecond + defaultBurst(perSecond));
+  });
+
+  test('does not slow another target', async ({ expect, onTestFinished }) => {
+    const slow = await openFleet(onTestFinished, { ids: 500, workers: 1, workerArgs: ['--rate', '5/s'] });
+    const other = await openFleet(onTestFinished, { ids: 4_000, workers: 1, workerArgs: ['--rate', '200/s'] });
+    const { arrivals } = other.scene.sandbox;
+    await until(
+      'the fast one goes at its rate',
+      () => {
+        const toMs = performance.now();
+        return toMs > other.startedMs + 3_000 && perSecondIn(arrivals, { fromMs: toMs - 2_000, toMs }) > 190;
+      },
+      60_000,
+    );
+    expect(busiest(slow.scene.sandbox.arrivals.atMs, slow.ticks)).toBeLessThanOrEqual(6);
+  });
+});
+
+describe.concurrent('expunge rate', () => {
+  test('holds on a live run within a second, down, up and with "none"', async ({ expect, onTestFinished }) => {
+    const runArgs = ['--rate', '200/s'];
+    const { scene } = await openFleet(onTestFinished, { ids: 30_000, workers: 2, runArgs });
+    const { arrivals } = scene.sandbox;
+    const { id } = await scene.run();
+    const { stop, ticks } = watchTicks();
+    onTestFinished(async () => stop());
+    const change = async (rate: string) => {
+      expect(await scene.expunge(['rate', id, rate]).ended).toMatchObject({ code: 0 });
+      return performance.now();
+    };
+    const lasts = async (fromMs: number, ms: number) => {
+      await until('it lasted', () => performance.now() > fromMs + ms);
+      return takenIn(arrivals, { fromMs, toMs: fromMs + ms }).requests;
+    };
+    await lasts(performance.now(), 1_000);
+
+    const downMs = await change('40/s');
+    await lasts(downMs + 1_000, 3_000);
+    const after = arrivals.atMs.filter((at) => at > downMs + 1_000);
+    expect(busiest(after, ticks)).toBeLessThanOrEqual(1.05 * 40 + defaultBurst(40));
+
+    const upMs = await change('300/s');
+    await until('it is faster', async () => (await lasts(performance.now(), 1_000)) > 0.9 * 300, 20_000);
+    expect(
+      busiest(
+        arrivals.atMs.filter((at) => at > upMs),
+        ticks,
+      ),
+    ).toBeLessThanOrEqual(1.05 * 300 + defaultBurst(300));
+
+    await change('none');
+    await until('nothing holds it back', async () => (await lasts(performance.now(), 500)) > 300, 20_000);
+  });
+});

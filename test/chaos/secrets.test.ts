@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { describe, test } from 'vitest';
+import { type OwnRedis, openOwnRedis } from '../support/own-redis.ts';
+import { type Running, until } from '../support/processes.ts';
+import { openScene, type Scene } from '../support/scene.ts';
+
+// Canaries in every place where a secret goes in, and a look at every place where words come out.
+
+const canaries = { token: 'canary-token-4711', secret: 'canary-secret-4712', password: 'canary-password-4713' };
+const known = Object.values(canaries);
+
+type Answer = (response: ServerResponse, echo: string) => void;
+
+/** An API that throws back at us all it was sent. */
+const answers: Record<string, Answer> = {
+  'a refusal': (response, echo) => response.writeHead(403, { 'x-request-id': canaries.token }).end(echo),
+  'a refused token': (response, echo) => response.writeHead(401, { 'www-authenticate': 'Bearer' }).end(echo),
+  'a redirect': (response, echo) => response.writeHead(302, { location: `/${canaries.token}` }).end(echo),
+  'a page': (response, echo) => response.writeHead(200, { 'content-type': 'text/html' }).end(echo),
+  'a wait': (response, echo) => response.writeHead(429, { 'retry-after': canaries.token }).end(echo),
+  trouble: (response, echo) => response.writeHead(503, { 'retry-after': '1' }).end(echo),
+  'a broken header': (response) => response.socket!.end(`HTTP/1.1 204 ${canaries.token}\r\n${canaries.token}\r\n\r\n`),
+  nothing: (response) => response.socket!.destroy(),
+};
+
+async function serve(answer: Answer, atEnd: (task: () => void) => void): Promise<string> {
+  const echo = ({ headers }: IncomingMessage) => JSON.stringify({ error: headers.authorization, headers });
+  const server = createServer((request, response) => answer(response, echo(request)));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  atEnd(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function openCanaryScene(atEnd: (task: () => Promise<void>) => void) {
+  const client = { id: 'abc', secret: canaries.secret };
+  const scene = await openScene(atEnd, { client, token: canaries.token });
+  const redis = await openOwnRedis(atEnd, canaries.password);
+  const env = { REDIS_URL: redis.url, EXPUNGE_MAX_CONCURRENCY: '4', EXPUNGE_RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms' };
+  return { scene, redis, env };
+}
+
+const list = (scene: Scene) => scene.list(Array.from({ length: 40 }, (_, n) => `c-${n}`));
+
+/** Every place where one of the canaries can be read, as `where: …`. */
+async function findCanaries(scene: Scene, redis: OwnRedis, processes: Running[]): Promise<string[]> {
+  const places: [string, string][] = processes.flatMap(({ stdout, stderr }) => [
+    ['stdout', stdout],
+    ['stderr', stderr],
+  ]);
+  for (const file of filesOf(scene.stateDir)) places.push([file, readFileSync(file, 'latin1')]);
+  places.push(['Redis', await everythingIn(redis.connect())]);
+  return places.filter(([, text]) => known.some((canary) => text.includes(canary))).map(([where]) => where);
+}
+
+function filesOf(folder: string): string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+async function everythingIn(redis: Redis): Promise<string> {
+  const parts: unknown[] = [await redis.client('LIST')];
+  for (const key of await redis.keys('*')) {
+    const readers: Record<string, () => Promise<unknown>> = {
+      string: () => redis.get(key),
+      hash: () => redis.hgetall(key),
+      list: () => redis.lrange(key, 0, -1),
+      set: () => redis.smembers(key),
+      zset: () => redis.zrange(key, '0', '-1'),
+      stream: () => redis.xrange(key, '-', '+'),
+    };
+    parts.push(key, await readers[await redis.type(key)]!());
+  }
+  return JSON.stringify(parts);
+}
+
+function argumentsOf({ pid }: Running): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+}
+
+describe.concurrent('no secret is told', () => {
+  test.for(Object.keys(answers))('when the API answers %s', async (name, { expect, onTestFinished }) => {
+    const { scene, redis, env } = await openCanaryScene(onTestFinished);
+    const base = await serve(answers[name]!, onTestFinished);
+    const args = ['run', list(scene), '--resource', 'annotations', '--yes', '--json', '--base-url', base];
+    const running = scene.expunge([...args, '--patience-ms', '300'], { ...env, EXPUNGE_TOKEN: canaries.token });
+    await until('something was sent', () => running.isOver || running.stderr.includes('· deleted'), 60_000);
+    if (process.platform === 'linux' && !running.isOver) expect(argumentsOf(running)).not.toContain('canary');
+    running.signal('SIGTERM');
+    await running.ended;
+    expect(await findCanaries(scene, redis, [running])).toEqual([]);
+  });
+
+  test.for([{ error: 'invalid_client', status: 401 }, { status: 503 }, { status: 302 }])(
+    'when the token endpoint answers %j',
+    async (tokenFaults, { expect, onTestFinished }) => {
+      const { scene, redis, env } = await openCanaryScene(onTestFinished);
+      scene.sandbox.tokenFaults = tokenFaults;
+      const endpoint = ['--token-url', scene.sandbox.tokenUrl, '--client-id', 'abc'];
+      const credentials = { ...env, EXPUNGE_TOKEN: undefined, EXPUNGE_CLIENT_SECRET: canaries.secret };
+      const running = scene.expunge(['worker', '--log-level', 'debug', ...endpoint], credentials);
+      const detached = scene.expunge(
+        ['run', list(scene), '--resource', 'annotations', '--yes', '--detach', ...endpoint],
+        credentials,
+      );
+      await detached.ended;
+      await until('it was asked', () => scene.sandbox.seen.length > 0);
+      running.signal('SIGTERM');
+      await running.ended;
+      expect(await findCanaries(scene, redis, [running, detached])).toEqual([]);
+    },
+  );
+
+  test('when Redis refuses its password, or is killed in the middle', async ({ expect, onTestFinished }) => {
+    const { scene, redis, env } = await openCanaryScene(onTestFinished);
+    const wrong = { ...env, REDIS_URL: redis.url.replace('4713', '4713-wrong') };
+    const refused = scene.expunge(['runs'], wrong);
+    expect(await refused.ended).toMatchObject({ code: 6 });
+    const worker = scene.expunge(['worker', '--log-level', 'debug'], { ...env, EXPUNGE_TOKEN: canaries.token });
+    await until('the worker listens', () => worker.stderr.includes('"ready"'));
+    const stored = await everythingIn(redis.connect());
+    process.kill(redis.pid, 'SIGKILL');
+    await until('the worker has noticed', () => worker.stderr.includes('trouble with Redis'));
+    worker.signal('SIGTERM');
+    await worker.ended;
+    const said = [refused, worker].map(({ stdout, stderr }) => stdout + stderr).join('\n');
+    expect(known.filter((canary) => (said + stored).includes(canary))).toEqual([]);
+  });
+});

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readRun } from '../../src/ledger/run.ts';
+import { keys } from '../../src/redis/keys.ts';
+import { openTestRedis } from '../support/redis.ts';
+import { openWorkplace, summaryIn, type Workplace } from '../support/workplace.ts';
+
+let place: Workplace;
+
+beforeAll(async () => {
+  place = await openWorkplace({ objects: { annotations: 0, views: 9 } });
+});
+
+afterAll(() => place.close());
+
+/** A detached run that nobody works on. */
+async function liveRun(list: string, ...more: string[]): Promise<string> {
+  place.write(`${list}.csv`, `id\n${list}\n`);
+  return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
+}
+
+async function recordOf(run: string) {
+  const redis = await openTestRedis();
+  try {
+    const audit = (await redis.lrange(keys.audit(run), 0, -1)).map((entry) => JSON.parse(entry));
+    return { run: (await readRun(redis, run))!, stored: await redis.hmget(keys.run(run), 'rate', 'burst'), audit };
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describe.concurrent('expunge rate', () => {
+  it('changes the rate of a live run, says what was and what is, and keeps who did it and why', async () => {
+    const run = await liveRun('changed', '--rate', '400/s');
+    const ended = await place.expunge(['rate', run, '200/s,100000/day', '--burst', '5', '--reason', 'too slow']);
+    expect([ended.code, ended.stdout]).toEqual([0, '']);
+    expect(ended.stderr).toMatch(
+      new RegExp(
+        `^Run ${run}: 200/s, at most 100,000 a day, in bursts of 5; before: 400/s. It holds within a second.\n` +
+          `  Follow it: expunge status ${run} --watch$`,
+        'm',
+      ),
+    );
+    const { stored, audit } = await recordOf(run);
+    expect(stored).toEqual(['200/1000,100000/86400000', '5']);
+    expect(audit[0]).toMatchObject({
+      ...{ action: 'rate', by: 'operator', who: expect.stringContaining('@'), reason: 'too slow' },
+      ...{ at: expect.any(Number), rate: '200/s,100000/day', burst: 5 },
+    });
+  });
+
+  it('leaves a burst that is not named, and takes rate and burst away with "none"', async () => {
+    const run = await liveRun('taken', '--rate', '400/s', '--burst', '7');
+    await place.expunge(['rate', run, '100/s']);
+    expect((await recordOf(run)).stored).toEqual(['100/1000', '7']);
+    const { stdout, stderr } = await place.expunge(['rate', run, 'none', '--json']);
+    expect(stderr).toContain(
+      `Run ${run}: no rate of its own; before: 100/s, in bursts of 7. It holds within a second.`,
+    );
+    expect(JSON.parse(stdout)).toEqual({
+      ...{ v: 1, type: 'rate', run, state: 'running', rate: null, burst: null },
+      before: { rate: '100/s', burst: 7 },
+    });
+    expect((await recordOf(run)).stored).toEqual(['', '']);
+    const again = await place.expunge(['rate', run, 'none']);
+    expect([again.code, again.stderr]).toEqual([
+      0,
+      expect.stringContaining('has that rate already: no rate of its own'),
+    ]);
+  });
+
+  it('refuses a run that has ended, and leaves it as it is', async () => {
+    const run = await liveRun('ended', '--rate', '400/s');
+    expect((await place.expunge(['cancel', run, '--yes'])).code).toBe(0);
+    const before = await recordOf(run);
+    const { code, stderr } = await place.expunge(['rate', run, '200/s']);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`error: run ${run} is cancelled: there is no rate to change`);
+    expect(await recordOf(run)).toEqual(before);
+  });
+
+  it.each([
+    [['9x-none', '200/s'], '9x-none'],
+    [['x', 'fast'], 'expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"; "none" takes the rate away'],
+    [['x', '0/s'], 'at 0 nothing would ever be sent'],
+    [['x', 'none', '--burst', '3'], '--burst is a part of the rate, and "none" is no rate'],
+    [['x', '5/s', '--burst', '0'], '--burst: expected a whole number from 1'],
+    [['x'], "missing required argument 'rate"],
+  ])('refuses %j with %s', async (args, words) => {
+    const { code, stderr } = await place.expunge(['rate', ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(words)]);
+  });
+});
+
+describe('the same list again with another --rate', () => {
+  it('changes the rate of its run, and without one leaves it', async () => {
+    const run = await liveRun('again', '--rate', '400/s');
+    expect(await liveRun('again', '--rate', '300/s', '--reason', 'slower')).toBe(run);
+    const { stored, audit } = await recordOf(run);
+    expect(stored).toEqual(['300/1000', '']);
+    expect(audit.filter(({ action }) => action === 'rate')).toMatchObject([{ reason: 'slower', rate: '300/s' }]);
+    expect(await liveRun('again')).toBe(run);
+    expect((await recordOf(run)).stored).toEqual(['300/1000', '']);
+  });
+});

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openLedger } from '../../../src/ledger/ledger.ts';
+import { parseRate } from '../../../src/limiter/rate.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+
+let redis: Redis;
+
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+
+afterAll(() => redis.disconnect());
+
+const order = { by: 'operator', who: 'test', reason: '' } as const;
+
+describe.concurrent('changing the rate of a run', () => {
+  test('changes what is named and tells what was before', async ({ onTestFinished }) => {
+    const id = await writeTestRun(redis, [1], 200);
+    onTestFinished(() => forgetRun(redis, id));
+    const ledger = openLedger(redis, []);
+    const before = { state: 'planned', rate: parseRate('200/s'), burst: null };
+    expect(await ledger.changeRate(id, 1, { burst: 7, ...order })).toEqual(before);
+    const rate = parseRate('50/s,1000/day');
+    expect(await ledger.changeRate(id, 2, { rate, ...order })).toEqual({ ...before, burst: 7 });
+    expect(await ledger.changeRate(id, 3, { rate: null, burst: null, ...order })).toEqual({
+      ...before,
+      rate,
+      burst: 7,
+    });
+    expect(await redis.hmget(keys.run(id), 'rate', 'burst')).toEqual(['', '']);
+    const audit = (await redis.lrange(keys.audit(id), 0, -1)).map((entry) => JSON.parse(entry));
+    expect(audit.map(({ at, rate, burst }) => [at, rate, burst])).toEqual([
+      [3, null, null],
+      [2, '50/s,1000/day', undefined],
+      [1, undefined, 7],
+    ]);
+  });
+
+  test('leaves a run that has ended as it is, and makes none where there is none', async ({ onTestFinished }) => {
+    const id = await writeTestRun(redis, [1], 200);
+    onTestFinished(() => forgetRun(redis, id));
+    const ledger = openLedger(redis, []);
+    await ledger.steer(id, 1, { action: 'cancel', ...order });
+    const audited = await redis.llen(keys.audit(id));
+    expect(await ledger.changeRate(id, 2, { rate: null, ...order })).toMatchObject({ state: 'cancelled' });
+    expect(await redis.hget(keys.run(id), 'rate')).toBe('200/1000');
+    expect(await redis.llen(keys.audit(id))).toBe(audited);
+
+    const none = `test-${randomUUID()}`;
+    expect(await ledger.changeRate(none, 3, { rate: null, ...order })).toEqual({
+      state: 'missing',
+      rate: null,
+      burst: null,
+    });
+    expect(await redis.exists(keys.run(none), keys.audit(none))).toBe(0);
+  });
+});

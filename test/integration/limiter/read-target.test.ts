@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readTargetState } from '../../../src/limiter/read-target.ts';
+import { openTargetCalls } from '../../../src/limiter/target-call.ts';
+import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { until } from '../../support/processes.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+let redis: Redis;
+
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+
+afterAll(() => redis.disconnect());
+
+type AtEnd = (task: () => Promise<void>) => void;
+
+/** A limiter of a target of its own, which somebody uses. */
+function openLimiter(atEnd: AtEnd, rate = '') {
+  const fp = randomUUID();
+  const [limiter, members, quotas] = [
+    keys.limiter(fp, 'all'),
+    keys.limiterMembers(fp, 'all'),
+    keys.limiterQuotas(fp, 'all'),
+  ];
+  const calls = openTargetCalls(redis, { limiter, members, quotas });
+  const clock = () => performance.now();
+  const target = new TargetLimiter({ calls, rate, burst: null, slots: 16, clock, onChange: () => {} });
+  target.start(() => false);
+  target.enter();
+  atEnd(async () => {
+    target.stop();
+    await until('nobody calls any more', () => redis.unlink(limiter, members, quotas).then((n) => n === 0));
+  });
+  return { fp, target };
+}
+
+describe.concurrent('reading the limiter of a target', () => {
+  test('finds none where nothing was ever sent, and leaves nothing behind', async () => {
+    const fp = randomUUID();
+    expect(await readTargetState(redis, fp)).toEqual([]);
+    expect(await redis.exists(keys.limiter(fp, 'all'), keys.limiterMembers(fp, 'all'))).toBe(0);
+  });
+
+  test('tells of the processes, of their --rate and of the wait that a server asked for', async ({
+    onTestFinished,
+  }) => {
+    const { fp, target } = openLimiter(onTestFinished, '200/1000');
+    const read = async () => (await readTargetState(redis, fp))[0];
+    const [begun] = await until('it has a rate', async () => {
+      const states = await readTargetState(redis, fp);
+      return (states[0]?.rate ?? 0) > 0 ? states : null;
+    });
+    expect(begun).toMatchObject({
+      ...{ scope: 'all', processes: 1, phase: 'seek', rate: 200, ceiling: 200, limitMet: 0 },
+      ...{ learned: null, hold: null, outage: null },
+    });
+    expect(begun!.silentMs).toBeLessThan(5_000);
+    expect(begun!.inFlight).toBeGreaterThan(0);
+    target.holdFor(30_000, 'asked for');
+    const hold = await until('it is held', async () => (await read())?.hold);
+    expect(hold).toEqual({ reason: 'asked for', leftMs: expect.any(Number) });
+    expect(hold.leftMs).toBeGreaterThan(20_000);
+    expect(hold.leftMs).toBeLessThanOrEqual(30_000);
+  });
+
+  test('tells of an outage', async ({ onTestFinished }) => {
+    const { fp, target } = openLimiter(onTestFinished);
+    await until('Redis has answered', () => target.known);
+    const outage = await until('it is out', async () => {
+      for (let i = 0; i < 20; i++) target.see(0, 'trouble', 1, 'the API answers 503 to everything');
+      return (await readTargetState(redis, fp))[0]?.outage;
+    });
+    expect(outage).toEqual({ reason: 'the API answers 503 to everything', since: expect.any(Number) });
+    expect(Math.abs(Date.now() - outage.since)).toBeLessThan(60_000);
+  });
+});

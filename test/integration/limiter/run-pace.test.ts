@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openPaceCalls, type PaceReply } from '../../../src/limiter/run-pace.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+// The script of a run's own rate on a real Redis, in a time of our own.
+
+let redis: Redis;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+
+const startMs = 1_800_000_000_000;
+
+async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Record<string, string>) {
+  const name = `test-${randomUUID()}`;
+  const keys = { run: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q` };
+  let now = startMs;
+  const ask = openPaceCalls(redis, () => String(now));
+  const tills = new Map<string, string>();
+  atEnd(async () => void (await redis.unlink(keys.run, keys.members, keys.quotas)));
+  await redis.hset(keys.run, { state: 'running', ...fields });
+  const at = async (ms: number, process: string, unused = 0): Promise<PaceReply> => {
+    now = startMs + ms;
+    const reply = await ask(keys, { process, wants: true, till: tills.get(process) ?? '0', unused });
+    if (reply.count > 0) tills.set(process, String(reply.first + reply.gap * reply.count));
+    return reply;
+  };
+  return { at, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
+}
+
+/** How many permits two processes get in so many seconds, from the given moment on. */
+async function permitsOf(
+  at: Awaited<ReturnType<typeof openRun>>['at'],
+  fromMs: number,
+  seconds: number,
+): Promise<number> {
+  let permits = 0;
+  for (let ms = fromMs; ms < fromMs + 1_000 * seconds; ms += 50) permits += (await at(ms, `p${(ms / 50) % 2}`)).count;
+  return permits;
+}
+
+describe("a run's own rate", () => {
+  test('is shared by the processes that work on it', async ({ onTestFinished }) => {
+    const { at } = await openRun(onTestFinished, { rate: '200/1000' });
+    expect(await permitsOf(at, 0, 10)).toBeGreaterThan(1_950);
+    expect(await permitsOf(at, 10_000, 10)).toBeLessThanOrEqual(2_010);
+  });
+
+  test('holds from the next question on when it is changed, up or down', async ({ onTestFinished }) => {
+    const { at, set } = await openRun(onTestFinished, { rate: '200/1000' });
+    await permitsOf(at, 0, 2);
+    await set({ rate: '20/1000' });
+    expect(await permitsOf(at, 2_000, 5)).toBeLessThanOrEqual(105);
+    await set({ rate: '2000/1000' });
+    expect(await permitsOf(at, 7_000, 5)).toBeGreaterThan(9_500);
+    await set({ rate: '' });
+    expect(await at(12_000, 'p0')).toMatchObject({ rate: '', count: 0 });
+  });
+
+  test('gives no permits while the run is not running', async ({ onTestFinished }) => {
+    const { at } = await openRun(onTestFinished, { rate: '200/1000', state: 'paused' });
+    expect(await at(0, 'p0')).toMatchObject({ state: 'paused', count: 0 });
+  });
+
+  test('says until when a spent quota holds it back', async ({ onTestFinished }) => {
+    const { at } = await openRun(onTestFinished, { rate: '100/1000,50/60000' });
+    expect(await permitsOf(at, 0, 3)).toBe(50);
+    const { quotaUntil } = await at(3_000, 'p0');
+    expect(quotaUntil - startMs).toBeGreaterThan(55_000);
+    expect(quotaUntil - startMs).toBeLessThanOrEqual(62_000);
+    expect(await permitsOf(at, 62_000, 2)).toBeGreaterThan(0);
+  });
+});

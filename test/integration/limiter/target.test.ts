@@ -1,0 +1,366 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseRate, storedRate } from '../../../src/limiter/rate.ts';
+import { Tally } from '../../../src/limiter/tally.ts';
+import { openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+// The script of the target's limiter on a real Redis, in a time of our own.
+
+let redis: Redis;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+
+const startMs = 1_800_000_000_000;
+
+/** A limiter of its own, and processes that call it at the times a test chooses. */
+function openFleet(atEnd: (task: () => Promise<void>) => void) {
+  const name = `test-${randomUUID()}`;
+  const keys = { limiter: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q` };
+  let now = startMs;
+  const calls = openTargetCalls(redis, keys, () => String(now));
+  const known = new Map<string, { till: string; epoch: string }>();
+  atEnd(async () => void (await redis.unlink(keys.limiter, keys.members, keys.quotas)));
+  const at = async (ms: number, process: string, wish: Partial<TargetCall> = {}): Promise<TargetReply> => {
+    now = startMs + ms;
+    const { till = '0', epoch = '0' } = known.get(process) ?? {};
+    const none = { ms: 0, why: '' };
+    const call: TargetCall = {
+      ...{ process, wants: true, till, unused: 0, epoch, rate: '', burst: '', slots: 64, hold: none, advised: null },
+      ...{ outage: { why: '', kind: '' }, tally: new Tally(), starved: false, ...wish },
+    };
+    const looked = await calls.call(call);
+    // Whoever gets the turn gets no permits, and calls again.
+    const again = { ...call, unused: 0, tally: new Tally(), hold: none, outage: { why: '', kind: '' } } as const;
+    const { turn, learned, seen } = looked;
+    const reply =
+      turn > 0 && looked.rate > 0 && looked.count === 0 && looked.aloneMs === 0
+        ? { ...(await calls.call(again)), turn, learned, seen }
+        : looked;
+    const end = reply.count > 0 ? String(reply.first + reply.gap * reply.count) : till;
+    known.set(process, { till: end, epoch: reply.epoch });
+    return reply;
+  };
+  const learn = (turn: number, rate: number, more = {}) =>
+    calls.learned(turn, {
+      ...{ json: '{}', rate, steps: true, drops: false, pureAt: 0, phase: 'ramp', limitMet: 0, inFlight: 64, ...more },
+    });
+  return { at, learn };
+}
+
+function tally(epoch: string, counts: { accepted?: number; refused?: number; lost?: number }): Tally {
+  const all = new Tally();
+  for (let n = counts.accepted ?? 0; n > 0; n--) all.add(Number(epoch), 'accepted', 10);
+  for (let n = counts.refused ?? 0; n > 0; n--) all.add(Number(epoch), 'refused', 10);
+  for (let n = counts.lost ?? 0; n > 0; n--) all.add(Number(epoch), 'lost', 10);
+  return all;
+}
+
+/** When permits of a lease are due, in ms since the test began. */
+function slotsOf({ first, gap, count }: TargetReply): number[] {
+  return Array.from({ length: count }, (_, i) => first + i * gap - startMs);
+}
+
+function mostWithin(slots: number[], windowMs: number): number {
+  const sorted = slots.toSorted((a, b) => a - b);
+  let [from, most] = [0, 0];
+  for (const [i, at] of sorted.entries()) {
+    while (at - sorted[from]! >= windowMs) from++;
+    most = Math.max(most, i - from + 1);
+  }
+  return most;
+}
+
+/** Calls of some processes, ten times a second each with a little jitter, for so many seconds; the slots they were given. */
+async function play(
+  at: ReturnType<typeof openFleet>['at'],
+  processes: number,
+  seconds: number,
+  wish: Partial<TargetCall>,
+) {
+  const slots: number[] = [];
+  let seed = 7;
+  const random = () => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  for (let tick = 0; tick < seconds * 10; tick++) {
+    for (let n = 0; n < processes; n++) {
+      const ms = 100 * tick + (100 * n) / processes + 6 * random();
+      slots.push(...slotsOf(await at(ms, `p${n}`, wish)));
+    }
+  }
+  return slots.filter((slot) => slot < 1_000 * seconds);
+}
+
+/** A limiter whose target has a rate, as after its first look. */
+async function openRated(atEnd: Parameters<typeof openFleet>[0], rate: number) {
+  const fleet = openFleet(atEnd);
+  const { turn } = await fleet.at(0, 'p0');
+  await fleet.learn(turn, rate);
+  return fleet;
+}
+
+describe('permits of a target', () => {
+  test.for([
+    [1_000, 1],
+    [1_000, 4],
+    [50, 1],
+    [50, 4],
+    [50, 9],
+    [5, 4],
+  ])('at %i/s are even over %i processes, and none are wasted', async ([rate, processes], { onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000_000);
+    const slots = await play(at, processes!, 20, { rate: storedRate(parseRate(`${rate}/s`)) });
+    expect(mostWithin(slots, 1_000)).toBeLessThanOrEqual(1.05 * rate! + Math.max(1, rate! / 20));
+    expect(slots.length).toBeGreaterThanOrEqual(0.97 * 20 * rate! - 1);
+    expect(slots.length).toBeLessThanOrEqual(20.12 * rate! + Math.max(1, rate! / 20) + 1);
+  });
+
+  test('that one process left unused come back to it or to others', async ({ onTestFinished }) => {
+    const others: number[] = [];
+    for (const unused of [0, 5]) {
+      const { at } = await openRated(onTestFinished, 40);
+      expect((await at(0, 'p0')).count).toBe(5);
+      await at(50, 'p0');
+      await at(60, 'p0', { wants: false, unused });
+      others.push((await at(70, 'p1')).count);
+    }
+    expect(others[1]).toBeGreaterThan(others[0]!);
+  });
+
+  test('of a process that is silent go to the others after a third of a second', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    await at(0, 'p1');
+    expect((await at(100, 'p0')).gap).toBeCloseTo(2);
+    expect((await at(500, 'p0')).gap).toBeCloseTo(1);
+  });
+
+  test('follow the lowest --rate of the processes that are there', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    await at(0, 'p0', { rate: storedRate(parseRate('100/s')) });
+    expect((await at(50, 'p1', { rate: storedRate(parseRate('200/s')) })).rate).toBe(100);
+    expect((await at(600, 'p1', { rate: storedRate(parseRate('200/s')) })).rate).toBe(200);
+  });
+
+  test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const slots = await play(at, 3, 150, { rate: storedRate(parseRate('20/s,300/min')) });
+    expect(mostWithin(slots, 60_000)).toBeLessThanOrEqual(300);
+    expect(mostWithin(slots, 1_000)).toBeLessThanOrEqual(22);
+    expect(slots.length).toBeGreaterThan(600);
+  });
+
+  test('may come at once after a pause, as many as --burst says', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const wish = { rate: storedRate(parseRate('10/s')), burst: '8' };
+    await at(0, 'p0', wish);
+    const slots = slotsOf(await at(5_000, 'p0', wish));
+    expect(slots.filter((slot) => slot <= 5_000).length).toBeGreaterThanOrEqual(8);
+    expect(slots.length).toBeLessThanOrEqual(11);
+  });
+
+  test('are not given to somebody who wants none, and not before anything is known', async ({ onTestFinished }) => {
+    const fleet = openFleet(onTestFinished);
+    expect(await fleet.at(0, 'p0')).toMatchObject({ count: 0, turn: 1, learned: '' });
+    await fleet.learn(1, 100);
+    expect(await fleet.at(10, 'p0', { wants: false })).toMatchObject({ count: 0 });
+  });
+});
+
+describe('permits after something changed', () => {
+  test('come at once where the rate was slow before', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    await at(0, 'p0', { rate: storedRate(parseRate('1/min')) });
+    let permits = 0;
+    for (let ms = 1_000; ms < 2_000; ms += 100) {
+      permits += (await at(ms, 'p0', { rate: storedRate(parseRate('200/s')) })).count;
+    }
+    expect(permits).toBeGreaterThan(180);
+  });
+
+  test('go on at once where the clock of Redis was set back', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 200);
+    await at(3_600_000, 'p0');
+    await at(3_600_100, 'p0', { hold: { ms: 500, why: 'x' } });
+    const slots = await play(at, 1, 5, {});
+    expect(slots.length).toBeGreaterThan(800);
+  });
+
+  test('are there for a crowd that comes all at once to a target nobody knows', async ({ onTestFinished }) => {
+    const fleet = openFleet(onTestFinished);
+    const { turn } = await fleet.at(0, 'p0');
+    for (let n = 1; n < 40; n++) expect((await fleet.at(n / 2, `p${n}`)).turn).toBe(0);
+    expect(await fleet.learn(turn, 100)).toBe(true);
+  });
+
+  test('hold the quotas of all processes, and only as long as somebody has them', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const wish = { rate: storedRate(parseRate('100/s,30/day')) };
+    let permits = 0;
+    for (let ms = 0; ms < 2_000; ms += 100) {
+      permits += (await at(ms, 'p0', wish)).count + (await at(ms + 50, 'p1')).count;
+    }
+    expect(permits).toBe(30);
+    expect(await at(2_000, 'p1')).toMatchObject({ count: 0, holdWhy: '--rate allows no more in its period' });
+    expect((await at(2_500, 'p1')).count).toBeGreaterThan(10);
+  });
+});
+
+describe('a hold', () => {
+  test('keeps every process from sending before its end', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 500);
+    await at(0, 'p0', { hold: { ms: 5_000, why: 'Retry-After 5' } });
+    expect(await at(20, 'p1')).toMatchObject({ count: 0, holdWhy: 'Retry-After 5', holdUntil: startMs + 5_000 });
+    const slots = slotsOf(await at(4_950, 'p1'));
+    expect(slots.length).toBeGreaterThan(10);
+    expect(Math.min(...slots)).toBeGreaterThanOrEqual(5_000);
+  });
+
+  test('is not lengthened by answers that were on their way, unless they name a later end', async ({
+    onTestFinished,
+  }) => {
+    const { at } = await openRated(onTestFinished, 500);
+    await at(0, 'p0', { hold: { ms: 5_000, why: 'a' } });
+    expect((await at(30, 'p1', { hold: { ms: 2_000, why: 'b' } })).holdUntil).toBe(startMs + 5_000);
+    expect((await at(30, 'p1', { hold: { ms: 9_000, why: 'c' } })).holdUntil).toBe(startMs + 9_030);
+  });
+});
+
+describe('the breaker', () => {
+  const outage = { why: 'the API answers 503 to everything', kind: 'trouble' } as const;
+
+  async function openBroken(atEnd: Parameters<typeof openFleet>[0]) {
+    const fleet = await openRated(atEnd, 1_000);
+    await fleet.at(0, 'p0');
+    await fleet.at(50, 'p1');
+    return { ...fleet, broken: await fleet.at(100, 'p0', { outage }) };
+  }
+
+  test('stops everybody and lets single probes through, at most two a second', async ({ onTestFinished }) => {
+    const { at, broken } = await openBroken(onTestFinished);
+    expect(broken).toMatchObject({ count: 0, outageWhy: outage.why, outageKind: 'trouble', dropEpoch: broken.epoch });
+    const probes: number[] = [];
+    for (let ms = 150; ms < 60_000; ms += 50) {
+      const failed = tally(broken.epoch, { lost: probes.length > 0 && probes.at(-1)! > ms - 60 ? 1 : 0 });
+      const { count } = await at(ms, `p${(ms / 50) % 2}`, { tally: failed });
+      if (count > 0) probes.push(ms);
+      expect(count).toBeLessThanOrEqual(1);
+    }
+    expect(mostWithin(probes, 1_000)).toBeLessThanOrEqual(2);
+    expect(probes.length).toBeGreaterThan(15);
+    const gaps = probes.slice(1).map((probe, i) => probe - probes[i]!);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(3_200);
+  });
+
+  test('is closed by the first probe that gets through, not by late answers', async ({ onTestFinished }) => {
+    const { at, broken } = await openBroken(onTestFinished);
+    const late = tally(String(Number(broken.epoch) - 1), { accepted: 5 });
+    expect((await at(300, 'p1', { tally: late })).outageWhy).toBe(outage.why);
+    expect((await at(700, 'p0')).count).toBe(1);
+    const closed = await at(720, 'p0', { tally: tally(broken.epoch, { accepted: 1 }) });
+    expect(closed).toMatchObject({ outageWhy: '', outageAt: 0 });
+    expect(closed.count).toBeGreaterThan(10);
+  });
+
+  test('stays closed where only one process is in trouble, which stands aside', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await at(0, 'p0');
+    await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
+    const sick = await at(100, 'p0', { outage });
+    expect(sick).toMatchObject({ outageWhy: '', count: 0 });
+    expect(sick.aloneMs).toBeGreaterThan(1_000);
+    expect((await at(160, 'p1')).gap).toBeCloseTo(1);
+  });
+
+  test('learns nothing from what probes meet', async ({ onTestFinished }) => {
+    const { at, broken } = await openBroken(onTestFinished);
+    const { seen } = await at(700, 'p0', { tally: tally(broken.epoch, { refused: 1 }) });
+    expect(JSON.parse(seen)).toMatchObject({ refused: 0, currentrefused: 0 });
+  });
+
+  test('does not open again for what was noticed before it closed', async ({ onTestFinished }) => {
+    const { at, broken } = await openBroken(onTestFinished);
+    await at(720, 'p0', { tally: tally(broken.epoch, { accepted: 1 }) });
+    expect((await at(730, 'p1', { outage, epoch: broken.epoch })).outageWhy).toBe('');
+  });
+
+  test('waits for the end of a hold, too', async ({ onTestFinished }) => {
+    const { at } = await openBroken(onTestFinished);
+    await at(200, 'p0', { hold: { ms: 4_000, why: 'Retry-After 4' } });
+    expect((await at(3_000, 'p0')).count).toBe(0);
+    expect((await at(4_300, 'p0')).count).toBe(1);
+  });
+});
+
+describe('a look', () => {
+  test('is due to one process at a time, with what all have seen', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await at(10, 'p0');
+    expect((await at(40, 'p1', { tally: tally(epoch, { accepted: 3, refused: 1 }) })).turn).toBe(0);
+    const { turn, seen } = await at(110, 'p0', { tally: tally('0', { accepted: 2 }) });
+    expect(turn).toBeGreaterThan(1);
+    expect(JSON.parse(seen)).toMatchObject({
+      accepted: 5,
+      refused: 1,
+      currentaccepted: 3,
+      currentrefused: 1,
+      most: 128,
+    });
+    expect((await at(120, 'p1')).turn).toBe(0);
+  });
+
+  test('that comes too late changes nothing', async ({ onTestFinished }) => {
+    const { at, learn } = await openRated(onTestFinished, 1_000);
+    const first = await at(200, 'p0');
+    const second = await at(400, 'p1');
+    expect(await learn(first.turn, 1)).toBe(false);
+    expect(await learn(second.turn, 2_000)).toBe(true);
+    expect((await at(410, 'p0')).rate).toBe(2_000);
+  });
+
+  test('tells the time in which nothing might leave', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    await at(100, 'p0', { hold: { ms: 300, why: 'x' } });
+    const { seen } = await at(600, 'p0');
+    expect(JSON.parse(seen).blockedMs).toBeCloseTo(300, 0);
+  });
+
+  test('knows that a minute has passed without anybody', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    await at(100, 'p0');
+    const { seen } = await at(70_000, 'p0');
+    expect(JSON.parse(seen).recall).toBe(1);
+  });
+
+  test('that finds a far lower rate takes leases back', async ({ onTestFinished }) => {
+    const { at, learn } = await openRated(onTestFinished, 1_000);
+    await at(10, 'p0');
+    const { turn, epoch } = await at(200, 'p1');
+    await learn(turn, 100, { drops: true });
+    const reply = await at(210, 'p0');
+    expect(Number(reply.dropEpoch)).toBeGreaterThan(Number(epoch));
+    expect(reply.dropEpoch).toBe(reply.epoch);
+  });
+});
+
+test('advice of the server lowers the rate for as long as it says', async ({ onTestFinished }) => {
+  const { at } = await openRated(onTestFinished, 1_000);
+  await at(0, 'p0', { advised: { perSecond: 20, forMs: 3_000 } });
+  expect((await at(1_000, 'p1')).rate).toBe(20);
+  expect((await at(3_100, 'p1')).rate).toBe(1_000);
+});
+
+test('requests in flight are shared among the processes', async ({ onTestFinished }) => {
+  const { at, learn } = await openRated(onTestFinished, 1_000);
+  await at(10, 'p0');
+  await at(20, 'p1');
+  const { turn } = await at(200, 'p2');
+  await learn(turn, 1_000, { inFlight: 20 });
+  const shares = [await at(210, 'p0'), await at(220, 'p1'), await at(230, 'p2')].map((reply) => reply.inFlightShare);
+  expect(shares.reduce((sum, share) => sum + share, 0)).toBe(20);
+  expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+});

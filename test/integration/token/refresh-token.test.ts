@@ -1,0 +1,158 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'vitest';
+import type { Sandbox } from '../../../src/sandbox/server.ts';
+import type { OAuthClient } from '../../../src/token/oauth-request.ts';
+import { refreshGrant } from '../../../src/token/refresh-grant.ts';
+import { type RefreshTokenFile, refreshTokenFile } from '../../../src/token/refresh-token-file.ts';
+import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
+import { until } from '../../support/processes.ts';
+import { clientSecret, openTokenScene } from '../../support/token-scene.ts';
+
+const contentOf = (path: string) => readFileSync(path, 'utf8');
+
+/** The same token as the settings make it, with another file. */
+function openWith(sandbox: Sandbox, file: RefreshTokenFile): RefreshingToken {
+  const client: OAuthClient = {
+    ...{ tokenUrl: sandbox.tokenUrl, clientId: 'abc', auth: 'basic', scope: undefined, audience: undefined },
+    ...{ route: { ca: null, proxy: null }, clientSecret: async () => clientSecret },
+  };
+  const options = { clock: () => performance.now(), random: () => 0.5 };
+  return new RefreshingToken(refreshGrant(client, file), options);
+}
+
+describe.concurrent('a refresh token', () => {
+  test('gets tokens and is replaced in its file each time', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, folder, open, useApi } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 2 });
+    const path = file('refresh', `${sandbox.refreshToken}\n`);
+    const token = open({ refreshTokenFile: path });
+    const seen: boolean[] = [];
+    token.onChange(() => token.authorization() && seen.push(contentOf(path) === `${sandbox.refreshToken}\n`));
+    await token.start();
+    expect(await useApi(token.authorization())).toBe(404);
+    await until('it was used three times', () => token.refreshes === 2, 10_000);
+    expect(seen).toEqual([true, true, true]);
+    expect(await useApi(token.authorization())).toBe(404);
+    expect([statSync(path).mode & 0o777, readdirSync(folder)]).toEqual([0o600, ['refresh']]);
+  });
+
+  test('is on the disk before the access token that came with it is used', async ({ expect, onTestFinished }) => {
+    const { sandbox, file } = await openTokenScene(onTestFinished);
+    const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
+    let let_it = () => {};
+    const held = new Promise<void>((resolve) => {
+      let_it = resolve;
+    });
+    const token = openWith(sandbox, {
+      ...real,
+      store: async (refreshToken) => held.then(() => real.store(refreshToken)),
+    });
+    onTestFinished(() => token.close());
+    const started = token.start();
+    await until('a token is issued', () => sandbox.counts.tokens === 1);
+    expect(token.authorization()).toBeNull();
+    let_it();
+    await started;
+    expect([token.authorization() === null, contentOf(real.path)]).toEqual([false, `${sandbox.refreshToken}\n`]);
+  });
+
+  test('survives a crash between its storing and the use of the access token', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, open } = await openTokenScene(onTestFinished);
+    const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
+    const crashed = openWith(sandbox, {
+      ...real,
+      store: (refreshToken) => real.store(refreshToken).then(() => new Promise(() => {})),
+    });
+    void crashed.start();
+    await until('it is stored', () => contentOf(real.path) === `${sandbox.refreshToken}\n`);
+    expect([sandbox.counts.tokens, crashed.authorization()]).toEqual([1, null]);
+    const next = open({ refreshTokenFile: real.path });
+    await next.start();
+    expect(next.authorization()).toMatch(/^Bearer /);
+  });
+
+  test('that the disk does not take is not lost: nothing is sent until it is stored', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    mkdirSync(join(folder, 'secrets'));
+    const path = file('secrets/refresh', sandbox.refreshToken);
+    sandbox.tokenFaults = { latencyMs: 100 };
+    const token = open({ refreshTokenFile: path });
+    const started = token.start();
+    await until('it is asked for', () => sandbox.seen.length === 1);
+    renameSync(join(folder, 'secrets'), join(folder, 'away'));
+    await started;
+    expect([token.authorization(), sandbox.counts.tokens]).toEqual([null, 1]);
+    expect(token.waiting).toMatch(
+      /^cannot store the new refresh token in \S+refresh \(ENOENT.*\); trying again in [12] s$/,
+    );
+    renameSync(join(folder, 'away'), join(folder, 'secrets'));
+    await until('there is a token', () => token.authorization());
+    expect(contentOf(path)).toBe(`${sandbox.refreshToken}\n`);
+    rmSync(join(folder, 'secrets'), { recursive: true });
+  });
+
+  test('behind a link is replaced where it is', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    const path = file('refresh', sandbox.refreshToken);
+    symlinkSync(path, join(folder, 'link'));
+    await open({ refreshTokenFile: join(folder, 'link') }).start();
+    expect(contentOf(path)).toBe(`${sandbox.refreshToken}\n`);
+  });
+
+  test('that is not rotated stays as it is', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, open } = await openTokenScene(onTestFinished, {
+      tokenFaults: { answer: { refresh_token: undefined } },
+    });
+    const path = file('refresh', sandbox.refreshToken);
+    const before = contentOf(path);
+    const token = open({ refreshTokenFile: path });
+    await token.start();
+    expect([contentOf(path), token.authorization() === null]).toEqual([before, false]);
+  });
+
+  test('that is stored even where the access token is of no use', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, open } = await openTokenScene(onTestFinished, {
+      tokenFaults: { answer: { token_type: 'mac' } },
+    });
+    const path = file('refresh', sandbox.refreshToken);
+    await expect(open({ refreshTokenFile: path }).start()).rejects.toThrow('another type than Bearer');
+    expect(contentOf(path)).toBe(`${sandbox.refreshToken}\n`);
+  });
+
+  test('that is no longer good is refused for good', async ({ expect, onTestFinished }) => {
+    const { file, open } = await openTokenScene(onTestFinished);
+    await expect(open({ refreshTokenFile: file('refresh', 'old') }).start()).rejects.toMatchObject({
+      code: 'CREDENTIALS',
+      message:
+        'the token endpoint refused to give a token: 400 invalid_grant; what it was asked with is no longer good',
+    });
+  });
+
+  test('that another process has put there meanwhile is used before anybody gives up', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { sandbox, file, open } = await openTokenScene(onTestFinished, { tokenFaults: { latencyMs: 200 } });
+    const path = file('refresh', 'old');
+    const token = open({ refreshTokenFile: path });
+    const started = token.start();
+    await until('it is asked', () => sandbox.seen.length === 1);
+    file('refresh', sandbox.refreshToken);
+    await started;
+    expect(token.waiting).toMatch(/^the refresh token was refused, but \S+refresh holds another one now; trying/);
+    await until('there is a token', () => token.authorization());
+  });
+
+  test('is stored before the token is closed', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, open } = await openTokenScene(onTestFinished, { tokenFaults: { latencyMs: 300 } });
+    const path = file('refresh', sandbox.refreshToken);
+    const token = open({ refreshTokenFile: path });
+    void token.start();
+    await until('it is asked', () => sandbox.seen.length === 1);
+    await token.close();
+    expect([sandbox.counts.tokens, contentOf(path)]).toEqual([1, `${sandbox.refreshToken}\n`]);
+  });
+});

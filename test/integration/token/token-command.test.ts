@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'vitest';
+import { never, until } from '../../support/processes.ts';
+import { openTokenScene } from '../../support/token-scene.ts';
+
+const none = { tokenUrl: undefined, clientId: undefined };
+
+describe.concurrent('a token command', () => {
+  test.for<[string, string, string, number | null]>([
+    ['a token with a newline', `echo abc.def`, 'Bearer abc.def', null],
+    ['a token without one', `printf %s abc==`, 'Bearer abc==', null],
+    ['JSON', `echo '{"access_token":"abc","expires_in":90}'`, 'Bearer abc', 90_000],
+    [
+      'JSON with a type',
+      `echo ' {"access_token":"abc","token_type":"BEARER","expires_in":"60"}'`,
+      'Bearer abc',
+      60_000,
+    ],
+    ['a token beside words on stderr', `echo warning >&2; echo abc`, 'Bearer abc', null],
+  ])('prints %s', async ([, tokenCommand, header, lifeMs], { expect, onTestFinished }) => {
+    const token = (await openTokenScene(onTestFinished)).open({ ...none, tokenCommand });
+    await token.start();
+    expect([token.authorization(), token.lifeMs, token.waiting]).toEqual([header, lifeMs, '']);
+  });
+
+  test.for<[string, string, RegExp]>([
+    [
+      'fails',
+      'echo canary-1234567890; echo "no: canary-1234567890 token=geheim" >&2; exit 3',
+      /ended with 3: no: \*\*\* token=\*\*\*$/,
+    ],
+    ['is not there', 'expunge-no-such-program', /^the token command ended with 127: .*not found/],
+    ['prints nothing', 'true', /expected one bearer token or JSON with access_token, got nothing/],
+    ['prints two words', 'echo canary two', /got other text/],
+    ['prints two lines', 'printf "canary\\n\\n"', /got other text/],
+    ['prints broken JSON', `echo '{"access_token": canary'`, /got other text/],
+    ['prints another type', `echo '{"access_token":"canary","token_type":"mac"}'`, /another type than Bearer/],
+    ['prints too much', 'yes canary', /prints too much/],
+    ['kills itself', 'kill -9 $$', /was ended by SIGKILL/],
+  ])(
+    'that %s at first is refused, without showing what it printed',
+    async ([, tokenCommand, words], { expect, onTestFinished }) => {
+      const token = (await openTokenScene(onTestFinished)).open({ ...none, tokenCommand });
+      const failure = await token.start().catch((error) => error);
+      expect(failure).toMatchObject({ code: 'CREDENTIALS', message: expect.stringMatching(words) });
+      expect(`${failure.message} ${token.waiting} ${token.source}`).not.toMatch(/canary|geheim/);
+    },
+  );
+
+  test('runs again before the token expires, and goes on with the old one if it fails then', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { open, folder, file } = await openTokenScene(onTestFinished);
+    file('n', '');
+    const count = () => readFileSync(join(folder, 'n'), 'utf8').length;
+    const tokenCommand = `cd ${folder}; printf x >> n; n=$(wc -c < n); [ $n -ne 2 ] && echo "{\\"access_token\\":\\"t$n\\",\\"expires_in\\":3}"`;
+    const token = open({ ...none, tokenCommand }, { random: () => 0 });
+    await token.start();
+    expect(token.authorization()).toBe('Bearer t1');
+    await until('it failed', () => count() === 2, 10_000);
+    await until('it ran a third time', () => token.authorization() === 'Bearer t3', 10_000);
+  });
+
+  test('runs again when the API refuses the token', async ({ expect, onTestFinished }) => {
+    const { open, file } = await openTokenScene(onTestFinished);
+    const tokenCommand = `cat ${file('token', 't1')}`;
+    const token = open({ ...none, tokenCommand });
+    await token.start();
+    file('token', 't2');
+    expect(token.refused('Bearer t1')).toBe('again');
+    await until('there is another one', () => token.authorization() === 'Bearer t2');
+  });
+
+  test('and what it started ends with the token', async ({ expect, onTestFinished }) => {
+    const { open, folder, file } = await openTokenScene(onTestFinished);
+    file('n', '');
+    const count = () => readFileSync(join(folder, 'n'), 'utf8').length;
+    const token = open({ ...none, tokenCommand: `(while :; do printf x >> ${folder}/n; sleep 0.02; done) & wait` });
+    const started = token.start().catch(() => {});
+    await until('it runs', () => count() > 2);
+    await token.close();
+    await started;
+    const then = count();
+    await never('it goes on', () => count() > then, 200);
+    expect(token.authorization()).toBeNull();
+  });
+
+  test('is named by its program only', async ({ expect, onTestFinished }) => {
+    const { open } = await openTokenScene(onTestFinished);
+    expect(open({ ...none, tokenCommand: 'vault read -field=token canary' }).source).toBe('the command vault');
+    expect(open({ ...none, tokenCommand: 'KEY=canary vault' }).source).toBe('the token command');
+  });
+});

@@ -1,0 +1,49 @@
+import { rmSync } from 'node:fs';
+import { describe, test } from 'vitest';
+import { openTokenScene } from '../../support/token-scene.ts';
+
+const none = { tokenUrl: undefined, clientId: undefined };
+
+describe.concurrent('a token file', () => {
+  test('loses the newline behind its token', async ({ expect, onTestFinished }) => {
+    const { open, file } = await openTokenScene(onTestFinished);
+    for (const end of ['', '\n', '\r\n']) {
+      const token = open({ ...none, tokenFile: file('token', `abc${end}`) });
+      await token.start();
+      expect(token.authorization()).toBe('Bearer abc');
+    }
+  });
+
+  test('is read again a second after it was read, and when the API refuses what it held', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { open, file } = await openTokenScene(onTestFinished);
+    let now = 0;
+    const path = file('token', 'a\n');
+    const token = open({ ...none, tokenFile: path }, { clock: () => now });
+    file('token', 'b\n');
+    now = 999;
+    expect(token.authorization()).toBe('Bearer a');
+    now = 1_000;
+    expect(token.authorization()).toBe('Bearer b');
+    file('token', 'c\n');
+    expect(token.refused('Bearer a')).toBe('again');
+    expect(token.authorization()).toBe('Bearer b');
+    expect(token.refused('Bearer b')).toBe('again');
+    expect([token.authorization(), token.refreshes]).toEqual(['Bearer c', 2]);
+    expect(token.refused('Bearer c')).toEqual({ halt: `the API refused the token from ${path} (401)` });
+  });
+
+  test('that is away or half written leaves the old token in use', async ({ expect, onTestFinished }) => {
+    const { open, file } = await openTokenScene(onTestFinished);
+    let now = 0;
+    const path = file('token', 'a');
+    const token = open({ ...none, tokenFile: path }, { clock: () => now });
+    for (const change of [() => rmSync(path), () => file('token', ''), () => file('token', 'two words')]) {
+      change();
+      now += 1_000;
+      expect(token.authorization()).toBe('Bearer a');
+    }
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { seeChanges, seeHiddenLimit } from '../support/hidden-limit.ts';
+
+const limits = [300, 3_000];
+const forms = [null, 'seconds', 'imf-fixdate'] as const;
+const fleets = [1, 4];
+const cases = limits.flatMap((perSecond) =>
+  forms.flatMap((retryAfter) => fleets.map((workers) => ({ perSecond, retryAfter, workers }))),
+);
+
+describe('a limit that nobody wrote down', () => {
+  test.each(cases)(
+    'of $perSecond/s is used to 98 %, with 0.5 % refused: Retry-After $retryAfter, $workers processes',
+    async (hidden) => {
+      const { used, refused, words } = await seeHiddenLimit({ ...hidden, seconds: 95, atEnd: onTestFinished }, 30, 60);
+      console.log(words);
+      expect(used).toBeGreaterThanOrEqual(0.98);
+      expect(refused).toBeLessThanOrEqual(0.005);
+    },
+  );
+
+  test.each(cases)(
+    'of $perSecond/s that halves and doubles is followed: Retry-After $retryAfter, $workers processes',
+    async (hidden) => {
+      const { halved, doubled, words } = await seeChanges({ ...hidden, seconds: 110, atEnd: onTestFinished }, 30, 65);
+      console.log(words);
+      expect(halved ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(20);
+      // With Retry-After each look for more costs a wait, so it is looked for less often.
+      expect(doubled ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(hidden.retryAfter === null ? 20 : 60);
+    },
+  );
+});

@@ -1,0 +1,19 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { seeWait } from '../support/told-to-wait.ts';
+
+test.each([
+  { form: 'seconds' },
+  { form: 'imf-fixdate', clockOffMs: 600_000 },
+  { form: 'rfc850', clockOffMs: -600_000 },
+  { form: 'asctime' },
+  { form: 'seconds', alsoForMs: 250 },
+] as const)('one 429 with a Retry-After of 5 s to one of four processes stops all of them: %o', async (how) => {
+  const { lastBeforeMs, firstAfterMs, words } = await seeWait({
+    ...{ ...how, seconds: 5, workers: 4 },
+    atEnd: onTestFinished,
+  });
+  console.log(words);
+  expect(lastBeforeMs).toBeLessThanOrEqual(300);
+  expect(firstAfterMs).toBeGreaterThanOrEqual(4_950);
+  expect(firstAfterMs).toBeLessThan(7_000);
+});

@@ -1,0 +1,75 @@
+import type { SandboxOptions } from '../../src/sandbox/server.ts';
+import { type Running, until } from './processes.ts';
+import { watchTicks } from './rate-measures.ts';
+import { annotations, makeIds, openScene, type Scene } from './scene.ts';
+
+export type FleetOptions = {
+  /** Ids of the run: enough for as long as the test looks. */
+  ids: number;
+  /** Worker processes; 0 = the run deletes in its own process. */
+  workers: number;
+  workerArgs?: string[];
+  runArgs?: string[];
+  settings?: NodeJS.ProcessEnv;
+  sandbox?: SandboxOptions;
+};
+
+/** A run of one target, the processes that work on it, and when the server was awake. */
+export type Fleet = {
+  scene: Scene;
+  ids: readonly string[];
+  /** Those that delete. */
+  processes: readonly Running[];
+  ticks: readonly number[];
+  /** When the first request arrived, by `performance.now()`. */
+  startedMs: number;
+};
+
+type AtEnd = Parameters<typeof openScene>[0];
+
+/** Starts workers and a detached run for them, or a run that deletes by itself; returns when the first request has arrived. */
+export async function openFleet(atEnd: AtEnd, options: FleetOptions): Promise<Fleet> {
+  const ids = makeIds('f', options.ids);
+  const scene = await openScene(atEnd, { objects: annotations(ids), ...options.sandbox });
+  return startFleet(atEnd, scene, ids, options);
+}
+
+/** The same in a scene that is there already. */
+export async function startFleet(
+  atEnd: AtEnd,
+  scene: Scene,
+  ids: string[],
+  { workers, workerArgs = [], runArgs = [], settings = {} }: Omit<FleetOptions, 'ids' | 'sandbox'>,
+): Promise<Fleet> {
+  const { atMs } = scene.sandbox.arrivals;
+  const before = atMs.length;
+  const all = await Promise.all(Array.from({ length: workers }, () => scene.worker(workerArgs, settings)));
+  const { ticks, stop } = watchTicks();
+  atEnd(async () => stop());
+  const running = await startRun(scene, ids, workers > 0 ? ['--detach', ...runArgs] : runArgs, settings);
+  await until('the first request arrives', () => atMs.length > before);
+  return { scene, ids, processes: workers > 0 ? all : [running], ticks, startedMs: atMs[before]! };
+}
+
+let lists = 0;
+
+/** Starts a run over these ids; a detached one has been submitted when this returns. */
+export async function startRun(
+  scene: Scene,
+  ids: readonly string[],
+  args: string[] = [],
+  settings: NodeJS.ProcessEnv = {},
+): Promise<Running> {
+  const list = scene.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
+  const running = scene.expunge(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
+  if (!args.includes('--detach')) return running;
+  const { code } = await running.ended;
+  if (code !== 0) throw new Error(`the run was not submitted: ${running.stderr}`);
+  return running;
+}
+
+/** Waits until so many ms after a moment; the sandbox goes on meanwhile. */
+export async function passed(fromMs: number, ms: number): Promise<void> {
+  const left = fromMs + ms - performance.now();
+  if (left > 0) await until(`${ms} ms have passed`, () => performance.now() >= fromMs + ms, left + 10_000);
+}

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { firstInFlight, type InFlight, learnInFlight } from '../../../src/limiter/learn-in-flight.ts';
+import { observation } from '../../support/observations.ts';
+
+const most = 256;
+
+/** Looks every 100 ms while each process waits for a slot and answers take as long as the limit makes them. */
+function watch(state: InFlight, latencyAt: (limit: number) => number, seconds: number, starved = 4): InFlight[] {
+  const states = [state];
+  for (let look = 1; look <= seconds * 10; look++) {
+    const before = states.at(-1)!;
+    const ms = latencyAt(before.limit);
+    const count = Math.round((before.limit / ms) * 100);
+    const latency = { count, sumMs: count * ms, squares: count * ms ** 2 };
+    states.push(learnInFlight(before, observation({ now: look * 100, latency, reports: 4, starved }), most));
+  }
+  return states;
+}
+
+const flat = () => 10;
+const queueAbove20 = (limit: number) => 10 * Math.max(1, limit / 20);
+
+describe('the limit of requests in flight', () => {
+  it('doubles every third of a second or so while that costs no latency', () => {
+    expect(watch(firstInFlight(0, most), flat, 1.8).at(-1)!.limit).toBe(most);
+  });
+
+  it('stays where it is while no process waits for a slot', () => {
+    expect(watch(firstInFlight(0, most), flat, 5, 0).at(-1)!.limit).toBe(8);
+  });
+
+  it('never exceeds what the fleet may have', () => {
+    expect(firstInFlight(0, 4).limit).toBe(4);
+    expect(learnInFlight({ ...firstInFlight(0, most), limit: 200 }, observation({ now: 100 }), 64).limit).toBe(64);
+  });
+
+  it('settles where a target begins to queue', () => {
+    const limits = watch(firstInFlight(0, most), queueAbove20, 30).map(({ limit }) => limit);
+    const late = limits.slice(100);
+    expect(late.reduce((sum, limit) => sum + limit, 0) / late.length).toBeGreaterThan(15);
+    expect(late.reduce((sum, limit) => sum + limit, 0) / late.length).toBeLessThan(25);
+  });
+
+  it.each([0.15, 0.25, 0.4])('goes on growing when each doubling brings %d more throughput', (gain) => {
+    const latencyAt = (limit: number) => (2 / (1 + gain)) ** Math.log2(limit);
+    expect(watch(firstInFlight(0, most), latencyAt, 20).at(-1)!.limit).toBe(most);
+  });
+
+  it('goes down by three tenths when requests are lost, once a second', () => {
+    const state = { ...firstInFlight(0, most), limit: 100 };
+    const once = learnInFlight(state, observation({ now: 2000, lost: 5 }), most);
+    expect(once.limit).toBeCloseTo(70);
+    expect(learnInFlight(once, observation({ now: 2500, lost: 5 }), most).limit).toBeCloseTo(70);
+    expect(learnInFlight(once, observation({ now: 3100, lost: 5 }), most).limit).toBeCloseTo(49);
+  });
+});

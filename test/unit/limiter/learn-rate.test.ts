@@ -1,0 +1,229 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { firstRate, type LearnedRate, learnRate, recallRate } from '../../../src/limiter/learn-rate.ts';
+import type { Observation } from '../../../src/limiter/observation.ts';
+import { observation } from '../../support/observations.ts';
+
+/** A target whose limit was found to be about 1,000/s; its ramp is `rampedMs` old and shows `accepted` clean answers. */
+function onRamp(rampedMs: number, over: Partial<LearnedRate> = {}): LearnedRate {
+  const rate = 980 + (rampedMs / 5000) * 35;
+  return {
+    ...firstRate(0, null),
+    phase: 'ramp',
+    rate,
+    low: 1000,
+    high: 1005,
+    from: 980,
+    to: 1015,
+    rampMs: 5000,
+    rampedMs,
+    epoch: 7,
+    dropEpoch: 3,
+    lookedAtMs: rampedMs,
+    leg: { openMs: rampedMs, allowed: rampedMs, accepted: rampedMs, refused: 0, refusedInAll: 0 },
+    ...over,
+  };
+}
+
+const learn = (state: LearnedRate, seen: Partial<Observation> & { now: number }, ceiling: number | null = null) =>
+  learnRate(state, observation(seen), ceiling);
+
+describe('seek', () => {
+  it('starts at 20 a second, or at the ceiling', () => {
+    expect(firstRate(0, null).rate).toBe(20);
+    expect(firstRate(0, 500).rate).toBe(500);
+  });
+
+  it('doubles in a new epoch after a tenth of a second of clean answers', () => {
+    const next = learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 32 });
+    expect(next).toMatchObject({ phase: 'seek', rate: 640, low: 320, epoch: 2 });
+  });
+
+  it('waits for answers to permits of the present epoch', () => {
+    const next = learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 32, currentAccepted: 5 });
+    expect(next).toMatchObject({ rate: 320, epoch: 1 });
+  });
+
+  it('does not double while less than three quarters of the rate is used', () => {
+    const next = learn({ ...firstRate(0, null), rate: 320 }, { now: 200, accepted: 40, sent: 40 });
+    expect(next.rate).toBe(320);
+  });
+
+  it('stops at the ceiling', () => {
+    const state = learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 32 }, 400);
+    expect(state.rate).toBe(400);
+    expect(learn(state, { now: 200, accepted: 40 }, 400)).toMatchObject({ rate: 400, epoch: state.epoch });
+  });
+});
+
+describe('measure', () => {
+  const first = learn({ ...firstRate(0, null), rate: 640, low: 320 }, { now: 100, accepted: 50, refused: 14 });
+
+  it('holds the rate at the first refusals', () => {
+    expect(first).toMatchObject({ phase: 'measure', rate: 640, epoch: 1 });
+  });
+
+  it('takes the accepted share of the rate for the limit, without the first moments, which are burst', () => {
+    let state = learn(first, { now: 200, accepted: 64 });
+    for (const now of [300, 400, 500]) state = learn(state, { now, accepted: 48, refused: 16 });
+    expect(state).toMatchObject({ phase: 'ramp', low: 480, high: 600 });
+    expect(state.rate).toBeCloseTo(480 * 0.98);
+  });
+
+  it('believes no share below a quarter: that is a spent quota or an outage', () => {
+    let state = first;
+    for (const now of [200, 300, 400, 500]) state = learn(state, { now, refused: 64 });
+    expect(state).toMatchObject({ phase: 'ramp', low: 160 });
+  });
+
+  it('is not tried at rates where it would take long', () => {
+    const state = learn({ ...firstRate(0, null), rate: 40, low: 20 }, { now: 100, accepted: 3, refused: 1 });
+    expect(state).toMatchObject({ phase: 'ramp', low: 20, high: 40 });
+  });
+});
+
+describe('ramp', () => {
+  it('creeps from under low to over high, in one epoch', () => {
+    const next = learn(onRamp(1000), { now: 1100, accepted: 98 });
+    expect(next.rate).toBeCloseTo(980 + (1100 / 5000) * 35);
+    expect(next.epoch).toBe(7);
+  });
+
+  it('climbs ever faster once it is past high', () => {
+    const rates = [6000, 7500, 10_000].map((ms) => learn(onRamp(ms), { now: ms + 100, accepted: 100 }).rate);
+    expect(rates[0]).toBeCloseTo(1020, 0);
+    expect(rates[1]).toBeGreaterThan(1070);
+    expect(rates[2]).toBeGreaterThan(1480);
+  });
+
+  it('stands still while there is no work for the whole rate, and while nothing may leave', () => {
+    expect(learn(onRamp(1000), { now: 1100, accepted: 60 }).rampedMs).toBe(1000);
+    expect(learn(onRamp(1000), { now: 1100, accepted: 98, blockedMs: 100 }).rampedMs).toBe(1000);
+  });
+
+  it('ends at a refusal with what was accepted as low and the refused rate as high', () => {
+    const next = learn(onRamp(4000), { now: 4100, accepted: 98, refused: 2 });
+    expect(next).toMatchObject({ phase: 'ramp', epoch: 8, dropEpoch: 3, high: onRamp(4000).rate });
+    expect(next.low).toBeGreaterThan(990);
+    expect(next.low).toBeLessThan(1005);
+    expect(next.pureAtMs).toBeGreaterThan(4200);
+  });
+
+  it('takes longer the more answers the last refusal cost, up to 15 seconds', () => {
+    const lengths = [2, 60, 900].map((refused) => learn(onRamp(4000), { now: 4100, accepted: 98, refused }).rampMs);
+    expect(lengths[0]).toBe(5000);
+    expect(lengths[1]).toBeGreaterThan(9000);
+    expect(lengths[2]).toBe(15_000);
+  });
+
+  it('measures anew when the limit turns out to lie far above high', () => {
+    expect(learn(onRamp(9000), { now: 9100, accepted: 98, refused: 20 })).toMatchObject({ phase: 'measure', epoch: 7 });
+  });
+
+  it('does not let refused permits of an older epoch cut the rate', () => {
+    const next = learn(onRamp(4000), { now: 4100, accepted: 98, refused: 50, currentRefused: 0, sent: 98 });
+    expect(next).toMatchObject({ phase: 'ramp', epoch: 7 });
+  });
+});
+
+describe('fall', () => {
+  it('follows at once when many are refused early in a ramp, and drops old leases', () => {
+    const next = learn(onRamp(500), { now: 600, accepted: 0, refused: 400 });
+    expect(next.low / onRamp(500).rate).toBeCloseTo(500 / 900, 2);
+    expect(next).toMatchObject({ epoch: 8, dropEpoch: 8 });
+  });
+
+  it('ignores a few refusals early in a ramp', () => {
+    expect(learn(onRamp(500), { now: 600, accepted: 97, refused: 3 })).toMatchObject({ epoch: 7, low: 1000 });
+  });
+});
+
+describe('Retry-After', () => {
+  const blocked = { now: 4100, accepted: 98, refused: 1, blockedUntilMs: 5100 };
+
+  it('is a wait, not a new rate: the limit lies so far under the refused rate that a burst of 50 ms was sent above it', () => {
+    const next = learn(onRamp(4000), blocked);
+    expect(next.low).toBeGreaterThan(975);
+    expect(next.low).toBeLessThan(990);
+    expect(next.rate).toBeGreaterThan(next.low * 0.99);
+  });
+
+  it('counts answers to what left before its end for the old epoch', () => {
+    expect(learn(onRamp(4000), blocked).pureAtMs).toBeGreaterThan(5100);
+  });
+
+  it('makes the next ramp so long that waiting costs one percent of the time', () => {
+    expect(learn(onRamp(4000), blocked).rampMs).toBeCloseTo(100_000, -3);
+    expect(learn(onRamp(4000), { ...blocked, blockedUntilMs: 6100 }).rampMs).toBeCloseTo(200_000, -3);
+  });
+
+  it('looks sooner while the bounds are far apart', () => {
+    const seeking = learn(
+      { ...firstRate(0, null), rate: 640, low: 320 },
+      { now: 100, refused: 5, blockedUntilMs: 1100 },
+    );
+    expect(seeking).toMatchObject({ phase: 'ramp', low: 320, high: 640, rampMs: 5000 });
+  });
+
+  it('is blamed on a larger burst when ramps began above the limit again and again', () => {
+    let state = onRamp(0);
+    for (const now of [3000, 6000, 9000]) {
+      state = { ...state, rampedMs: 1500, lookedAtMs: now - 100 };
+      state = learn(state, { now, accepted: 98, refused: 1, blockedUntilMs: now + 1000 });
+    }
+    expect(state.early).toBe(3);
+    expect(state.low).toBeLessThan(900);
+  });
+});
+
+describe('after an outage', () => {
+  it('goes on from what was known, whatever was refused before it', () => {
+    const next = learn(onRamp(500), { now: 600, refused: 400, tripped: true });
+    expect(next).toMatchObject({ phase: 'ramp', low: 1000, high: 1005, epoch: 8 });
+  });
+
+  it('goes on from half the rate when nothing was known', () => {
+    expect(learn(firstRate(0, null), { now: 100, refused: 4, tripped: true })).toMatchObject({
+      phase: 'ramp',
+      low: 10,
+    });
+  });
+});
+
+describe('recall', () => {
+  it('goes on at nine tenths of what was learned', () => {
+    const state = recallRate(onRamp(4000), 900_000);
+    expect(state).toMatchObject({ phase: 'ramp', low: 900, high: 1005, lookedAtMs: 900_000 });
+  });
+
+  it('seeks on when nothing was learned', () => {
+    expect(recallRate(firstRate(0, null), 900_000)).toMatchObject({ phase: 'seek', rate: 20, lookedAtMs: 900_000 });
+  });
+});
+
+test('whatever is seen, the rate stays between its floor and the ceiling, and epochs only rise', () => {
+  const count = fc.nat(2000);
+  const look = fc.record({
+    afterMs: fc.integer({ min: 1, max: 2000 }),
+    blocked: fc.boolean(),
+    accepted: count,
+    refused: fc.oneof(fc.constant(0), count),
+    sent: count,
+    tripped: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(look, { maxLength: 60 }), fc.option(fc.integer({ min: 1, max: 5000 })), (looks, ceiling) => {
+      let state = firstRate(0, ceiling);
+      let now = 0;
+      for (const { afterMs, blocked, ...seen } of looks) {
+        now += afterMs;
+        const next = learn(state, { now, ...seen, blockedUntilMs: blocked ? now + 1000 : 0 }, ceiling);
+        expect(next.rate).toBeGreaterThanOrEqual(0.2);
+        expect(next.rate).toBeLessThanOrEqual(ceiling ?? 1_000_000);
+        expect(next.epoch).toBeGreaterThanOrEqual(state.epoch);
+        expect(JSON.parse(JSON.stringify(next))).toEqual(next);
+        state = next;
+      }
+    }),
+  );
+});

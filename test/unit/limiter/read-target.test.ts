@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { firstInFlight } from '../../../src/limiter/learn-in-flight.ts';
+import { firstRate } from '../../../src/limiter/learned-rate.ts';
+import { learnedStart, targetStateOf } from '../../../src/limiter/read-target.ts';
+
+const now = 1_800_000_000_000;
+const ramp = { ...firstRate(now, null), phase: 'ramp', rate: 412, low: 410, high: 430 } as const;
+
+function limiter(rate: object = {}, inFlight: object = {}) {
+  const learned = { rate: { ...ramp, ...rate }, inFlight: { ...firstInFlight(now, 64), ...inFlight }, blame: {} };
+  return {
+    ...{ seenAt: String(now - 40), phase: 'ramp', rate: '412', high: '430', inFlight: '20', holdUntil: '0' },
+    ...{ holdWhy: 'asked for', learned: JSON.stringify(learned) },
+  };
+}
+
+const members = (...rates: string[]) =>
+  Object.fromEntries(rates.map((rate, i) => [`p${i}`, `${(now - 60).toFixed(3)} 64 ${rate}`]));
+
+const read = (hash: Record<string, string>, fleet = members('')) => targetStateOf('all', hash, fleet, now);
+
+describe('the state of a limiter', () => {
+  it('is none where nobody ever sent anything', () => {
+    expect(targetStateOf('all', {}, {}, now)).toBeNull();
+  });
+
+  it('tells the rate, the limit and how much is used', () => {
+    expect(read(limiter({ demand: { sent: 300, allowed: 400 } }))).toMatchObject({
+      ...{ scope: 'all', at: now, silentMs: 40, processes: 1, phase: 'ramp', rate: 412, use: 0.75, limitMet: 430 },
+      ...{ ceiling: null, advised: null, inFlight: 20, isStarved: false, hold: null, outage: null },
+    });
+  });
+
+  it('has defaults for whatever is not there yet', () => {
+    expect(targetStateOf('views', { seenAt: String(now) }, {}, now)).toMatchObject({
+      ...{ scope: 'views', processes: 0, phase: '', rate: 0, use: 1, limitMet: 0, learned: null, inFlight: 0 },
+    });
+  });
+
+  it('tells for how long nothing may leave, and why, until that is over', () => {
+    const held = { ...limiter(), holdUntil: String(now + 21_000) };
+    expect(read(held)?.hold).toEqual({ reason: 'asked for', leftMs: 21_000 });
+    expect(read({ ...held, holdUntil: String(now) })?.hold).toBeNull();
+  });
+
+  it('tells of an outage since when', () => {
+    const out = { ...limiter(), outage: 'the API answers 503 to everything', outageAt: String(now - 5_000) };
+    expect(read(out)?.outage).toEqual({ reason: 'the API answers 503 to everything', since: now - 5_000 });
+  });
+
+  it('tells what the headers of the server leave, as long as that holds', () => {
+    const advised = { ...limiter(), advised: '50', advisedUntil: String(now + 1) };
+    expect(read(advised)?.advised).toBe(50);
+    expect(read({ ...advised, advisedUntil: String(now) })?.advised).toBeNull();
+  });
+
+  it('counts the processes that want permits, their slots and the lowest of their rates', () => {
+    const gone = { old: `${now - 1_000} 64 5/1000` };
+    const fleet = { ...members('', '300/1000,5000/60000', '200/1000'), ...gone };
+    expect(read({ ...limiter(), inFlight: '500' }, fleet)).toMatchObject({
+      ...{ processes: 3, inFlight: 192, ceiling: 200, rate: 200 },
+    });
+  });
+
+  it('is starved when permits wait for free slots', () => {
+    const window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports: 10, starved: 5 };
+    expect(read(limiter({}, { window }))?.isStarved).toBe(true);
+    expect(read(limiter({}, { window: { ...window, starved: 3 } }))?.isStarved).toBe(false);
+  });
+});
+
+describe('where a run begins', () => {
+  it('is what was learned, and a little under it after a minute of silence', () => {
+    expect(read(limiter())?.learned).toBe(412);
+    const silent = { ...limiter(), seenAt: String(now - 3_600_000) };
+    expect(read(silent)?.learned).toBeCloseTo(410 * 0.9 * 0.98, 0);
+  });
+
+  it('is unknown before anything was accepted', () => {
+    expect(read(limiter({ low: 0 }))?.learned).toBeNull();
+    expect(learnedStart([read(limiter({ low: 0 }))!], ['all'])).toBeNull();
+    expect(learnedStart([], ['all'])).toBeNull();
+  });
+
+  it('goes by the limiters that will be used', () => {
+    const [all, views] = [read(limiter())!, { ...read(limiter())!, scope: 'views' as const, silentMs: 90_000 }];
+    expect(learnedStart([all, views], ['all'])).toEqual({ perSecond: 412, silentMs: 40 });
+    expect(learnedStart([views], ['annotations', 'views'])).toEqual({ perSecond: 412, silentMs: 90_000 });
+    expect(learnedStart([views, { ...views, scope: 'annotations' }], ['annotations', 'views'])).toEqual({
+      ...{ perSecond: 824, silentMs: 90_000 },
+    });
+  });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Line } from '../../../src/limiter/line.ts';
+import { Permits } from '../../../src/limiter/permits.ts';
+import { Turns } from '../../../src/limiter/turns.ts';
+
+/** Turns in a time of their own: `gone` says who left when. */
+function openTurns({ room = (): boolean => true } = {}) {
+  let now = 0;
+  const gone: string[] = [];
+  const unwilling = new Set<string>();
+  const permits = new Permits();
+  const turns = new Turns<string>({
+    permits,
+    hasRoom: room,
+    go: (who) => gone.push(`${who}@${now}`),
+    clock: () => now,
+  });
+  onTestFinished(() => turns.close());
+  const line = (own: Permits | null) =>
+    new Line<string>({ permits: () => own, stillWants: (who) => !unwilling.has(who) });
+  const at = (ms: number) => {
+    now = ms;
+    turns.pump();
+  };
+  return { turns, permits, gone, unwilling, line, at };
+}
+
+function lease(firstMs: number, gapMs: number, count: number): Permits {
+  const permits = new Permits();
+  permits.add({ firstMs, gapMs, count }, 0);
+  return permits;
+}
+
+describe('the turns of the runs', () => {
+  it('let nobody make up by the rate of the target for what a rate of the run has let pass', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    const own = line(lease(0, 10, 100));
+    for (let n = 0; n < 40; n++) turns.join(own, `${n}`);
+    permits.add({ firstMs: 200, gapMs: 1, count: 50 }, 0);
+    for (let ms = 0; ms <= 240; ms++) at(ms);
+    // Four of the last 40 ms before the target let somebody go, one in that moment, and four in the 40 ms after it.
+    expect(gone).toHaveLength(9);
+  });
+
+  it('go round: a long line does not keep a short one waiting', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    const [long, short] = [line(null), line(null)];
+    for (const who of ['a1', 'a2', 'a3', 'a4']) turns.join(long, who);
+    for (const who of ['b1', 'b2']) turns.join(short, who);
+    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    for (let ms = 1; ms <= 6; ms++) at(ms);
+    expect(gone).toEqual(['a1@1', 'b1@2', 'a2@3', 'b2@4', 'a3@5', 'a4@6']);
+  });
+
+  it('pass over a line whose own rate has no permit yet', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    turns.join(line(lease(5, 10, 10)), 'slow');
+    const fast = line(null);
+    for (const who of ['f1', 'f2', 'f3']) turns.join(fast, who);
+    permits.add({ firstMs: 4, gapMs: 1, count: 10 }, 0);
+    for (let ms = 4; ms <= 7; ms++) at(ms);
+    expect(gone).toEqual(['f1@4', 'slow@5', 'f2@6', 'f3@7']);
+  });
+
+  it('use no permit for whoever no longer wants to go', () => {
+    const { turns, permits, gone, unwilling, line, at } = openTurns();
+    const own = line(null);
+    for (const who of ['a', 'b', 'c']) turns.join(own, who);
+    unwilling.add('a').add('b');
+    permits.add({ firstMs: 1, gapMs: 1, count: 1 }, 0);
+    at(1);
+    expect([gone, turns.length]).toEqual([['c@1'], 0]);
+  });
+
+  it('say that a permit was due and there was no room', () => {
+    let room = false;
+    const { turns, permits, gone, line, at } = openTurns({ room: () => room });
+    permits.add({ firstMs: 10, gapMs: 1, count: 5 }, 0);
+    turns.join(line(null), 'a');
+    expect(turns.takeStarved()).toBe(false);
+    at(10);
+    expect([turns.takeStarved(), turns.takeStarved()]).toEqual([true, false]);
+    room = true;
+    at(11);
+    expect(gone).toEqual(['a@11']);
+  });
+
+  it('wake up by themselves for a permit that is due later', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const permits = new Permits();
+    const gone: string[] = [];
+    const clock = () => Date.now();
+    const turns = new Turns<string>({ permits, hasRoom: () => true, go: (who) => gone.push(who), clock });
+    permits.add({ firstMs: Date.now() + 30, gapMs: 10, count: 2 }, 0);
+    const line = new Line<string>({ permits: () => null, stillWants: () => true });
+    turns.join(line, 'a');
+    turns.join(line, 'b');
+    vi.advanceTimersByTime(30);
+    expect(gone).toEqual(['a']);
+    vi.advanceTimersByTime(10);
+    expect(gone).toEqual(['a', 'b']);
+  });
+});

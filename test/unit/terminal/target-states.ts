@@ -1,0 +1,24 @@
+import type { TargetState } from '../../../src/limiter/read-target.ts';
+import { snapshot } from './snapshots.ts';
+
+/** The limiter of a target that takes 430 a second, all of it used. */
+export function target(changes: Partial<TargetState> = {}): TargetState {
+  return {
+    scope: 'all',
+    at: snapshot().at,
+    silentMs: 40,
+    processes: 1,
+    phase: 'ramp',
+    rate: 412,
+    use: 0.98,
+    limitMet: 430,
+    learned: 412,
+    ceiling: null,
+    advised: null,
+    inFlight: 64,
+    isStarved: false,
+    hold: null,
+    outage: null,
+    ...changes,
+  };
+}

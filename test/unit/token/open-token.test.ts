@@ -1,0 +1,120 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Config, loadConfig } from '../../../src/config.ts';
+import { ExpungeError } from '../../../src/errors.ts';
+import { readTarget } from '../../../src/guard/check-target.ts';
+import { openToken, tokenSource } from '../../../src/token/open-token.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'expunge-token-'));
+  writeFileSync(join(folder, 'secret'), 'geheim\n');
+  writeFileSync(join(folder, 'empty'), '\n');
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+type Flags = Partial<Record<keyof Config, string>>;
+
+function configOf(flags: Flags): Config {
+  return loadConfig({ flags, env: {}, configFile: undefined }).config;
+}
+
+function open(flags: Flags, env: NodeJS.ProcessEnv = {}) {
+  return openToken(configOf(flags), { env, ca: null, clock: () => 0, random: () => 0.5 });
+}
+
+const url = { tokenUrl: 'https://auth.example.com/token?tenant=1', clientId: 'abc' };
+const secret = { EXPUNGE_CLIENT_SECRET: 'geheim' };
+
+describe('the token comes', () => {
+  it.each([
+    [{}, 'EXPUNGE_TOKEN'],
+    [url, 'https://auth.example.com/token (client abc)'],
+    [{ tokenCommand: '/usr/bin/vault read x' }, 'the command /usr/bin/vault'],
+  ])('from %j', (flags, source) => {
+    const token = open(flags, { ...secret, EXPUNGE_TOKEN: 'abc' });
+    expect([token.source, tokenSource(configOf(flags))]).toEqual([source, source]);
+  });
+
+  it('from a file rather than from EXPUNGE_TOKEN', () => {
+    const token = open({ tokenFile: join(folder, 'secret') }, { EXPUNGE_TOKEN: 'abc' });
+    expect([token.authorization(), token.source]).toEqual(['Bearer geheim', join(folder, 'secret')]);
+  });
+});
+
+describe('settings for the token are refused', () => {
+  it.each<[string, Flags, NodeJS.ProcessEnv, string, RegExp]>([
+    ['without any', {}, {}, 'CREDENTIALS', /expected an access token in EXPUNGE_TOKEN/],
+    ['with no token in the variable', {}, { EXPUNGE_TOKEN: 'ge heim' }, 'CREDENTIALS', /got other text/],
+    ['two ways', { ...url, tokenCommand: 'x' }, secret, 'USAGE', /one place .* --token-command and --token-url/],
+    ['a client id alone', { clientId: 'abc' }, {}, 'USAGE', /--client-id needs --token-url/],
+    ['a refresh token alone', { refreshTokenFile: 'x' }, {}, 'USAGE', /--refresh-token-file needs --token-url/],
+    ['no client id', { tokenUrl: url.tokenUrl }, secret, 'USAGE', /--token-url needs --client-id/],
+    ['no secret', url, {}, 'CREDENTIALS', /expected a client secret in EXPUNGE_CLIENT_SECRET or/],
+    ['http', { ...url, tokenUrl: 'http://auth.example.com/t' }, secret, 'USAGE', /over http anyone on the way/],
+    [
+      'no secret file',
+      { ...url, clientSecretFile: '/no/where' },
+      {},
+      'CREDENTIALS',
+      /--client-secret-file \/no\/where: /,
+    ],
+    [
+      'no refresh file',
+      { ...url, refreshTokenFile: '/no/where' },
+      {},
+      'CREDENTIALS',
+      /--refresh-token-file \/no\/where/,
+    ],
+  ])('%s', (_, flags, env, code, words) => {
+    const failure = failureOf(() => open(flags, env));
+    expect([failure.code, failure.message]).toEqual([code, expect.stringMatching(words)]);
+    expect(failure.message + failure.next).not.toContain('heim');
+  });
+
+  it('an empty secret file', () => {
+    const failure = failureOf(() => open({ ...url, clientSecretFile: join(folder, 'empty') }));
+    expect([failure.code, failure.message]).toEqual(['CREDENTIALS', expect.stringMatching(/empty: it is empty$/)]);
+  });
+
+  it.each(['auth.example.com', 'ftp://a/b', 'https://ana:geheim@a/b', 'https://a/b#c'])(
+    'the token URL %s',
+    (tokenUrl) => {
+      const failure = failureOf(() => configOf({ tokenUrl }));
+      expect([failure.code, failure.message.includes('geheim')]).toEqual(['USAGE', false]);
+    },
+  );
+});
+
+describe('http is allowed', () => {
+  it.each(['http://localhost:1/t', 'http://127.0.0.1/t', 'http://[::1]:9/t'])('to this machine: %s', (tokenUrl) => {
+    expect(open({ ...url, tokenUrl }, secret).source).toContain(tokenUrl.replace(':1/', ':1/'));
+  });
+
+  it('to a host that is named', () => {
+    const flags = { ...url, tokenUrl: 'http://auth.example.com/t', allowHttp: 'auth.example.com' };
+    expect(open(flags, secret).source).toBe('http://auth.example.com/t (client abc)');
+  });
+});
+
+describe('the account of a target', () => {
+  it.each([
+    [{}, ''],
+    [{ clientId: 'abc' }, 'abc'],
+    [{ clientId: 'abc', account: 'acme' }, 'acme'],
+  ])('of %j is "%s"', (flags, account) => {
+    expect(readTarget(configOf({ baseUrl: 'https://api.example.com', ...flags }), {}).account).toBe(account);
+  });
+});
+
+function failureOf(body: () => unknown): ExpungeError {
+  try {
+    body();
+  } catch (error) {
+    if (error instanceof ExpungeError) return error;
+    throw error;
+  }
+  throw new Error('expected it to be refused');
+}

@@ -1,0 +1,303 @@
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { IssueEnd } from '../../../src/token/issuer.ts';
+import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const issued = (n: number | string, lifeMs: number | null = 100_000): IssueEnd => ({
+  kind: 'issued',
+  header: `Bearer t${n}`,
+  lifeMs,
+});
+const down: IssueEnd = { kind: 'unavailable', reason: 'the token endpoint answers 503', askedMs: null };
+
+/** A token whose issuer answers as it is told, after 10 ms; `calls` has the times it was asked at. */
+function open(answer: (nth: number) => IssueEnd, { random = 0.5 } = {}) {
+  const calls: number[] = [];
+  const began = performance.now();
+  const issuer = {
+    source: 'here',
+    issue: () => {
+      calls.push(performance.now() - began);
+      return new Promise<IssueEnd>((resolve) => setTimeout(() => resolve(answer(calls.length)), 10));
+    },
+  };
+  const token = new RefreshingToken(issuer, { clock: () => performance.now(), random: () => random });
+  const changes: (string | null)[] = [];
+  const failures: string[] = [];
+  token.onChange(() => changes.push(token.authorization()));
+  token.onRefused((reason) => failures.push(reason));
+  onTestFinished(() => void token.close());
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  const start = async () => {
+    const started = token.start();
+    started.catch(() => {});
+    await pass(10);
+    return started;
+  };
+  return { token, calls, changes, failures, pass, start };
+}
+
+describe('a token that is asked for', () => {
+  it('is none before it came, and says why', async () => {
+    const { token, start } = open((n) => issued(n));
+    expect([token.authorization(), token.waiting]).toEqual([null, 'getting a token from here']);
+    await start();
+    expect([token.authorization(), token.waiting, token.refreshes, token.lifeMs]).toEqual([
+      'Bearer t1',
+      '',
+      0,
+      100_000,
+    ]);
+  });
+
+  it('is replaced at 80 % of its life, and stays in use until the next one is there', async () => {
+    const { token, calls, changes, pass, start } = open((n) => issued(n));
+    await start();
+    await pass(80_000);
+    expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t1']);
+    await pass(10);
+    expect([token.authorization(), token.refreshes, token.waiting]).toEqual(['Bearer t2', 1, '']);
+    expect(changes).toEqual(['Bearer t1', 'Bearer t2']);
+  });
+
+  it('is not used after its life, when nobody gives another one', async () => {
+    const { token, changes, pass, start } = open((n) => (n === 1 ? issued(1, 10_000) : down));
+    await start();
+    await pass(9_990);
+    expect([token.authorization(), token.waiting]).toEqual(['Bearer t1', '']);
+    await pass(20);
+    expect(token.authorization()).toBeNull();
+    expect(token.waiting).toMatch(/^the token endpoint answers 503(; trying again in \d+ s)?$/);
+    expect(changes).toEqual(['Bearer t1', null]);
+  });
+
+  it('that says nothing of its life is replaced after 4 minutes, and stays in use if that fails', async () => {
+    const { token, calls, pass, start } = open((n) => (n === 1 ? issued(1, null) : down));
+    await start();
+    await pass(239_000);
+    expect([calls.length, token.lifeMs]).toEqual([1, null]);
+    await pass(600_000);
+    expect(calls.length).toBeGreaterThan(20);
+    expect(token.authorization()).toBe('Bearer t1');
+  });
+
+  it('is asked for at most once a second, however short it lives', async () => {
+    const { calls, pass, start } = open((n) => issued(n, 5));
+    await start();
+    await pass(10_000);
+    expect(calls.length).toBeLessThanOrEqual(11);
+    expect(calls.length).toBeGreaterThan(8);
+  });
+
+  it('is asked for again and again while its source is down, with growing waits, and starting does not fail', async () => {
+    const { token, calls, changes, pass, start } = open((n) => (n < 6 ? down : issued(n)), { random: 1 });
+    await start();
+    expect(token.waiting).toBe('the token endpoint answers 503; trying again in 2 s');
+    await pass(60_000);
+    const waits = calls.slice(1).map((at, i) => at - calls[i]! - 10);
+    expect(waits).toEqual([1_500, 2_000, 3_000, 5_000, 9_000]);
+    expect([token.authorization(), changes]).toEqual(['Bearer t6', ['Bearer t6']]);
+  });
+
+  it('waits as long as its source wants', async () => {
+    const { token, calls, pass, start } = open((n) => (n === 1 ? { ...down, askedMs: 40_000 } : issued(n)));
+    await start();
+    await pass(39_999);
+    expect([calls.length, token.waiting]).toEqual([1, 'the token endpoint answers 503; trying again in 1 s']);
+    await pass(11);
+    expect(token.authorization()).toBe('Bearer t2');
+  });
+});
+
+describe('a source that refuses', () => {
+  const no: IssueEnd = { kind: 'refused', reason: 'invalid_client' };
+
+  it('at first fails the start, and is asked again only by another start', async () => {
+    const { token, calls, failures, pass, start } = open((n) => (n === 1 ? no : issued(n)));
+    await expect(start()).rejects.toMatchObject({ code: 'CREDENTIALS', message: 'invalid_client' });
+    await pass(600_000);
+    expect([calls.length, token.waiting, failures]).toEqual([1, 'invalid_client', []]);
+    expect(token.refused('Bearer x')).toEqual({ halt: 'invalid_client' });
+    await start();
+    expect(token.authorization()).toBe('Bearer t2');
+  });
+
+  it('later is told to whoever listens, once, and never asked again', async () => {
+    const { token, calls, failures, pass, start } = open((n) => (n === 1 ? issued(n) : no));
+    await start();
+    await pass(600_000);
+    expect([calls.length, token.authorization(), failures]).toEqual([2, null, ['invalid_client']]);
+  });
+
+  it('after it had been down at the start is told to whoever listens', async () => {
+    const { failures, pass, start } = open((n) => (n === 1 ? down : no));
+    await start();
+    await pass(5_000);
+    expect(failures).toEqual(['invalid_client']);
+  });
+});
+
+describe('a token that the API refuses', () => {
+  it('is asked for once, however many requests were refused, and those refused later with the old one cost nothing', async () => {
+    const { token, calls, pass, start } = open((n) => issued(n));
+    await start();
+    await pass(5_000);
+    for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1')).toBe('again');
+    expect(token.authorization()).toBeNull();
+    expect(token.waiting).toBe('the API refused the token (401), getting another');
+    await pass(10);
+    expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
+    for (let i = 0; i < 1_000; i++) expect(token.refused('Bearer t1')).toBe('again');
+    await pass(1_000);
+    expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
+  });
+
+  it('while the next one is on its way waits for that one', async () => {
+    const { token, calls, pass, start } = open((n) => issued(n));
+    await start();
+    await pass(80_000);
+    expect(calls).toHaveLength(2);
+    token.refused('Bearer t1');
+    await pass(10);
+    expect([calls.length, token.authorization()]).toEqual([2, 'Bearer t2']);
+  });
+
+  it('does not hurry a source that is down', async () => {
+    const { token, calls, pass, start } = open((n) => (n === 1 ? issued(n) : { ...down, askedMs: 30_000 }));
+    await start();
+    await pass(80_020);
+    for (let i = 0; i < 10; i++) token.refused('Bearer t1');
+    await pass(29_000);
+    expect([calls.length, token.authorization()]).toEqual([2, null]);
+  });
+
+  it('younger than a second is replaced when it is a second old', async () => {
+    const { token, calls, pass, start } = open((n) => issued(n));
+    await start();
+    token.refused('Bearer t1');
+    await pass(999);
+    expect(calls).toHaveLength(1);
+    await pass(1);
+    expect(calls).toHaveLength(2);
+  });
+
+  it('and given again as it was is hopeless after three times', async () => {
+    const { token, failures, pass, start } = open(() => issued('same'));
+    await start();
+    await pass(5_000);
+    token.refused('Bearer tsame');
+    await pass(60_000);
+    expect([token.authorization(), failures]).toEqual([
+      null,
+      ['here keeps giving the token that the API refused (401)'],
+    ]);
+  });
+
+  it('at once, and the next one too, is hopeless: perhaps it is not meant for this API', async () => {
+    const { token, calls, failures, pass, start } = open((n) => issued(n));
+    await start();
+    token.authorization();
+    expect(token.refused('Bearer t1')).toBe('again');
+    await pass(1_010);
+    const end = token.refused('Bearer t2');
+    expect(end).toEqual({
+      halt: expect.stringMatching(/^the API refused one fresh token after the other \(401\): .*--scope/),
+    });
+    expect(failures).toEqual([(end as { halt: string }).halt]);
+    await pass(600_000);
+    expect([calls.length, token.authorization()]).toEqual([2, null]);
+  });
+
+  it('after it had worked, and the next one too, names a server that keeps one live token', async () => {
+    const { token, pass, start } = open((n) => issued(n));
+    await start();
+    for (const n of [1, 2]) {
+      token.accepted();
+      const end = token.refused(`Bearer t${n}`);
+      if (n === 2)
+        expect(end).toEqual({ halt: expect.stringMatching(/had worked: .*only one live token per client: another/) });
+      await pass(1_010);
+    }
+  });
+
+  it('now and then, with quiet ones between, goes on for ever', async () => {
+    const { token, pass, start } = open((n) => issued(n));
+    await start();
+    for (let n = 0; n < 20; n++) {
+      expect(token.refused(token.authorization()!)).toBe('again');
+      await pass(82_000); // replaced after a second, and once more at 80 % of its life
+    }
+  });
+});
+
+describe('tokens that live 2 s', () => {
+  it.each([
+    ['and say so', 2_000],
+    ['and do not say so', null],
+  ])('%s last through 60 s of requests every 20 ms', async (_, lifeMs) => {
+    const born = new Map<string, number>();
+    const { token, calls, failures, pass, start } = open(
+      (n) => {
+        born.set(`Bearer t${n}`, performance.now());
+        return issued(n, lifeMs);
+      },
+      { random: 1 },
+    );
+    await start();
+    let [worked, refused] = [0, 0];
+    for (let i = 0; i < 3_000; i++) {
+      const header = token.authorization();
+      await pass(20);
+      if (header === null) continue;
+      if (performance.now() - born.get(header)! < 2_000) worked++;
+      else if (token.refused(header) === 'again') refused++;
+    }
+    expect(failures).toEqual([]);
+    expect(worked).toBeGreaterThan(2_700);
+    expect(refused).toBeLessThan(60);
+    expect(calls.length).toBeLessThan(60);
+  });
+});
+
+describe('two processes on a server that keeps one live token', () => {
+  it.each([
+    ['tokens of an hour', 3_600_000, 10],
+    ['tokens of an hour and a slow endpoint', 3_600_000, 2_000],
+    ['tokens that do not say how long they live', null, 10],
+    ['the same and a slow endpoint', null, 2_000],
+    ['tokens of 5 s', 5_000, 10],
+  ])('end in a halt that says so: %s', async (_, lifeMs, slowMs) => {
+    let [live, n] = ['', 0];
+    const issuer = {
+      source: 'here',
+      issue: () =>
+        new Promise<IssueEnd>((resolve) =>
+          setTimeout(() => {
+            live = `Bearer t${++n}`;
+            resolve({ kind: 'issued', header: live, lifeMs });
+          }, slowMs),
+        ),
+    };
+    const options = { clock: () => performance.now(), random: () => 0.5 };
+    const tokens = [new RefreshingToken(issuer, options), new RefreshingToken(issuer, options)];
+    let halted = '';
+    for (const token of tokens) void token.start();
+    for (let i = 0; i < 30_000 && halted === ''; i++) {
+      await vi.advanceTimersByTimeAsync(10);
+      for (const token of tokens) {
+        const header = token.authorization();
+        if (header === null || header === live) continue;
+        const end = token.refused(header);
+        if (end !== 'again') halted = end.halt;
+      }
+    }
+    expect(halted).toContain('only one live token per client');
+    expect(n).toBeLessThan(30);
+    await vi.advanceTimersByTimeAsync(slowMs);
+    const closed = tokens.map((token) => token.close());
+    await vi.advanceTimersByTimeAsync(slowMs);
+    await Promise.all(closed);
+  });
+});
