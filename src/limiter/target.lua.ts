@@ -87,9 +87,10 @@ for i = 22, #ARGV, 4 do
   end
 end
 if #ARGV >= 22 then putTime('answeredAt', now) end
--- A process for which nothing gets through while it does for others has a trouble of its own.
+-- A process for which nothing gets through while it does for others has a trouble of its own. What still comes in for one that is in
+-- trouble itself, or stands aside for it, proves nothing: two such would wait for each other, and nobody would open the breaker.
 local isAlone = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
-if accepted > 0 then
+if accepted > 0 and wants and ARGV[12] == '' then
   putTime('acceptedAt', now)
   s.acceptedBy = ARGV[1]
 end

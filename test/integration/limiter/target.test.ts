@@ -276,6 +276,27 @@ describe('the breaker', () => {
     expect((await at(160, 'p1')).gap).toBeCloseTo(1);
   });
 
+  test('opens where one after the other is in trouble: late answers of one that stands aside are no help to the next', async ({
+    onTestFinished,
+  }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await at(0, 'p0');
+    await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
+    await at(100, 'p0', { outage });
+    await at(110, 'p0', { wants: false, tally: tally(epoch, { accepted: 5 }) });
+    expect(await at(120, 'p1', { outage })).toMatchObject({ aloneMs: 0, outageWhy: outage.why });
+  });
+
+  test('opens for one whose last good answers came with its first bad ones, when the next is in trouble, too', async ({
+    onTestFinished,
+  }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await at(0, 'p0');
+    await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
+    await at(100, 'p0', { outage, tally: tally(epoch, { accepted: 5 }) });
+    expect(await at(120, 'p1', { outage })).toMatchObject({ aloneMs: 0, outageWhy: outage.why });
+  });
+
   test('learns nothing from what probes meet', async ({ onTestFinished }) => {
     const { at, broken } = await openBroken(onTestFinished);
     const { seen } = await at(700, 'p0', { tally: tally(broken.epoch, { refused: 1 }) });
