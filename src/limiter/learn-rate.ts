@@ -114,8 +114,8 @@ function isKnown({ leg }: LearnedRate): boolean {
 }
 
 /** The limit was not met where it was known: it rose, and what was accepted on the way says little about it. */
-function isClimbing({ rampedMs, rampMs }: LearnedRate): boolean {
-  return rampedMs > rampMs + rules.climbMs / 2;
+function isClimbing({ rampedMs, rampMs, climbMs }: LearnedRate): boolean {
+  return rampedMs > rampMs + climbMs / 2;
 }
 
 function hasFallen({ leg: { openMs, accepted, refused } }: LearnedRate): boolean {

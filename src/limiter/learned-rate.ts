@@ -21,11 +21,14 @@ export type LearnedRate = {
   /** How long the present ramp takes, and how much of that time has passed with the rate well used. */
   rampMs: number;
   rampedMs: number;
-  /** Where its straight part begins and ends, a second. */
+  /** Where its straight part begins and ends, a second, and how steep the climb behind it is: see `rateOn`. */
   from: number;
   to: number;
+  climbMs: number;
   /** How many ramps began above the limit though they began at what was thought to be it: see `burst.ts`. */
   early: number;
+  /** When the limit was last seen to fall, by much; 0 = never. */
+  fellAtMs: number;
   /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
   demand: { sent: number; allowed: number };
   /** Answers and refusals, fading within some seconds: a few refusals far below the rate are not about the rate. */
@@ -62,7 +65,9 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     rampedMs: 0,
     from: 0,
     to: 0,
+    climbMs: rules.climbMs,
     early: 0,
+    fellAtMs: 0,
     demand: { sent: 0, allowed: 0 },
     noise: { answers: 0, refused: 0 },
     leg: emptyLeg,

@@ -34,6 +34,10 @@ export const rateRules = {
   blockedPrice: 0.01, // share of the time that waiting may cost
   longestBlockedMs: 300_000,
   narrow: 0.013, // bounds this close (high ÷ low − 1) are worth the full price; wider ones are looked into sooner
+  knownWell: 1.1, // bounds this close (high ÷ low) are a limit that was known, …
+  backShare: 0.25, // and once it fell, a ramp lasts at most this part of the time since …
+  backMs: 120_000, // … and climbs faster for so long: …
+  backClimbMs: 1_000, // … `climbMs` in that time
   tightOver: 0.002, // ends at `high`, at least this share over `low`, …
   tightUnder: 0.25, // … and begins under `low` by this part of that distance
   doubt: 0.25, // `high` stands this part of the way from the limit that was found to the rate that was refused
@@ -41,7 +45,7 @@ export const rateRules = {
   longestBurstMs: 1_000,
   burstsInRamp: 60, // a ramp must last this many bursts to tell one from the limit
   surelyAbove: 0.003, // a ramp began above the limit when it began this share above it
-  fallen: 0.7, // a limit under this share of where the ramp began has fallen, which says nothing about the burst
+  fallen: 0.7, // a limit under this share of what it was has fallen, which says nothing about the burst
   behindMs: 150, // what left so shortly before a refusal was seen has no answer yet
 
   // Refusals

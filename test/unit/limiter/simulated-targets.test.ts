@@ -74,6 +74,21 @@ describe('a limit that changes', () => {
     expect(settledAfter(result, 60)).toBeLessThan(20);
   });
 
+  it.each(['delta', 'date'] as const)('is followed within 20 s when it comes back: Retry-After (%s)', (retryAfter) => {
+    for (const limit of [300, 3_000])
+      for (const processes of [1, 4])
+        for (const seed of [1, 2, 3]) {
+          const bucket = { limit, burst: 0.1, latencyMs: 10, processes };
+          const changes: Scenario['changes'] = [
+            [40, limit / 2],
+            [70, limit],
+          ];
+          const result = run(bucket, retryAfter, { seconds: 100, seed, changes });
+          expect(settledAfter(result, 40, 70)).toBeLessThan(20.1);
+          expect(settledAfter(result, 70)).toBeLessThan(20.1);
+        }
+  });
+
   it('is followed up within two minutes where each look costs everybody a second', () => {
     for (const processes of [1, 4]) {
       const bucket = { limit: 300, burst: 0.05, latencyMs: 30, processes };
@@ -86,7 +101,7 @@ describe('a limit that changes', () => {
 describe('other targets', () => {
   const bucket = { limit: 300, burst: 0.05, latencyMs: 30, processes: 4 };
 
-  it.each([1, 4])('a fixed window of a second is used to 97 %%: %d process(es)', (processes) => {
+  it.each([1, 4])('a fixed window of a second is used to 97 percent: %d process(es)', (processes) => {
     const result = simulate({ server: () => fixedWindow(1000), processes, seconds: 120 });
     expect(usedShare(result, 30, 120)).toBeGreaterThan(0.97);
     expect(refusedShare(result, 30, 120)).toBeLessThan(0.005);
