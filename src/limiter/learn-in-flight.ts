@@ -16,6 +16,8 @@ const rules = {
   surely: 0.03, // … and the greatest standard error of their mean latency as a share of it, …
   longestWindowMs: 2_000, // … unless it took so long
   hungry: 0.4, // share of the calls in which a process had permits but no free slot
+  busy: 0.5, // share of the calls in which a process had next to no idle time: …
+  busyWindowMs: 90, // … after so long its answers are known to take the time that it takes to read them
   leastLatencyMs: 1, // below this, latencies differ for reasons of the clock
   lossCut: 0.7, // after time-outs or resets of …
   lossShare: 0.05, // … this part of the answers, …
@@ -32,6 +34,8 @@ export type InFlight = {
   latencyMs: number;
   /** Steps down end here. */
   floor: number;
+  /** Raised while nothing could be told from latencies: less may be as good. */
+  isBlind: boolean;
   lookedAtMs: number;
   /** Answers of before this moment belong to the limit before. */
   judgeFromMs: number;
@@ -42,9 +46,17 @@ export type InFlight = {
   window: Window;
 };
 
-type Window = { openMs: number; count: number; sumMs: number; squares: number; reports: number; starved: number };
+type Window = {
+  openMs: number;
+  count: number;
+  sumMs: number;
+  squares: number;
+  reports: number;
+  starved: number;
+  busy: number;
+};
 
-const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports: 0, starved: 0 };
+const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports: 0, starved: 0, busy: 0 };
 
 /** Nothing is known. `most`: what the fleet may have in flight at all. */
 export function firstInFlight(now: number, most: number): InFlight {
@@ -53,6 +65,7 @@ export function firstInFlight(now: number, most: number): InFlight {
     trend: 'hold',
     latencyMs: 0,
     floor: rules.least,
+    isBlind: false,
     lookedAtMs: now,
     judgeFromMs: now,
     restUntilMs: now,
@@ -65,7 +78,9 @@ export function firstInFlight(now: number, most: number): InFlight {
 /**
  * Learns how many requests in flight a target serves, from the latency of its answers: while processes wait for a free
  * slot, throughput is limit ÷ latency. Doubles as long as that brings more throughput; where it brought next to nothing the
- * requests only queued, so the limit goes down again until less would cost throughput. Pure; called with every look.
+ * requests only queued, so the limit goes down again until less would cost throughput. While the processes themselves have no time
+ * left, latencies tell of them and not of the target, so whoever waits for a slot gets it, and once they have time, less is tried.
+ * Pure; called with every look.
  */
 export function learnInFlight(before: InFlight, seen: Observation, most: number): InFlight {
   const state = { ...before, limit: Math.min(before.limit, most), lookedAtMs: seen.now };
@@ -75,12 +90,15 @@ export function learnInFlight(before: InFlight, seen: Observation, most: number)
   if (before.lookedAtMs < state.judgeFromMs) return state;
   const window = widen(state.window, seen, seen.now - before.lookedAtMs);
   const latencyMs = Math.max(rules.leastLatencyMs, window.sumMs / Math.max(1, window.count));
+  const isStarved = window.starved >= rules.hungry * window.reports;
+  if (isBusy(window)) return goBlind({ ...state, window: emptyWindow }, isStarved, latencyMs, most);
   if (!isConclusive(window, latencyMs)) return { ...state, window };
-  const isHungry = window.starved >= rules.hungry * window.reports && state.limit < most;
-  return judge({ ...state, window: emptyWindow }, latencyMs, isHungry, most);
+  return judge({ ...state, window: emptyWindow }, latencyMs, isStarved, most);
 }
 
-function judge(state: InFlight, latencyMs: number, isHungry: boolean, most: number): InFlight {
+function judge(state: InFlight, latencyMs: number, isStarved: boolean, most: number): InFlight {
+  const isHungry = isStarved && state.limit < most;
+  if (state.trend === 'hold' && isStarved && state.isBlind) return tryLess(state, latencyMs, most);
   if (state.trend === 'hold')
     return isHungry && state.lookedAtMs >= state.restUntilMs ? double(state, latencyMs, most) : state;
   if (state.trend === 'up') {
@@ -89,6 +107,18 @@ function judge(state: InFlight, latencyMs: number, isHungry: boolean, most: numb
   }
   const loss = throughputGain(latencyMs, state.latencyMs, rules.stepDown);
   return loss < rules.dear ? stepDown(state, latencyMs, most) : rest(state, latencyMs, most);
+}
+
+/** Nothing can be told from latencies: more slots while somebody waits for one. */
+function goBlind(state: InFlight, isStarved: boolean, latencyMs: number, most: number): InFlight {
+  if (!isStarved || state.limit >= most) return { ...state, trend: 'hold' };
+  return change({ ...state, isBlind: true, latencyMs }, state.limit * 2, 'hold', latencyMs, most);
+}
+
+/** What was given blindly may be more than the target serves. */
+function tryLess(state: InFlight, latencyMs: number, most: number): InFlight {
+  const seeing = { ...state, isBlind: false, floor: rules.least, latencyMs };
+  return change(seeing, state.limit / rules.stepDown, 'down', latencyMs, most);
 }
 
 /** More slots for requests that wait. */
@@ -145,7 +175,12 @@ function widen(window: Window, seen: Observation, openMs: number): Window {
     squares: window.squares + seen.latency.squares,
     reports: window.reports + seen.reports,
     starved: window.starved + seen.starved,
+    busy: window.busy + seen.busy,
   };
+}
+
+function isBusy({ openMs, reports, busy }: Window): boolean {
+  return openMs >= rules.busyWindowMs && busy > 0 && busy >= rules.busy * reports;
 }
 
 function isConclusive({ openMs, count, squares }: Window, latencyMs: number): boolean {

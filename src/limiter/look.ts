@@ -21,6 +21,7 @@ type Sums = Record<
   | 'latencySum'
   | 'latencySquares'
   | 'starved'
+  | 'busy'
   | 'reports'
   | 'lost'
   | 'tripped'
@@ -89,6 +90,7 @@ function observe(sums: Sums, troubleIsRefusal: boolean, now: number): Observatio
     tripped: sums.tripped > 0,
     latency: { count: sums.latencies, sumMs: sums.latencySum, squares: sums.latencySquares },
     starved: sums.starved,
+    busy: sums.busy,
     reports: sums.reports,
     lost: sums.lost,
   };

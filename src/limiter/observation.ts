@@ -20,6 +20,8 @@ export type Observation = {
   /** Calls of processes, and those that had a permit but no free in-flight slot since the call before. */
   reports: number;
   starved: number;
+  /** Calls of processes that had next to no idle time since the call before. */
+  busy: number;
   /** Time-outs and connections that were reset. */
   lost: number;
 };

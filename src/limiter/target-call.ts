@@ -20,6 +20,7 @@ export type TargetCall = {
   advised: { perSecond: number; forMs: number } | null;
   tally: Tally;
   starved: boolean;
+  busy: boolean;
 };
 
 /** `unreachable`: no connection; `trouble`: it answers, but nothing gets through. */
@@ -74,6 +75,7 @@ export function openTargetCalls(redis: Redis, keys: LimiterKeys, now: () => stri
         ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
         ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),
         ...[tally.sent, tally.latencies, tally.latencySum, tally.latencySquares, call.starved ? 1 : 0, tally.lost],
+        call.busy ? 1 : 0,
         ...tally.flat(),
       );
       return parseReply(reply);

@@ -3,6 +3,7 @@ import { ClockOffset } from './clock-offset.ts';
 import { Holds } from './holds.ts';
 import { look } from './look.ts';
 import { OutageWatch } from './outage.ts';
+import { openOwnLoad } from './own-load.ts';
 import { Permits } from './permits.ts';
 import { type Signal, Tally } from './tally.ts';
 import type { Learned, OutageKind, TargetCall, TargetReply } from './target-call.ts';
@@ -55,6 +56,7 @@ export class TargetLimiter {
   #reply: TargetReply | null = null;
   readonly #offset = new ClockOffset();
   #isStarved: () => boolean = () => false;
+  readonly #ownLoad = openOwnLoad();
 
   constructor(options: LimiterOptions) {
     this.#options = options;
@@ -220,6 +222,7 @@ export class TargetLimiter {
         advised: this.#advised,
         tally: this.#tally,
         starved: this.#isStarved(),
+        busy: this.#ownLoad() >= busyShare,
       },
     };
     this.#tally = new Tally();
@@ -253,6 +256,7 @@ export class TargetLimiter {
 }
 
 const probeLivesMs = 1_000;
+const busyShare = 0.85;
 const soonMs = 150; // permits for the end of a hold are asked for so early
 const nothing: TargetCall['outage'] = { why: '', kind: '' };
 

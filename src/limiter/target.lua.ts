@@ -12,7 +12,8 @@ import { leaseFunction } from './lease.lua.ts';
  *       10 hold everything for so many ms (Retry-After)  11 why  12 outage it noticed, or what its probe met, in words, or ''  13 kind of outage
  *       14 advised rate per second, '' = none  15 for so many ms
  *       16 sent  17 latencies: count  18 their sum  19 their squares  20 whether permits had to wait for a slot  21 time-outs and resets
- *       22… epoch, accepted, refused, trouble: answers to permits of that epoch
+ *       22 whether it had next to no idle time
+ *       23… epoch, accepted, refused, trouble: answers to permits of that epoch
  * returns {now, epoch, drop epoch, pure from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
  *       phase, limit met, budget left, turn, learned, seen, unreachable since, for how long the
  *       caller alone is in trouble}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
@@ -75,7 +76,7 @@ if wants and s.answeredAt and now - number('answeredAt') > 60000 then
 end
 putTime('seenAt', now)
 local current, accepted, trouble = {0, 0, 0}, 0, 0
-for i = 22, #ARGV, 4 do
+for i = 23, #ARGV, 4 do
   accepted, trouble = accepted + tonumber(ARGV[i + 1]), trouble + tonumber(ARGV[i + 3])
   for kind, name in ipairs({'accepted', 'refused', 'trouble'}) do
     local n = tonumber(ARGV[i + kind])
@@ -86,7 +87,7 @@ for i = 22, #ARGV, 4 do
     if not s.outage and isCurrent then add('current' .. name, n) end
   end
 end
-if #ARGV >= 22 then putTime('answeredAt', now) end
+if #ARGV >= 23 then putTime('answeredAt', now) end
 -- A process for which nothing gets through while it does for others has a trouble of its own. What still comes in for one that is in
 -- trouble itself, or stands aside for it, proves nothing: two such would wait for each other, and nobody would open the breaker.
 local isAlone = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
@@ -94,7 +95,7 @@ if accepted > 0 and wants and ARGV[12] == '' then
   putTime('acceptedAt', now)
   s.acceptedBy = ARGV[1]
 end
-for i, name in ipairs({'sent', 'latencies', 'latencySum', 'latencySquares', 'starved', 'lost'}) do add(name, tonumber(ARGV[15 + i])) end
+for i, name in ipairs({'sent', 'latencies', 'latencySum', 'latencySquares', 'starved', 'lost', 'busy'}) do add(name, tonumber(ARGV[15 + i])) end
 add('reports', wants and 1 or 0)
 put('budget', math.max(0, math.min(budgetFull, number('budget') + accepted - troubleCosts * trouble)))
 
@@ -170,7 +171,7 @@ if isLookDue then
   turn = number('turn')
   local sums = {}
   for _, name in ipairs({'blockedMs', 'accepted', 'refused', 'trouble', 'currentaccepted', 'currentrefused', 'currenttrouble', 'sent', 'latencies',
-    'latencySum', 'latencySquares', 'starved', 'reports', 'lost', 'tripped', 'recall'}) do
+    'latencySum', 'latencySquares', 'starved', 'busy', 'reports', 'lost', 'tripped', 'recall'}) do
     sums[name] = number(name)
     s[name] = '0'
   end

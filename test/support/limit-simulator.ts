@@ -102,6 +102,7 @@ const emptySums = (): Omit<Observation, 'now' | 'blockedMs' | 'blockedUntilMs'> 
   reports: 0,
   starved: 0,
   lost: 0,
+  busy: 0,
 });
 
 class Simulation {

@@ -15,6 +15,7 @@ export function observation(seen: Partial<Observation> & { now: number }): Obser
     reports: 1,
     starved: 0,
     lost: 0,
+    busy: 0,
     ...seen,
   };
 }

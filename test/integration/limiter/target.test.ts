@@ -30,7 +30,7 @@ function openFleet(atEnd: (task: () => Promise<void>) => void) {
     const none = { ms: 0, why: '' };
     const call: TargetCall = {
       ...{ process, wants: true, till, unused: 0, epoch, rate: '', burst: '', slots: 64, hold: none, advised: null },
-      ...{ outage: { why: '', kind: '' }, tally: new Tally(), starved: false, ...wish },
+      ...{ outage: { why: '', kind: '' }, tally: new Tally(), starved: false, busy: false, ...wish },
     };
     const looked = await calls.call(call);
     // Whoever gets the turn gets no permits, and calls again.

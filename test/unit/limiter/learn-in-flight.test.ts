@@ -5,14 +5,16 @@ import { observation } from '../../support/observations.ts';
 const most = 256;
 
 /** Looks every 100 ms while each process waits for a slot and answers take as long as the limit makes them. */
-function watch(state: InFlight, latencyAt: (limit: number) => number, seconds: number, starved = 4): InFlight[] {
+function watch(state: InFlight, latencyAt: (limit: number) => number, seconds: number, more = {}): InFlight[] {
   const states = [state];
   for (let look = 1; look <= seconds * 10; look++) {
     const before = states.at(-1)!;
     const ms = latencyAt(before.limit);
     const count = Math.round((before.limit / ms) * 100);
     const latency = { count, sumMs: count * ms, squares: count * ms ** 2 };
-    states.push(learnInFlight(before, observation({ now: look * 100, latency, reports: 4, starved }), most));
+    states.push(
+      learnInFlight(before, observation({ now: look * 100, latency, reports: 4, starved: 4, ...more }), most),
+    );
   }
   return states;
 }
@@ -26,7 +28,7 @@ describe('the limit of requests in flight', () => {
   });
 
   it('stays where it is while no process waits for a slot', () => {
-    expect(watch(firstInFlight(0, most), flat, 5, 0).at(-1)!.limit).toBe(8);
+    expect(watch(firstInFlight(0, most), flat, 5, { starved: 0 }).at(-1)!.limit).toBe(8);
   });
 
   it('never exceeds what the fleet may have', () => {
@@ -44,6 +46,14 @@ describe('the limit of requests in flight', () => {
   it.each([0.15, 0.25, 0.4])('goes on growing when each doubling brings %d more throughput', (gain) => {
     const latencyAt = (limit: number) => (2 / (1 + gain)) ** Math.log2(limit);
     expect(watch(firstInFlight(0, most), latencyAt, 20).at(-1)!.limit).toBe(most);
+  });
+
+  it('follows processes that have no time left themselves, and looks what was needed once they have', () => {
+    const busy = watch(firstInFlight(0, most), queueAbove20, 3, { busy: 3 }).at(-1)!;
+    expect(busy.limit).toBe(most);
+    const later = watch({ ...busy, lookedAtMs: 0, judgeFromMs: 0, restUntilMs: 0 }, queueAbove20, 30).slice(200);
+    expect(Math.min(...later.map(({ limit }) => limit))).toBeGreaterThan(10);
+    expect(later.reduce((sum, { limit }) => sum + limit, 0) / later.length).toBeLessThan(25);
   });
 
   it('goes down by three tenths when requests are lost, once a second', () => {
