@@ -1,7 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
-const project = (name: string, folders: string[], testTimeout: number, globalSetup: string[] = []) => ({
+const project = (name: string, folders: string[], testTimeout: number, globalSetup: string[] = [], retry = 0) => ({
   test: {
+    retry,
     name,
     include: folders.map((folder) => `test/${folder}/**/*.test.ts`),
     testTimeout,
@@ -18,7 +19,8 @@ export default defineConfig({
     projects: [
       project('unit', ['unit'], 30_000),
       project('integration', ['integration'], 60_000, withRedis),
-      project('e2e', ['e2e', 'chaos'], 120_000, withRedis),
+      // Real processes under promises of a second, on a machine that others use, too: what stumbles once may try again; what is broken fails.
+      project('e2e', ['e2e', 'chaos'], 120_000, withRedis, 1),
       project('containers', ['containers'], 120_000),
       project('prove', ['prove'], 3_600_000, withRedis),
     ],
