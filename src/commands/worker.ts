@@ -1,21 +1,22 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { once } from 'node:events';
 import type { Config } from '../config.ts';
-import { messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { resources } from '../ledger/outcome.ts';
+import type { Target } from '../ledger/target.ts';
 import { learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
-import { openService } from '../worker/service.ts';
+import { type Part, Parts } from '../worker/parts.ts';
+import { repeat } from '../worker/repeat.ts';
+import { openService, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { readCredentials, serviceOptions } from './service-options.ts';
+import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
 import { type Session, withRedis } from './session.ts';
-import { unlessAborted } from './unless-aborted.ts';
 
 /** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -28,33 +29,42 @@ export async function execute(invocation: Invocation): Promise<number> {
     invocation,
     (line) => log.info({}, line),
     async (session) => {
-      const service = openService({
-        ...serviceOptions(invocation, session, target, credentials),
-        rate: config.rate ?? null,
-        burst: config.burst ?? null,
-        queueName: sharedQueueName,
-        log,
-      });
-      const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
       const pace = await learnedPace(session, target.fp, config);
-      await credentials.token.start();
-      service.start();
-      log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
-      const tellNews = newsTeller(session, target.fp, service.token, log);
-      await tendUntil(
-        interrupts.signal,
-        async () => {
-          await tender.tend();
-          await tellNews();
-        },
-        log,
-      );
-      await Promise.all([service.drain(), credentials.token.close()]);
-      await service.close();
+      const parts = new Parts(partsOf({ invocation, session, target, credentials, log }), log);
+      try {
+        await parts.start(interrupts.signal);
+        if (parts.state === 'up')
+          log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
+        await aborted(interrupts.signal);
+      } finally {
+        await parts.drain();
+      }
       log.info({}, 'stopped');
       return 0;
     },
   );
+}
+
+type WorkerWork = { invocation: Invocation; session: Session; target: Target; credentials: Credentials; log: Log };
+
+const tendEveryMs = 3_000;
+
+/** The parts of a worker, in the order in which they start; they drain in the opposite one. */
+function partsOf({ invocation, session, target, credentials, log }: WorkerWork): Part[] {
+  const { rate = null, burst = null } = invocation.config;
+  const options = serviceOptions(invocation, session, target, credentials);
+  const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
+  const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
+  return [
+    tokenPart(credentials.token),
+    ...service.parts,
+    repeat('tender', tendEveryMs, () => tender.tend(), log),
+    repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
+  ];
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 /** Where the rate begins, in words. */
@@ -70,16 +80,4 @@ function newsTeller({ redis }: Session, fp: string, token: Token, log: Log): () 
     const news = events.see(await readTargetState(redis, fp), token.refreshes, performance.now());
     for (const { message, reason } of news) log.info({ reason }, message);
   };
-}
-
-const tendEveryMs = 3_000;
-
-async function tendUntil(signal: AbortSignal, tend: () => Promise<void>, log: Log): Promise<void> {
-  while (!signal.aborted) {
-    const turn = tend().catch((error) => {
-      log.warn({ reason: messageOf(error) }, 'could not tend the runs, trying again');
-    });
-    await unlessAborted(signal, turn);
-    await sleep(tendEveryMs, undefined, { signal }).catch(() => {});
-  }
 }

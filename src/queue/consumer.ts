@@ -11,7 +11,7 @@ import { within } from './within.ts';
  * Does one pass over one chunk, and says whether some of it is due again already. `stop` is aborted when this process has lost the job or
  * shuts down.
  */
-type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<boolean>;
+export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<boolean>;
 
 export type ConsumerOptions = {
   address: QueueAddress;
