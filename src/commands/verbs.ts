@@ -61,10 +61,11 @@ const run: Command = {
 const worker: Command = {
   name: 'worker',
   summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
-  settings: [...target, 'rate', 'burst', ...sending, ...store, 'logLevel'],
+  settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel'],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
+    ['expunge worker --base-url https://api.example.com --http 9464', 'with probes and metrics'],
   ],
   load: () => import('./worker.ts'),
 };

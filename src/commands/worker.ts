@@ -9,9 +9,10 @@ import { sharedQueueName } from '../queue/queue.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
+import { readVersion } from '../version.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { repeat } from '../worker/repeat.ts';
-import { openService, tokenPart } from '../worker/service.ts';
+import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
@@ -30,7 +31,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     (line) => log.info({}, line),
     async (session) => {
       const pace = await learnedPace(session, target.fp, config);
-      const parts = new Parts(partsOf({ invocation, session, target, credentials, log }), log);
+      const work = { invocation, session, target, credentials, log, state: () => parts.state };
+      const parts: Parts = new Parts(await partsOf(work), log);
       try {
         await parts.start(interrupts.signal);
         if (parts.state === 'up')
@@ -45,22 +47,41 @@ export async function execute(invocation: Invocation): Promise<number> {
   );
 }
 
-type WorkerWork = { invocation: Invocation; session: Session; target: Target; credentials: Credentials; log: Log };
+type WorkerWork = {
+  invocation: Invocation;
+  session: Session;
+  target: Target;
+  credentials: Credentials;
+  log: Log;
+  /** Of the parts. */
+  state: () => Parts['state'];
+};
 
 const tendEveryMs = 3_000;
 
 /** The parts of a worker, in the order in which they start; they drain in the opposite one. */
-function partsOf({ invocation, session, target, credentials, log }: WorkerWork): Part[] {
+async function partsOf(work: WorkerWork): Promise<Part[]> {
+  const { invocation, session, target, credentials, log } = work;
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
   const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
   return [
+    ...(await httpParts(work, service)),
     tokenPart(credentials.token),
     ...service.parts,
     repeat('tender', tendEveryMs, () => tender.tend(), log),
     repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
   ];
+}
+
+/** What answers over HTTP, if it is wanted. It comes first and goes last, so that its probes tell of both. */
+async function httpParts({ invocation, session, target, log, state }: WorkerWork, service: Service): Promise<Part[]> {
+  const { config, env } = invocation;
+  if (config.http === undefined) return [];
+  const { openHttp } = await import('../worker/http/open-http.ts');
+  const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
+  return [openHttp(config.http, { build, service, redis: session.redis, fp: target.fp, state, log })];
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

@@ -1,9 +1,11 @@
 import type { RedisOptions } from 'ioredis';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteWork } from '../delete/delete-chunk.ts';
+import { RequestMeter } from '../delete/request-meter.ts';
 import type { LaneOptions } from '../delete/send-delete.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { addMeasures } from '../ledger/measures.ts';
+import type { Resource } from '../ledger/outcome.ts';
 import type { Target } from '../ledger/target.ts';
 import type { Rate } from '../limiter/rate.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
@@ -45,6 +47,9 @@ export type Service = {
   feeder: Feeder;
   roads: Roads;
   token: Token;
+  meters: Record<Resource, RequestMeter>;
+  /** How long runs had to wait here because nothing might leave, in ms. */
+  readonly heldMs: number;
   /** In the order in which they start. The token is none of them: what else a process does may need it first. */
   parts: readonly Part[];
 };
@@ -77,9 +82,11 @@ export function openService(options: ServiceOptions): Service {
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
   const feeder = createFeeder(ledger, queue, Date.now);
+  const meters = { annotations: new RequestMeter(), views: new RequestMeter() };
   const work: DeleteWork = {
     ...options,
     roads: roads.of,
+    meters,
     wakers,
     basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
     clock,
@@ -104,7 +111,12 @@ export function openService(options: ServiceOptions): Service {
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, giveUp, drainAtMostMs) },
   ];
-  return { queue, feeder, roads, token, parts };
+  return {
+    ...{ queue, feeder, roads, token, meters, parts },
+    get heldMs() {
+      return watch.heldMs;
+    },
+  };
 }
 
 /** The part that gets the first token, and stores one that is being replaced at the end. */
