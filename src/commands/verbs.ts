@@ -1,4 +1,5 @@
 import { type SettingName, settings } from '../config.ts';
+import { priorities } from '../ledger/priority.ts';
 import * as parse from '../parse-setting.ts';
 import type { Command, OwnOption } from './command.ts';
 import { sandboxOptions } from './sandbox-options.ts';
@@ -42,6 +43,11 @@ const run: Command = {
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    {
+      flags: '--priority <share>',
+      help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+      parse: parse.oneOf(priorities),
+    },
     yes,
     { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
     json,
@@ -173,6 +179,19 @@ const rate: Command = {
   load: () => import('./rate.ts'),
 };
 
+const priority: Command = {
+  name: 'priority',
+  summary: 'give a live run another share of the workers, within a second, from any machine',
+  arguments: '<run> <high|normal|low>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
+    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
+  ],
+  load: () => import('./priority.ts'),
+};
+
 const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
@@ -289,6 +308,7 @@ export const verbs: readonly Command[] = [
   resume,
   cancel,
   rate,
+  priority,
   report,
   check,
   config,
