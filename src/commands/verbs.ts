@@ -68,9 +68,17 @@ const worker: Command = {
   name: 'worker',
   summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
   settings: [...target, 'rate', 'burst', ...sending, ...store, 'logLevel'],
+  options: [
+    {
+      flags: '--workers <n>',
+      help: 'so many processes on this machine under one parent (default: 1)',
+      parse: parse.integerFrom(1, 256),
+    },
+  ],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
+    ['expunge worker --base-url https://api.example.com --workers 4', 'with four processes'],
   ],
   load: () => import('./worker.ts'),
 };
