@@ -5,6 +5,7 @@ import { resources } from '../ledger/outcome.ts';
 import type { Target } from '../ledger/target.ts';
 import { learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
+import type { ListenAddress } from '../parse-setting.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
@@ -15,29 +16,42 @@ import { repeat } from '../worker/repeat.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
+import { type InCrew, inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
 import { type Session, withRedis } from './session.ts';
 
-/** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
+/**
+ * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. With `--workers` it
+ * only looks after other processes that do.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { config, env } = invocation;
+  const { config, options, env } = invocation;
   const target = readTarget(config, env);
   const credentials = readCredentials(invocation);
-  const log = createLogger(config.logLevel ?? 'info');
+  const crew = inCrew(env);
+  const log = createLogger(config.logLevel ?? 'info', crew === null ? {} : { worker: crew.worker });
   const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
+  const size = (options.workers as number | undefined) ?? 1;
+  if (size > 1) return leadCrew(size, interrupts.signal, log);
+  const stop = crew === null ? interrupts.signal : AbortSignal.any([interrupts.signal, crew.leave]);
+  return work({ invocation, target, credentials, crew, log }, stop);
+}
+
+function work(own: Omit<WorkerWork, 'session' | 'state'>, stop: AbortSignal): Promise<number> {
+  const { invocation, target, log } = own;
+  const { config } = invocation;
   return withRedis(
     invocation,
     (line) => log.info({}, line),
     async (session) => {
       const pace = await learnedPace(session, target.fp, config);
-      const work = { invocation, session, target, credentials, log, state: () => parts.state };
-      const parts: Parts = new Parts(await partsOf(work), log);
+      const parts: Parts = new Parts(await partsOf({ ...own, session, state: () => parts.state }), log);
       try {
-        await parts.start(interrupts.signal);
+        await parts.start(stop);
         if (parts.state === 'up')
           log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
-        await aborted(interrupts.signal);
+        await aborted(stop);
       } finally {
         await parts.drain();
       }
@@ -52,6 +66,7 @@ type WorkerWork = {
   session: Session;
   target: Target;
   credentials: Credentials;
+  crew: InCrew | null;
   log: Log;
   /** Of the parts. */
   state: () => Parts['state'];
@@ -76,12 +91,18 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
 }
 
 /** What answers over HTTP, if it is wanted. It comes first and goes last, so that its probes tell of both. */
-async function httpParts({ invocation, session, target, log, state }: WorkerWork, service: Service): Promise<Part[]> {
+async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
+  const { invocation, session, target, crew, log, state } = work;
   const { config, env } = invocation;
   if (config.http === undefined) return [];
   const { openHttp } = await import('../worker/http/open-http.ts');
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
-  return [openHttp(config.http, { build, service, redis: session.redis, fp: target.fp, state, log })];
+  return [openHttp(portOf(config.http, crew), { build, service, redis: session.redis, fp: target.fp, state, log })];
+}
+
+/** The workers of a crew take the ports from the given one on. */
+function portOf({ host, port }: ListenAddress, crew: InCrew | null): ListenAddress {
+  return { host, port: crew === null || port === 0 ? port : port + crew.worker - 1 };
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, test } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/server.ts';
 import { families } from '../../src/worker/http/families.ts';
@@ -37,6 +39,23 @@ async function openWorker(
   return { scene, worker, probes: await openProbes(worker) };
 }
 
+/** The first of so many free ports in a row. */
+async function freePorts(count: number): Promise<number> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const portOf = (server: Server) => (server.address() as AddressInfo).port;
+  try {
+    for (const [n, server] of servers.entries()) {
+      server.listen(n === 0 ? 0 : portOf(servers[0]!) + n, '127.0.0.1');
+      await once(server, 'listening');
+    }
+    return portOf(servers[0]!);
+  } catch {
+    return freePorts(count);
+  } finally {
+    for (const server of servers) server.close();
+  }
+}
+
 describe.concurrent('worker --http', () => {
   test('counts what the ledger counts, in well-formed text without ids, runs or secrets', async ({
     expect,
@@ -50,10 +69,14 @@ describe.concurrent('worker --http', () => {
     const { scene, probes } = await openWorker(onTestFinished, sandbox, env);
     expect(probes.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     await submit(scene, env);
-    const scrape = await until('the run is over', async () => {
-      const seen = await probes.scrape();
-      return seen.value('expunge_last_run_completed_timestamp_seconds{schedule=""}') !== undefined && seen;
-    });
+    const scrape = await until(
+      'the run is over',
+      async () => {
+        const seen = await probes.scrape();
+        return seen.value('expunge_last_run_completed_timestamp_seconds{schedule=""}') !== undefined && seen;
+      },
+      60_000,
+    );
     const settled = (outcome: string) =>
       scrape.value(`expunge_items_total{resource="annotations",outcome="${outcome}"}`);
     expect([settled('deleted'), settled('absent'), settled('gone_unconfirmed'), settled('failed')]).toEqual([
@@ -178,5 +201,21 @@ describe.concurrent('worker --http', () => {
     const [quiet, all] = await Promise.all([[], ['--http', '0.0.0.0:0']].map((args) => scene.worker(args)));
     expect(quiet!.stderr).not.toContain('"http"');
     expect(all!.stderr).toContain('"http":"http://0.0.0.0:');
+  });
+
+  test('takes a port for each worker of a crew', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished);
+    const port = await freePorts(2);
+    const crew = scene.expunge(['worker', '--workers', '2', '--http', `${port}`]);
+    for (const at of [port, port + 1]) {
+      const isReady = () =>
+        fetch(`http://127.0.0.1:${at}/readyz`).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+      await until(`there is a ready worker at ${at}`, isReady);
+    }
+    crew.signal('SIGTERM');
+    expect((await crew.ended).code).toBe(0);
   });
 });

@@ -30,8 +30,8 @@ export function httpPart(address: ListenAddress, app: Hono, log: Log): Part {
 }
 
 async function listen(server: Server, { host, port }: ListenAddress): Promise<void> {
-  server.listen(port, host);
   try {
+    server.listen(port, host);
     await once(server, 'listening');
   } catch (error) {
     const code = systemCode(error);
@@ -48,4 +48,5 @@ const whyNot: Record<string, string> = {
   EADDRNOTAVAIL: 'this machine has no such address',
   EACCES: 'no permission to listen there',
   ENOTFOUND: 'no such host',
+  ERR_SOCKET_BAD_PORT: 'there is no such port',
 };
