@@ -33,7 +33,7 @@ export const keys = {
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: which worker of the target tends its runs */
   tending: (fp: string) => `expunge:{${fp}}:tending`,
-  /** hash: schedule, '' for none → when a run of it was last completed, in ms */
+  /** hash: schedule, '' for any → when a run of it was last completed, in ms */
   completed: (fp: string) => `expunge:{${fp}}:completed`,
   /** string with expiry: whether Redis takes writes */
   probe: (fp: string) => `expunge:{${fp}}:probe`,

@@ -160,7 +160,7 @@ export const families: readonly Family[] = [
     name: 'expunge_last_run_completed_timestamp_seconds',
     type: 'gauge',
     labels: ['schedule'],
-    help: 'When a detached run of the target was last completed, by schedule; the label is empty for runs that somebody started.',
+    help: 'When a detached run of the target was last completed, by schedule; the label is empty for any run.',
     read: ({ redis }) =>
       Object.entries(redis?.completed ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
   },

@@ -13,7 +13,7 @@ export type Seen = {
   queue: { name: string; depth: QueueDepth } | null;
 };
 
-/** When a run was last completed, in ms since 1970, by schedule; '' for runs that somebody started. */
+/** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
 type Completed = Record<string, number>;
 
 export type Build = { version: string; revision: string };
