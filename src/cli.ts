@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Verb } from './commands/command.ts';
 import { type Call, readCommandLine } from './commands/read-command-line.ts';
 import { loadConfig } from './config.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from './errors.ts';
 import { plainLine } from './terminal/style.ts';
+import { readVersion } from './version.ts';
 
 // Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
 
@@ -44,10 +44,6 @@ async function execute({ command, verb, args, options, flags, configFile, color 
 function forbidColor(): void {
   env.NO_COLOR = '1';
   delete env.FORCE_COLOR;
-}
-
-function readVersion(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }
 
 /** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */

@@ -319,6 +319,14 @@ export const settings = {
     fallback: false,
     help: 'accept a Redis on another machine without TLS',
   }),
+  http: setting({
+    flag: 'http',
+    env: 'EXPUNGE_HTTP',
+    arg: '<[addr:]port>',
+    parse: parse.listenAddress,
+    fallback: undefined,
+    help: 'serve /healthz, /readyz and /metrics there; a port alone is for this machine only, 0.0.0.0:9464 for all',
+  }),
   logLevel: setting({
     flag: 'log-level',
     env: 'EXPUNGE_LOG_LEVEL',
@@ -343,8 +351,14 @@ export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> 
 export type Source = 'flag' | 'environment' | 'file' | 'default';
 export type Sources = Record<SettingName, Source>;
 
-/** Variables beside the settings that begin with EXPUNGE_. */
-const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_CONFIG'];
+/** Variables beside the settings that begin with EXPUNGE_. The last one is between `worker --workers` and its children. */
+const otherVariables = [
+  'EXPUNGE_TOKEN',
+  'EXPUNGE_CLIENT_SECRET',
+  'EXPUNGE_CONFIG',
+  'EXPUNGE_REVISION',
+  'EXPUNGE_WORKER',
+];
 
 /** What Kubernetes sets in every pod beside a Service called `expunge` or `expunge-…`. Nobody mistyped those. */
 const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;

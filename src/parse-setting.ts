@@ -79,6 +79,22 @@ export const durations = (value: string): number[] => {
   throw new Error(`expected five durations separated by commas, got ${list.length}`);
 };
 
+/** Where to listen. */
+export type ListenAddress = { host: string; port: number };
+
+/** `9464` is loopback only; `0.0.0.0:9464` and `[::]:9464` are all addresses of this machine. Port 0 takes a free one. */
+export const listenAddress = (value: string): ListenAddress => {
+  const match = /^(?:(\[[\da-f:.]+\]|[\w.-]+):)?(\d{1,5})$/i.exec(value);
+  const port = Number(match?.[2]);
+  if (match && port <= 65_535) return { host: match[1]?.replace(/^\[|\]$/g, '') ?? '127.0.0.1', port };
+  throw new Error(`expected a port like 9464 (this machine only) or an address like 0.0.0.0:9464, got "${value}"`);
+};
+
+/** The same as text. */
+export function listenText({ host, port }: ListenAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** Whether a host name of a URL is this machine. */

@@ -13,6 +13,7 @@ const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],
   [parse.durations, (value) => (value as number[]).map(durationText).join(',')],
   [parse.rate, (value) => rateSetting(value as Rate)],
+  [parse.listenAddress, (value) => parse.listenText(value as parse.ListenAddress)],
   [parse.delimiter, (value) => (value === '\t' ? 'tab' : String(value))],
 ]);
 

@@ -6,7 +6,8 @@ import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { plural } from '../terminal/words.ts';
-import { openService, type Service } from '../worker/service.ts';
+import { type Part, Parts } from '../worker/parts.ts';
+import { openService, type Service, tokenPart } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 import { finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
@@ -38,11 +39,10 @@ const progressEveryMs = 10_000;
 export async function deleteHere(work: DeleteHere): Promise<number> {
   const { invocation, session, target, credentials, run } = work;
   const queueName = ownQueueName(run.id);
-  const service = openService({
-    ...serviceOptions(invocation, session, target, credentials),
-    queueName,
-    log: logTo((line) => taker.tell(line)),
-  });
+  const log = logTo((line) => taker.tell(line));
+  const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
+  const startIt: Part = { name: 'run', start: () => startRun(session, run) }; // with a token: without one it never runs
+  const parts = new Parts([tokenPart(credentials.token), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(() => {
@@ -50,20 +50,15 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
     sayStopping(invocation, service);
   });
   try {
-    await credentials.token.start();
-    // What a killed process left of its queue would hold chunks back until its locks run out; the ledger knows what is to be done.
-    await service.queue.remove();
-    await startRun(session, run);
-    service.start();
+    await parts.start(interrupts.signal);
     panel.start();
     await follow(work, service, taker, interrupts);
     panel.stop();
-    await Promise.all([service.drain(), credentials.token.close()]);
+    await parts.drain();
     return await finishRun(work, interrupts);
   } finally {
     panel.stop();
-    await service.close();
-    await credentials.token.close();
+    await parts.drain();
     interrupts.dispose();
   }
 }

@@ -6,6 +6,7 @@ import type { OwnOption } from './command.ts';
 /** What the sandbox can be told: what it holds, how fast it is and what goes wrong. */
 export const sandboxOptions: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
+  { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
   { flags: '--annotations <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
   { flags: '--views <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
@@ -41,6 +42,7 @@ export const sandboxOptions: readonly OwnOption[] = [
     help: 'serve each for so long instead (with --capacity)',
     parse: parse.integerFrom(1, 600_000),
   },
+  { flags: '--journal', help: 'keep every request, and show at /journal what came and what was executed' },
 ];
 
 function windowMs(text: string): number {

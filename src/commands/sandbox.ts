@@ -7,12 +7,14 @@ import type { RateHeaderKind } from '../sandbox/rate-headers.ts';
 import type { RateLimit } from '../sandbox/rate-limit.ts';
 import { readObjects } from '../sandbox/read-objects.ts';
 import type { RetryAfterForm } from '../sandbox/retry-after.ts';
+import { journalPath } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { writeToken } from '../sandbox/write-token.ts';
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
 export type SandboxFlags = {
   port?: number | undefined;
+  host?: string | undefined; // 127.0.0.1 by default
   annotations?: number | undefined; // how many to make; 1,000 by default
   views?: number | undefined;
   objects?: string | undefined; // a CSV of resource,id instead of made objects
@@ -28,6 +30,7 @@ export type SandboxFlags = {
   latencyMs?: number | undefined;
   capacity?: number | undefined; // requests served at once
   serviceMs?: number | undefined; // each for so long; 50 by default
+  journal?: boolean | undefined; // keep every request, and show what became of it
 };
 
 /** Serves the sandbox until the signal aborts. Returns the exit code. Throws USAGE for flags that cannot be met. */
@@ -49,16 +52,17 @@ export async function runSandbox(
 }
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
-  const { port, annotations = 1_000, views = 1_000, tokenLifeSeconds, oneLiveToken, seed, latencyMs } = flags;
+  const { annotations = 1_000, views = 1_000 } = flags;
   refuseIdleFlags(flags);
   const faults = readFaults(flags);
   const capacity = flags.capacity ? { atOnce: flags.capacity, serviceMs: flags.serviceMs ?? 50 } : undefined;
   const objects = flags.objects ? await readObjects(flags.objects) : { annotations, views };
   try {
-    return await startSandbox({ port, objects, faults, tokenLifeSeconds, oneLiveToken, seed, latencyMs, capacity });
+    return await startSandbox({ ...flags, objects, faults, capacity, record: flags.journal });
   } catch (error) {
     if (systemCode(error) === '') throw error;
-    throw new ExpungeError('USAGE', `--port: cannot listen on ${port ?? 0}: ${systemCode(error)}`, { cause: error });
+    const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
+    throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${systemCode(error)}`, { cause: error });
   }
 }
 
@@ -97,6 +101,7 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
     `goes wrong    ${troubles(flags).join(', ') || 'nothing'}`,
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
+    ...(flags.journal ? [`journal       ${new URL(journalPath, sandbox.url)}`] : []),
     `try           ${example(sandbox, flags)}`,
     'stop          Ctrl-C',
   ];

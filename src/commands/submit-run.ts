@@ -5,6 +5,7 @@ import { countChunks, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, type RunPlan, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { Priority } from '../ledger/priority.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
 import { keys } from '../redis/keys.ts';
@@ -37,7 +38,8 @@ export async function submitRun(
   }
   if (invocation.config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   const run = await written(redis, id);
-  return (await changeRate(invocation, ledger, run)) ? written(redis, id) : run;
+  const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
+  return isOther.includes(true) ? written(redis, id) : run;
 }
 
 async function written(redis: Redis, id: string): Promise<Run> {
@@ -50,9 +52,20 @@ async function written(redis: Redis, id: string): Promise<Run> {
 async function changeRate({ config, options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
   const { rate = run.rate, burst = run.burst } = config;
   if (isDeepStrictEqual([rate, burst], [run.rate, run.burst])) return false;
-  const reason = typeof options.reason === 'string' ? options.reason : '';
-  await ledger.changeRate(run.id, Date.now(), { rate, burst, by: 'operator', who: whoAmI(), reason });
+  await ledger.changeRate(run.id, Date.now(), { rate, burst, ...orderOf(options) });
   return true;
+}
+
+/** The same for its priority. */
+async function changePriority({ options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { priority = run.priority } = options as { priority?: Priority };
+  if (priority === run.priority) return false;
+  await ledger.changePriority(run.id, Date.now(), { priority, ...orderOf(options) });
+  return true;
+}
+
+function orderOf({ reason }: Invocation['options']) {
+  return { by: 'operator', who: whoAmI(), reason: typeof reason === 'string' ? reason : '' } as const;
 }
 
 function runPlan({ config, options }: Invocation, target: Target, spool: Spool): RunPlan {
@@ -67,6 +80,7 @@ function runPlan({ config, options }: Invocation, target: Target, spool: Spool):
     settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
     rate: config.rate ?? null,
     burst: config.burst ?? null,
+    priority: (options.priority as Priority | undefined) ?? 'normal',
     treat: config.treat,
     expectAbsent: config.expectAbsent,
     note: typeof options.reason === 'string' ? options.reason : '',

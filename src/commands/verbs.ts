@@ -1,4 +1,5 @@
 import { type SettingName, settings } from '../config.ts';
+import { priorities } from '../ledger/priority.ts';
 import * as parse from '../parse-setting.ts';
 import type { Command, OwnOption } from './command.ts';
 import { sandboxOptions } from './sandbox-options.ts';
@@ -42,6 +43,11 @@ const run: Command = {
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    {
+      flags: '--priority <share>',
+      help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+      parse: parse.oneOf(priorities),
+    },
     yes,
     { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
     json,
@@ -61,10 +67,19 @@ const run: Command = {
 const worker: Command = {
   name: 'worker',
   summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
-  settings: [...target, 'rate', 'burst', ...sending, ...store, 'logLevel'],
+  settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel'],
+  options: [
+    {
+      flags: '--workers <n>',
+      help: 'so many processes on this machine under one parent (default: 1)',
+      parse: parse.integerFrom(1, 256),
+    },
+  ],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
+    ['expunge worker --base-url https://api.example.com --http 9464', 'with probes and metrics'],
+    ['expunge worker --base-url https://api.example.com --workers 4', 'with four processes'],
   ],
   load: () => import('./worker.ts'),
 };
@@ -171,6 +186,19 @@ const rate: Command = {
     ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
   ],
   load: () => import('./rate.ts'),
+};
+
+const priority: Command = {
+  name: 'priority',
+  summary: 'give a live run another share of the workers, within a second, from any machine',
+  arguments: '<run> <high|normal|low>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
+    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
+  ],
+  load: () => import('./priority.ts'),
 };
 
 const report: Command = {
@@ -289,6 +317,7 @@ export const verbs: readonly Command[] = [
   resume,
   cancel,
   rate,
+  priority,
   report,
   check,
   config,

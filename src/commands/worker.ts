@@ -1,60 +1,112 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { once } from 'node:events';
 import type { Config } from '../config.ts';
-import { messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { resources } from '../ledger/outcome.ts';
+import type { Target } from '../ledger/target.ts';
 import { learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
+import type { ListenAddress } from '../parse-setting.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
-import { openService } from '../worker/service.ts';
+import { readVersion } from '../version.ts';
+import { type Part, Parts } from '../worker/parts.ts';
+import { repeat } from '../worker/repeat.ts';
+import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
+import { type InCrew, inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { readCredentials, serviceOptions } from './service-options.ts';
+import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
 import { type Session, withRedis } from './session.ts';
-import { unlessAborted } from './unless-aborted.ts';
 
-/** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
+/**
+ * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. With `--workers` it
+ * only looks after other processes that do.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { config, env } = invocation;
+  const { config, options, env } = invocation;
   const target = readTarget(config, env);
   const credentials = readCredentials(invocation);
-  const log = createLogger(config.logLevel ?? 'info');
+  const crew = inCrew(env);
+  const log = createLogger(config.logLevel ?? 'info', crew === null ? {} : { worker: crew.worker });
   const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
+  const size = (options.workers as number | undefined) ?? 1;
+  if (size > 1) return leadCrew(size, interrupts.signal, log);
+  const stop = crew === null ? interrupts.signal : AbortSignal.any([interrupts.signal, crew.leave]);
+  return work({ invocation, target, credentials, crew, log }, stop);
+}
+
+function work(own: Omit<WorkerWork, 'session' | 'state'>, stop: AbortSignal): Promise<number> {
+  const { invocation, target, log } = own;
+  const { config } = invocation;
   return withRedis(
     invocation,
     (line) => log.info({}, line),
     async (session) => {
-      const service = openService({
-        ...serviceOptions(invocation, session, target, credentials),
-        rate: config.rate ?? null,
-        burst: config.burst ?? null,
-        queueName: sharedQueueName,
-        log,
-      });
-      const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
       const pace = await learnedPace(session, target.fp, config);
-      await credentials.token.start();
-      service.start();
-      log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
-      const tellNews = newsTeller(session, target.fp, service.token, log);
-      await tendUntil(
-        interrupts.signal,
-        async () => {
-          await tender.tend();
-          await tellNews();
-        },
-        log,
-      );
-      await Promise.all([service.drain(), credentials.token.close()]);
-      await service.close();
+      const parts: Parts = new Parts(await partsOf({ ...own, session, state: () => parts.state }), log);
+      try {
+        await parts.start(stop);
+        if (parts.state === 'up')
+          log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
+        await aborted(stop);
+      } finally {
+        await parts.drain();
+      }
       log.info({}, 'stopped');
       return 0;
     },
   );
+}
+
+type WorkerWork = {
+  invocation: Invocation;
+  session: Session;
+  target: Target;
+  credentials: Credentials;
+  crew: InCrew | null;
+  log: Log;
+  /** Of the parts. */
+  state: () => Parts['state'];
+};
+
+const tendEveryMs = 3_000;
+
+/** The parts of a worker, in the order in which they start; they drain in the opposite one. */
+async function partsOf(work: WorkerWork): Promise<Part[]> {
+  const { invocation, session, target, credentials, log } = work;
+  const { rate = null, burst = null } = invocation.config;
+  const options = serviceOptions(invocation, session, target, credentials);
+  const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
+  const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
+  return [
+    ...(await httpParts(work, service)),
+    tokenPart(credentials.token),
+    ...service.parts,
+    repeat('tender', tendEveryMs, () => tender.tend(), log),
+    repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
+  ];
+}
+
+/** What answers over HTTP, if it is wanted. It comes first and goes last, so that its probes tell of both. */
+async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
+  const { invocation, session, target, crew, log, state } = work;
+  const { config, env } = invocation;
+  if (config.http === undefined) return [];
+  const { openHttp } = await import('../worker/http/open-http.ts');
+  const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
+  return [openHttp(portOf(config.http, crew), { build, service, redis: session.redis, fp: target.fp, state, log })];
+}
+
+/** The workers of a crew take the ports from the given one on. */
+function portOf({ host, port }: ListenAddress, crew: InCrew | null): ListenAddress {
+  return { host, port: crew === null || port === 0 ? port : port + crew.worker - 1 };
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 /** Where the rate begins, in words. */
@@ -70,16 +122,4 @@ function newsTeller({ redis }: Session, fp: string, token: Token, log: Log): () 
     const news = events.see(await readTargetState(redis, fp), token.refreshes, performance.now());
     for (const { message, reason } of news) log.info({ reason }, message);
   };
-}
-
-const tendEveryMs = 3_000;
-
-async function tendUntil(signal: AbortSignal, tend: () => Promise<void>, log: Log): Promise<void> {
-  while (!signal.aborted) {
-    const turn = tend().catch((error) => {
-      log.warn({ reason: messageOf(error) }, 'could not tend the runs, trying again');
-    });
-    await unlessAborted(signal, turn);
-    await sleep(tendEveryMs, undefined, { signal }).catch(() => {});
-  }
 }

@@ -5,6 +5,7 @@ import { attemptsOf, type Cell, isSettled } from '../ledger/cell.ts';
 import type { LedgerChunk } from '../ledger/cells.ts';
 import { noteDetail } from '../ledger/chunk-store.ts';
 import type { Join, Ledger, SeenState } from '../ledger/ledger.ts';
+import { bucketOf } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
@@ -15,6 +16,7 @@ import { ChunkPass } from './chunk-pass.ts';
 import { excerptOf } from './excerpt.ts';
 import type { Gate } from './gate.ts';
 import type { Lanes } from './lanes.ts';
+import type { RequestMeter, RetryReason } from './request-meter.ts';
 import type { RunLine } from './run-line.ts';
 import type { RunMeter } from './run-meter.ts';
 import type { TargetLimits } from './target-limits.ts';
@@ -24,6 +26,8 @@ import { type VerdictTable, verdictsWith } from './verdict.ts';
 export type DeleteWork = {
   ledger: Ledger;
   roads: Record<Resource, Road>;
+  /** What this process sends and settles, for its metrics. */
+  meters: Record<Resource, RequestMeter>;
   /** Called when there may be room again. */
   wakers: Set<() => void>;
   token: Token;
@@ -76,7 +80,7 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Chun
     ledgerChunk.cells,
     pathAt,
     dueIndexes(ledgerChunk, work),
-    passWork(job, epoch, verdicts, road, work),
+    passWork(job, epoch, verdicts, road, work.meters[ids.resource], work),
   );
   road.limits.enter();
   await pass.run().finally(() => road.limits.leave());
@@ -98,6 +102,7 @@ function passWork(
   epoch: number,
   verdicts: VerdictTable,
   { lanes, limits }: Road,
+  requests: RequestMeter,
   work: DeleteWork,
 ) {
   const { ledger, log } = work;
@@ -113,12 +118,18 @@ function passWork(
     step: async (joins: Join[], wanted: number[]) => {
       // A repeated step asks for no marks: by then this process may have lost the chunk.
       const grant = await persist((n) => ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []), work);
+      requests.joined(joins);
       // Whoever hears first that the run stands still stops the other chunks of this process, too.
       if (grant.state === 'halted' && gate.isOpen) log.error({ run }, 'the run has halted; its status says why');
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
       return grant;
     },
-    measure: (answer: Answer, ms: number) => meter.answered(answer, ms),
+    measure: (answer: Answer, ms: number) => {
+      const bucket = bucketOf(ms);
+      meter.answered(answer, bucket);
+      requests.answered(answer, ms, bucket);
+    },
+    retried: (reason: RetryReason) => requests.retried(reason),
     note: (index: number, cell: Cell, answer: Parameters<typeof excerptOf>[0]) => {
       noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).catch((error) => {
         log.debug({ run, chunk, err: error }, 'an error excerpt was not stored');

@@ -5,6 +5,7 @@ import type { HaltCode } from '../ledger/run.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import { attemptsAtMost, backoffMs, quickTries } from './backoff.ts';
+import type { RetryReason } from './request-meter.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
@@ -24,6 +25,8 @@ export type Tries = {
   send(): Promise<Answer | null>;
   /** True after `ms`; false at once if the pass ends before. */
   wait(ms: number): Promise<boolean>;
+  /** The id is to be sent once more: now, later in this pass, or in another one. */
+  retried(reason: RetryReason): void;
   /** Stops the whole run. */
   halt(code: HaltCode, reason: string): void;
 };
@@ -62,8 +65,12 @@ async function attempt(id: OpenId, first: Answer | null, tries: Tries): Promise<
   if (verdict.kind === 'settle') id.attempts++;
   if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
   if (verdict.kind !== 'retry') return verdict;
-  if (tries.limits.isOut) throw new Stayed('the outage failed, not the id');
+  if (tries.limits.isOut) {
+    tries.retried('outage');
+    throw new Stayed('the outage failed, not the id');
+  }
   id.attempts++;
+  if (id.attempts < attemptsAtMost(tries.retryDelaysMs)) tries.retried(reasonOf(answer));
   throw new TryAgain('not final');
 }
 
@@ -86,19 +93,23 @@ function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
       tries.halt(verdict.halt, verdict.reason);
       break;
     case 'wait':
+      tries.retried('throttled');
+      break;
     case 'retry':
       break;
   }
   return { cell: open(id), again: true };
 }
 
-function askForAnotherToken({ answer }: OpenId, { token, halt }: Tries): void {
+function askForAnotherToken({ answer }: OpenId, { token, retried, halt }: Tries): void {
   const sentWith = answer.kind === 'status' ? answer.authorization : '';
   const next = token.refused(sentWith);
-  if (next !== 'again') halt('credentials', next.halt);
+  if (next === 'again') retried('credentials');
+  else halt('credentials', next.halt);
 }
 
-function waitForTarget({ answer }: OpenId, { limits, patienceMs, halt }: Tries): void {
+function waitForTarget({ answer }: OpenId, { limits, patienceMs, retried, halt }: Tries): void {
+  retried('unreachable');
   if (limits.unreachableMs > patienceMs) halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
 }
 
@@ -110,6 +121,10 @@ function park(id: OpenId, { retryDelaysMs }: Tries): IdEnd {
 
 function open(id: OpenId): Cell {
   return isSettled(id.marked) ? id.marked : putBack(id.marked, id.attempts, id.doubtful);
+}
+
+function reasonOf(answer: Answer): RetryReason {
+  return answer.kind === 'maybe-sent' ? answer.code : 'status';
 }
 
 function codeOf(answer: Answer): number {

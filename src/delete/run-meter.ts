@@ -1,4 +1,4 @@
-import { bucketOf, type MeasureChanges } from '../ledger/measures.ts';
+import type { MeasureChanges } from '../ledger/measures.ts';
 import type { Answer } from './answer.ts';
 
 /** Counts what this process sees of one run, until the sums are taken to be added to those of the others. */
@@ -8,12 +8,11 @@ export class RunMeter {
   readonly #latencies: number[] = [];
   #changes: MeasureChanges = new Map();
 
-  /** Called for each request: cheap. */
-  answered(answer: Answer, ms: number): void {
+  /** Called for each request: cheap. `bucket`: of how long the answer took. */
+  answered(answer: Answer, bucket: number): void {
     this.#requests++;
     if (answer.kind !== 'status') return;
     if (answer.status === 429) this.#refused++;
-    const bucket = bucketOf(ms);
     this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
   }
 

@@ -24,6 +24,12 @@ export function bucketOf(ms: number): number {
   return ms <= shortestMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / shortestMs));
 }
 
+/** Buckets that end at a round number of our scale, for those who want fewer: 0.4 ms, 0.8 ms … 13 s. */
+export const latencyBounds: readonly { bucket: number; seconds: number }[] = Array.from({ length: 16 }, (_, n) => ({
+  bucket: bucketsPerOctave * (n + 2),
+  seconds: Number(((shortestMs * 2 ** (n + 2)) / 1_000).toFixed(4)),
+}));
+
 /** Adds changes to the run's sums, unless it was removed meanwhile. A repetition counts twice, so it is never repeated. */
 export async function addMeasures(redis: Redis, run: string, changes: MeasureChanges): Promise<void> {
   if (changes.size === 0 || !(await redis.exists(keys.run(run)))) return;

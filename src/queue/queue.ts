@@ -34,6 +34,11 @@ export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { loc
   removeOnFail: { count: 0 },
 };
 
+/** Jobs of a queue by where they are. A paused queue keeps them waiting. */
+export type QueueDepth = Record<(typeof depths)[number], number>;
+
+const depths = ['waiting', 'active', 'delayed'] as const;
+
 /** The producer's side of a queue. */
 export type ChunkQueue = {
   /** Adds the jobs of chunks; a job that is there already stays as it is. */
@@ -42,6 +47,7 @@ export type ChunkQueue = {
   restore(jobs: ChunkJob[]): Promise<void>;
   /** How many workers listen, or 0 if Redis doesn't tell. */
   workers(): Promise<number>;
+  depth(): Promise<QueueDepth>;
   /** Removes the queue and everything in it, unless a worker listens. */
   remove(): Promise<void>;
   close(): Promise<void>;
@@ -63,6 +69,7 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     },
     restore: (jobs) => restore(queue, jobs),
     workers,
+    depth: async () => (await queue.getJobCounts(...depths)) as QueueDepth,
     remove: async () => {
       if ((await workers()) === 0) await queue.obliterate({ force: true });
     },

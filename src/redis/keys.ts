@@ -33,6 +33,10 @@ export const keys = {
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: which worker of the target tends its runs */
   tending: (fp: string) => `expunge:{${fp}}:tending`,
+  /** hash: schedule, '' for any → when a run of it was last completed, in ms */
+  completed: (fp: string) => `expunge:{${fp}}:completed`,
+  /** string with expiry: whether Redis takes writes */
+  probe: (fp: string) => `expunge:{${fp}}:probe`,
   /** hash: the limiter of a target, or of one of its resources */
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
   /** hash: which processes want permits of that limiter */

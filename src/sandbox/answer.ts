@@ -20,7 +20,7 @@ export function answerJson(
   response.writeHead(status, {
     ...headers,
     'content-type': 'application/json',
-    'content-length': text.length,
+    'content-length': Buffer.byteLength(text),
     'x-request-id': randomUUID(),
   });
   response.end(text);

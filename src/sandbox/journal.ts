@@ -26,6 +26,13 @@ export function openJournal(record: boolean): Journal {
   };
 }
 
+/** What the journal of a sandbox that records says to whoever asks for it over HTTP; for the names see `Journal`. */
+export type JournalPage = { requests: string[]; executed: string[]; answered204: string[] };
+
+export function pageOf({ seen, executed, answered204 }: Journal): JournalPage {
+  return { requests: seen, executed: [...executed], answered204: [...answered204] };
+}
+
 export function noteRequest(journal: Journal, response: ServerResponse): void {
   journal.counts.requests += 1;
   if (!journal.record) return;

@@ -4,7 +4,7 @@ import { answerDeleted, answerFault, answerJson } from './answer.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
 import type { House } from './house.ts';
-import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus } from './journal.ts';
+import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus, pageOf } from './journal.ts';
 import type { ObjectStore } from './objects.ts';
 import type { Paths } from './paths.ts';
 import type { Limiter } from './rate-limit.ts';
@@ -12,6 +12,9 @@ import { answerTokenRequest, type TokenDesk } from './token-endpoint.ts';
 
 /** Where the tokens are issued: at the root, whatever the base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
+
+/** Where a sandbox that records shows its journal. Not a part of the API, and no request of it. */
+export const journalPath = '/journal';
 
 /** What a request is answered from. */
 export type Service = {
@@ -27,6 +30,14 @@ export type Service = {
   limit: Limiter | null;
   pickFault: FaultPicker | null;
 };
+
+/** True where the request was one for the journal, which has been answered. */
+export function showJournal({ journal }: Service, response: ServerResponse): boolean {
+  const { url, method } = response.req;
+  if (!journal.record || url !== journalPath || method !== 'GET') return false;
+  answerJson(response, 200, pageOf(journal));
+  return true;
+}
 
 /** Answers one request: a delete of the API, the token endpoint, or 404 and 405 for all else. */
 export function serve(service: Service, response: ServerResponse): void {

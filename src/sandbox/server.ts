@@ -8,7 +8,7 @@ import { type Counts, noteRequest, openJournal } from './journal.ts';
 import { holdObjects, type Objects } from './objects.ts';
 import { createPaths } from './paths.ts';
 import { type RateLimit, startLimit } from './rate-limit.ts';
-import { type Service, serve, tokenPath } from './serve.ts';
+import { type Service, serve, showJournal, tokenPath } from './serve.ts';
 import type { Client, TokenFaults } from './token-endpoint.ts';
 import { createTokens } from './tokens.ts';
 
@@ -89,6 +89,7 @@ function createService(options: SandboxOptions): Service {
 function createSandboxServer(service: Service): Server {
   // No keep-alive time-out: a connection that is dropped while a request is on its way is a fault, and faults are asked for.
   const server = createServer({ keepAliveTimeout: 0 }, (_, response) => {
+    if (showJournal(service, response)) return;
     noteRequest(service.journal, response);
     if (service.latencyMs === 0) receive(response);
     else setTimeout(() => server.listening && receive(response), service.latencyMs);
@@ -103,7 +104,13 @@ function createSandboxServer(service: Service): Server {
 async function listen(server: Server, host: string, port: number): Promise<string> {
   server.listen(port, host);
   await once(server, 'listening');
-  return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
+  return `http://${reachableAs(host)}:${(server.address() as AddressInfo).port}`;
+}
+
+/** How this machine reaches a server that listens there. */
+function reachableAs(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 function present(service: Service, server: Server, origin: string, options: SandboxOptions): Sandbox {

@@ -17,6 +17,7 @@ export const given = {
   waiting: '',
   accepted: () => {},
   refreshes: 0,
+  failedRefreshes: 0,
   lifeMs: null,
   start: async () => {},
   onChange: () => {},

@@ -46,6 +46,7 @@ export class RefreshingToken implements Token {
   #expiryTimer: NodeJS.Timeout | undefined;
   #trouble = ''; // of the last time we asked
   #failures = 0; // in a row
+  #failedRefreshes = 0;
   #sameAgain = 0; // times in a row that we were given what the API had refused
   #issued = 0;
   #past: Past = noPast;
@@ -65,6 +66,10 @@ export class RefreshingToken implements Token {
 
   get refreshes(): number {
     return Math.max(0, this.#issued - 1);
+  }
+
+  get failedRefreshes(): number {
+    return this.#failedRefreshes;
   }
 
   get lifeMs(): number | null {
@@ -154,8 +159,12 @@ export class RefreshingToken implements Token {
   }
 
   #take(end: IssueEnd): void {
-    if (end.kind === 'issued' && this.#isRefused(end)) this.#tryWithoutTheSame();
-    else if (end.kind === 'issued') this.#hold(end);
+    if (end.kind === 'issued' && !this.#isRefused(end)) {
+      this.#hold(end);
+      return;
+    }
+    this.#failedRefreshes++;
+    if (end.kind === 'issued') this.#tryWithoutTheSame();
     else if (end.kind === 'refused') this.#giveUp(end.reason);
     else this.#tryLater(end.reason, end.askedMs);
   }

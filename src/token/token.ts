@@ -13,6 +13,8 @@ export type Token = {
   readonly waiting: string;
   /** How often another token took the place of one. */
   readonly refreshes: number;
+  /** How often asking for one was in vain. */
+  readonly failedRefreshes: number;
   /** How long the present one lives from its issue, in ms; null where nobody knows. */
   readonly lifeMs: number | null;
   /** For people: 'EXPUNGE_TOKEN', the file's name, 'https://auth.example.com/token (client abc)', 'the command …'. */

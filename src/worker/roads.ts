@@ -4,13 +4,14 @@ import { Lane } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import { type Resource, resources } from '../ledger/outcome.ts';
 import { storedRate } from '../limiter/rate.ts';
+import type { LimiterScope } from '../limiter/read-target.ts';
 import { openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import { keys } from '../redis/keys.ts';
 import type { ServiceOptions } from './service.ts';
 
 /** One limiter and its lanes: for all requests, or for those of one resource. */
-type OpenRoad = Road & { limiter: TargetLimiter };
+type OpenRoad = Road & { scope: LimiterScope; limiter: TargetLimiter };
 
 /** The ways out of this process. */
 export type Roads = {
@@ -65,7 +66,7 @@ export function openRoads(options: ServiceOptions, around: Around): Roads {
   };
 }
 
-function openRoad(scope: string, options: ServiceOptions, { clock, onChange, tooLong }: Around): OpenRoad {
+function openRoad(scope: LimiterScope, options: ServiceOptions, { clock, onChange, tooLong }: Around): OpenRoad {
   const { ledger, target, token, lane, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
     calls: openTargetCalls(ledger.redis, {
@@ -82,7 +83,7 @@ function openRoad(scope: string, options: ServiceOptions, { clock, onChange, too
   const limits = targetLimits(limiter, { token, now: Date.now, tooLong });
   const origin = new URL(target.baseUrl).origin;
   const lanes: Lanes = new Lanes(maxConcurrency, () => new Lane({ ...lane, origin }), limits, clock);
-  return { limiter, limits, lanes };
+  return { scope, limiter, limits, lanes };
 }
 
 function isLimited({ known, hasRate }: TargetLimiter): boolean {

@@ -54,12 +54,15 @@ export class RunWatch {
   readonly #resting = new Map<string, Watched>(); // handed back until a wait is over, which is time that the run loses
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
+  #lookedAt = 0;
+  #heldMs = 0;
 
   constructor(options: WatchOptions) {
     this.#options = options;
   }
 
   start(): void {
+    this.#lookedAt = this.#options.clock();
     this.#timer = setInterval(() => this.#look(), everyMs);
   }
 
@@ -76,6 +79,23 @@ export class RunWatch {
   /** The runs in hand that may go on. */
   get runs(): string[] {
     return [...this.#runs].filter(([, { gate }]) => !gate.closed.aborted).map(([run]) => run);
+  }
+
+  /** How long runs had to wait in this process because nothing might leave, in ms. */
+  get heldMs(): number {
+    return this.#heldMs;
+  }
+
+  /** How many chunks are in hand, of all runs. */
+  get chunks(): number {
+    let sum = 0;
+    for (const { users } of this.#runs.values()) sum += users;
+    return sum;
+  }
+
+  /** Whether a chunk of this run is in hand. */
+  isAtWork(run: string): boolean {
+    return this.#runs.has(run);
   }
 
   /** Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. */
@@ -123,6 +143,10 @@ export class RunWatch {
   }
 
   #look(): void {
+    const { clock, surroundings } = this.#options;
+    const ms = clock() - this.#lookedAt;
+    this.#lookedAt += ms;
+    if (this.#runs.size + this.#resting.size > 0 && surroundings().isHeld) this.#heldMs += ms;
     for (const [run, resting] of this.#resting) {
       this.#measure(run, resting);
       if (!this.#options.surroundings().isHeld) this.#wakeUp(run);

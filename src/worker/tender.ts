@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { anyRun, noteCompleted } from '../ledger/completed.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { expireRun } from '../ledger/remove-run.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
@@ -49,6 +50,7 @@ export class Tender {
     const { ledger, fp, log } = this.#options;
     const sealed = await sealTally(ledger.redis, run);
     await expireRun(ledger.redis, sealed);
+    if (sealed.state === 'completed') await noteCompleted(ledger.redis, fp, anyRun, sealed.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);
     log.info({ run: run.id, state: run.state, counts: sealed.counts }, 'run ended');
   }

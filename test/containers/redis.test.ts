@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { GenericContainer, type StartedTestContainer } from 'testcontainers';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../src/redis/address.ts';
@@ -7,6 +6,7 @@ import { connectLedger, ready } from '../../src/redis/connect.ts';
 import { containerServer } from '../../src/redis/container-server.ts';
 import { leavePrivateRedis } from '../../src/redis/leave-redis.ts';
 import { openPrivateRedis } from '../../src/redis/private-redis.ts';
+import { engineHas } from '../support/engine.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 
 const image = 'redis:8-alpine';
@@ -24,7 +24,7 @@ async function openContainer(...options: string[]) {
   return redis;
 }
 
-describe.skipIf(!engineAnswers())('Redis in a container', () => {
+describe.skipIf(!engineHas(image))('Redis in a container', () => {
   test('is taken without a word when it keeps an append-only file', async () => {
     const redis = await openContainer('--appendonly', 'yes');
     expect(await checkRedis(redis)).toMatchObject({
@@ -57,21 +57,3 @@ describe.skipIf(!engineAnswers())('Redis in a container', () => {
     second.stay!.presence.disconnect();
   });
 });
-
-/** An engine that has the image, or can fetch it. */
-function engineAnswers(): boolean {
-  try {
-    execFileSync('docker', ['ps', '--quiet'], { stdio: 'ignore', timeout: 5_000 });
-  } catch {
-    console.log('skipped: no container engine answers on this machine');
-    return false;
-  }
-  try {
-    const hasImage = execFileSync('docker', ['images', '--quiet', image], { encoding: 'utf8', timeout: 5_000 });
-    if (hasImage === '') execFileSync('docker', ['pull', '--quiet', image], { stdio: 'ignore', timeout: 60_000 });
-    return true;
-  } catch {
-    console.log(`skipped: the container engine has no ${image} and cannot fetch it`);
-    return false;
-  }
-}

@@ -549,6 +549,34 @@ describe('the command', () => {
     expect(lines).toContain('goes wrong    429 above 50/s, a line behind 2 at once');
   });
 
+  test('shows at /journal what came and what was executed, for a ledger to be held against', async () => {
+    const { lines } = await serve({ journal: true, faults: 'status-503-executed=1' }, async (url, lines) => {
+      await fetch(`${url}/v2/views/v-000001`, { method: 'DELETE', headers });
+      await fetch(`${url}/v2/views/%C3%A4`, { method: 'DELETE', headers });
+      expect(lines).toContain(`journal       ${url}/journal`);
+      expect(await (await fetch(`${url}/journal`)).json()).toEqual({
+        requests: ['DELETE /v2/views/v-000001', 'DELETE /v2/views/%C3%A4'],
+        executed: ['views/v-000001'],
+        answered204: [],
+      });
+    });
+    expect(lines).toContain('requests      2: 2 × 503');
+  });
+
+  test('has no journal unless it is asked for', async () => {
+    await serve({}, async (url) => expect((await fetch(`${url}/journal`)).status).toBe(404));
+  });
+
+  test('listens where it is told to', async () => {
+    await serve({ host: '0.0.0.0' }, async (url) => {
+      expect(url).toMatch(/^http:\/\/localhost:/);
+      expect((await fetch(url.replace('localhost', '127.0.0.1'))).status).toBe(404);
+    });
+    await expect(serve({ host: '192.0.2.1', port: 80 }, async () => {})).rejects.toThrow(
+      '--host: cannot listen on 192.0.2.1:80: EADDRNOTAVAIL',
+    );
+  });
+
   test('refuses flags that would do nothing', async () => {
     await expect(serve({ retryAfter: 'seconds' }, async () => {})).rejects.toThrow('need a --rate-limit');
     await expect(serve({ serviceMs: 5 }, async () => {})).rejects.toThrow('--service-ms needs a --capacity');

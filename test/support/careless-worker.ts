@@ -6,6 +6,7 @@ import { sharedQueueName } from '../../src/queue/queue.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { connectLedger, queueConnectionOptions, ready } from '../../src/redis/connect.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';
+import { Parts } from '../../src/worker/parts.ts';
 import { openService } from '../../src/worker/service.ts';
 import { Tender } from '../../src/worker/tender.ts';
 import { forgetMarks } from './forget-marks.ts';
@@ -36,6 +37,6 @@ const service = openService({
   patienceMs: 60_000,
 });
 const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
-service.start();
+await new Parts(service.parts, log).start(new AbortController().signal);
 log.info({}, 'ready');
 setInterval(() => void tender.tend().catch(() => {}), 1_000);

@@ -4,6 +4,7 @@ import { exitCodes } from '../../src/errors.ts';
 import { haltAnswers, haltWords } from '../../src/guard/halt-words.ts';
 import { haltRules } from '../../src/guard/thresholds.ts';
 import { settingText } from '../../src/setting-text.ts';
+import { families } from '../../src/worker/http/families.ts';
 
 /** The README's table of settings: flag, variable, default, meaning. */
 export function settingsTable(): string {
@@ -37,6 +38,16 @@ export function haltsTable(): string {
     ['halted for', 'by', 'with status'],
     haltRules.map((rule) => [code(rule.halt), haltWords(rule), haltAnswers(rule)]),
   );
+}
+
+/** The README's table of metrics. */
+export function metricsTable(): string {
+  const rows = families.map(({ name, type, labels, help }) => [
+    code(labels ? `${name}{${labels.join(',')}}` : name),
+    type,
+    help,
+  ]);
+  return table(['metric', 'type', 'meaning'], rows);
 }
 
 /** What stands in a text between `<!-- name -->` and `<!-- /name -->`, or null where one of them is missing. */

@@ -115,9 +115,37 @@ describe('the base URL', () => {
   });
 });
 
+describe('the address to listen on', () => {
+  const read = (value: string) => load({ flags: { http: value } }).config.http;
+
+  it.each([
+    ['9464', { host: '127.0.0.1', port: 9464 }],
+    ['0', { host: '127.0.0.1', port: 0 }],
+    ['0.0.0.0:9464', { host: '0.0.0.0', port: 9464 }],
+    ['[::]:9464', { host: '::', port: 9464 }],
+    ['worker.internal:80', { host: 'worker.internal', port: 80 }],
+  ])('reads %s', (value, address) => {
+    expect(read(value)).toEqual(address);
+  });
+
+  it.each(['', 'http', ':9464', '::1:9464', '65536', '-1', 'http://0.0.0.0:9464', '0.0.0.0:'])(
+    'refuses "%s"',
+    (value) => {
+      expect(() => read(value)).toThrow('--http: expected a port like 9464 (this machine only) or an address like');
+    },
+  );
+});
+
 describe('settingText', () => {
   const { config } = load({
-    flags: { rate: '90/min,100000/day', burst: '5', keep: '90s', delimiter: 'tab', baseUrl: 'https://a.example' },
+    flags: {
+      rate: '90/min,100000/day',
+      burst: '5',
+      keep: '90s',
+      delimiter: 'tab',
+      http: '[::]:9464',
+      baseUrl: 'https://a.example',
+    },
   });
 
   it.each(Object.keys(settings) as SettingName[])('writes %s so that reading it gives the same value', (name) => {

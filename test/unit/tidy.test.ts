@@ -2,7 +2,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { between, exitCodesTable, haltsTable, settingsTable, verdictsTable } from '../support/readme-tables.ts';
+import {
+  between,
+  exitCodesTable,
+  haltsTable,
+  metricsTable,
+  settingsTable,
+  verdictsTable,
+} from '../support/readme-tables.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -57,6 +64,10 @@ describe('the sources', () => {
     expect(importing(/^src\/(?!token\/oauth-request\.ts$)/, /^oauth4webapi\b/)).toEqual([]);
   });
 
+  it('import what serves HTTP and what writes metrics in src/worker/http only', () => {
+    expect(importing(/^src\/(?!worker\/http\/)/, /^(hono|@hono\/|@prometheus-io\/)/)).toEqual([]);
+  });
+
   it('import commander and the prompts in src/commands and src/terminal only', () => {
     expect(importing(/^src\/(?!commands\/|terminal\/)/, /^(commander|@clack|log-update)\b/)).toEqual([]);
   });
@@ -87,8 +98,9 @@ describe('the sources', () => {
     expect(containing(/^src\//, /process\.exit\(/)).toEqual(['src/cli.ts', 'src/commands/interrupts.ts']);
   });
 
-  it('are no longer than 300 lines; the table of settings may be', () => {
-    const long = sources.filter(({ path, lines }) => lines > 300 && path !== 'src/config.ts');
+  it('are no longer than 300 lines; the tables of settings and of verbs may be', () => {
+    const tables = ['src/config.ts', 'src/commands/verbs.ts'];
+    const long = sources.filter(({ path, lines }) => lines > 300 && !tables.includes(path));
     expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
   });
 
@@ -107,6 +119,10 @@ describe.runIf(existsSync(`${root}README.md`))('the README', () => {
   it('has the meanings of answers and the halts as they are', () => {
     expect(between(readme, 'verdicts')).toBe(verdictsTable());
     expect(between(readme, 'halts')).toBe(haltsTable());
+  });
+
+  it('has the metrics as they are', () => {
+    expect(between(readme, 'metrics')).toBe(metricsTable());
   });
 
   it('has the exit codes as they are', () => {

@@ -1,0 +1,45 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+import type { RunState } from './run.ts';
+
+/** What the detached runs of a target that have not ended hold. */
+export type Backlog = {
+  runs: Partial<Record<RunState, number>>;
+  /** Ids without an outcome. */
+  pending: number;
+  /** Those of them that a worker could send now: of `running` runs, and in no chunk that waits for a later pass. */
+  runnable: number;
+};
+
+const runsAtOnce = 500;
+const idsOfAChunk = 500;
+
+/** `now`: milliseconds since 1970. Only reads. */
+export async function readBacklog(redis: Redis, fp: string, now: number): Promise<Backlog> {
+  const ids = await redis.smembers(keys.targetRuns(fp));
+  const backlog: Backlog = { runs: {}, pending: 0, runnable: 0 };
+  for (let from = 0; from < ids.length; from += runsAtOnce) {
+    const batch = ids.slice(from, from + runsAtOnce);
+    for (const left of await Promise.all(batch.map((id) => readLeft(redis, id, now)))) addTo(backlog, left);
+  }
+  return backlog;
+}
+
+type Left = { state: RunState; pending: number; runnable: number };
+
+async function readLeft(redis: Redis, id: string, now: number): Promise<Left | null> {
+  const [state, ...numbers] = await redis.hmget(keys.run(id), 'state', 'ids', 'settled', 'chunks', 'next');
+  if (!state) return null;
+  const [all = 0, settled = 0, chunks = 0, next = 0] = numbers.map(Number);
+  const pending = all - settled;
+  if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
+  const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
+  return { state, pending, runnable: Math.min(pending, idsOfAChunk * (chunks - next + open + due)) };
+}
+
+function addTo(backlog: Backlog, left: Left | null): void {
+  if (left === null) return;
+  backlog.runs[left.state] = (backlog.runs[left.state] ?? 0) + 1;
+  backlog.pending += left.pending;
+  backlog.runnable += left.runnable;
+}

@@ -1,0 +1,30 @@
+import type { Redis } from 'ioredis';
+import type { Log } from '../../logger.ts';
+import type { ListenAddress } from '../../parse-setting.ts';
+import { sharedQueueName } from '../../queue/queue.ts';
+import type { Part, Parts } from '../parts.ts';
+import type { Service } from '../service.ts';
+import { createApp } from './app.ts';
+import { openMetrics } from './metrics.ts';
+import { openReadiness } from './readiness.ts';
+import { type Build, openLook } from './seen.ts';
+import { httpPart } from './serve.ts';
+
+export type HttpOptions = {
+  build: Build;
+  service: Service;
+  redis: Redis;
+  fp: string;
+  /** Of all parts of the process. */
+  state: () => Parts['state'];
+  log: Log;
+};
+
+/** The part of a worker that answers probes and scrapes. */
+export function openHttp(address: ListenAddress, { build, service, redis, fp, state, log }: HttpOptions): Part {
+  const clock = () => performance.now();
+  const { token, roads } = service;
+  const readiness = openReadiness({ state, redis, fp, token, hold: () => roads.hold, clock });
+  const metrics = openMetrics(openLook({ build, service, redis, fp, queueName: sharedQueueName, clock }));
+  return httpPart(address, createApp({ readiness, metrics, log }), log);
+}

@@ -1,0 +1,88 @@
+import type { Redis } from 'ioredis';
+import type { Hold } from '../../limiter/target-limiter.ts';
+import { redisWords } from '../../redis/connect.ts';
+import { keys } from '../../redis/keys.ts';
+import type { Token } from '../../token/token.ts';
+import type { Parts } from '../parts.ts';
+import { askOnce } from './ask-once.ts';
+
+/** One thing a worker needs. `decides`: without it the worker is not ready. */
+type Check = { ok: boolean; decides: boolean; words: string };
+
+/** What `/readyz` answers. */
+export type Readiness = {
+  ready: boolean;
+  checks: Record<'process' | 'redis' | 'ledger' | 'token' | 'target', Check>;
+};
+
+export type ReadinessOptions = {
+  state: () => Parts['state'];
+  redis: Redis;
+  fp: string;
+  token: Pick<Token, 'waiting'>;
+  hold: () => Hold | null;
+  /** Monotonic ms. */
+  clock: () => number;
+};
+
+const patienceMs = 800; // probes give up after a second, unless they are told otherwise
+const freshMs = 200;
+
+/** Looks whether this worker can work. Never throws, and answers within a second whatever Redis does. */
+export function openReadiness({ state, redis, fp, token, hold, clock }: ReadinessOptions): () => Promise<Readiness> {
+  const lookAtRedis = askOnce(() => redisChecks(redis, fp, clock), { freshMs, patienceMs, clock });
+  return async () => {
+    const checks = {
+      process: processCheck(state()),
+      ...((await lookAtRedis()) ?? noAnswer),
+      token: tokenCheck(token),
+      target: targetCheck(hold()),
+    };
+    return { ready: Object.values(checks).every(({ ok, decides }) => ok || !decides), checks };
+  };
+}
+
+function decisive(ok: boolean, words: string): Check {
+  return { ok, decides: true, words };
+}
+
+function processCheck(state: Parts['state']): Check {
+  return decisive(state === 'up', state);
+}
+
+function tokenCheck({ waiting }: Pick<Token, 'waiting'>): Check {
+  return decisive(waiting === '', waiting || 'there is one');
+}
+
+/** Never decides: the target's troubles pass by themselves, and neither another worker nor a restart would mend them. */
+function targetCheck(hold: Hold | null): Check {
+  if (hold === null) return { ok: true, decides: false, words: 'requests may leave' };
+  const wait = hold.leftMs > 0 ? ` (${Math.ceil(hold.leftMs / 1_000)} s left)` : '';
+  return { ok: false, decides: false, words: `nothing leaves: ${hold.reason}${wait}` };
+}
+
+type RedisChecks = Pick<Readiness['checks'], 'redis' | 'ledger'>;
+
+const unknown = decisive(false, 'not known: Redis does not answer');
+const noAnswer: RedisChecks = { redis: decisive(false, `no answer in ${patienceMs} ms`), ledger: unknown };
+
+async function redisChecks(redis: Redis, fp: string, clock: () => number): Promise<RedisChecks> {
+  const askedAt = clock();
+  try {
+    await redis.ping();
+  } catch (error) {
+    return { redis: decisive(false, redisWords(error)), ledger: unknown };
+  }
+  const answered = decisive(true, `answers in ${(clock() - askedAt).toFixed(1)} ms`);
+  return { redis: answered, ledger: await ledgerCheck(redis, fp) };
+}
+
+/** A full Redis answers, and so does one that became a replica; neither takes results. */
+async function ledgerCheck(redis: Redis, fp: string): Promise<Check> {
+  try {
+    await redis.set(keys.probe(fp), '', 'PX', 1_000);
+    return decisive(true, 'takes writes');
+  } catch (error) {
+    return decisive(false, redisWords(error));
+  }
+}

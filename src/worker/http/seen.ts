@@ -1,0 +1,48 @@
+import type { Redis } from 'ioredis';
+import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
+import { readCompleted } from '../../ledger/completed.ts';
+import type { QueueDepth } from '../../queue/queue.ts';
+import type { Service } from '../service.ts';
+import { askOnce } from './ask-once.ts';
+
+/** What one scrape shows: the process, and what Redis says of its target. Null where Redis didn't answer in time. */
+export type Seen = {
+  build: Build;
+  service: Service;
+  redis: { roundTripMs: number; backlog: Backlog; completed: Completed } | null;
+  queue: { name: string; depth: QueueDepth } | null;
+};
+
+/** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
+type Completed = Record<string, number>;
+
+export type Build = { version: string; revision: string };
+
+export type LookOptions = {
+  build: Build;
+  service: Service;
+  redis: Redis;
+  fp: string;
+  queueName: string;
+  /** Monotonic ms. */
+  clock: () => number;
+};
+
+/** Several scrapers cost Redis no more than one, and one that hangs costs a scrape no more than the patience. */
+const bounds = { freshMs: 3_000, patienceMs: 1_000 };
+
+export function openLook({ build, service, redis, fp, queueName: name, clock }: LookOptions): () => Promise<Seen> {
+  const readTarget = async () => {
+    const askedAt = clock();
+    await redis.ping();
+    const roundTripMs = clock() - askedAt;
+    const [backlog, completed] = await Promise.all([readBacklog(redis, fp, Date.now()), readCompleted(redis, fp)]);
+    return { roundTripMs, backlog, completed };
+  };
+  const askTarget = askOnce(readTarget, { ...bounds, clock });
+  const askQueue = askOnce(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });
+  return async () => {
+    const [target, queue] = await Promise.all([askTarget(), askQueue()]);
+    return { build, service, redis: target, queue: target && queue };
+  };
+}

@@ -1,0 +1,75 @@
+import { messageOf } from '../errors.ts';
+import type { Log } from '../logger.ts';
+import { within } from '../queue/within.ts';
+
+/** A part of a process that lives long: what it does when the process comes up, and when it goes. */
+export type Part = {
+  name: string;
+  /** Throws if the process can't do without it. */
+  start?(): void | Promise<void>;
+  /** Begins nothing new from its call on, and returns when nothing is left. May be called before `start` has returned. */
+  drain?(): void | Promise<void>;
+};
+
+const drainMs = 11_500; // of all parts together: a process is gone 12 s after it was told to go
+
+/**
+ * The parts of a process. They start in the order of the list, and drain in the opposite one: what uses a part is gone before it.
+ * States: idle → starting → up → draining → drained; draining may begin at any time.
+ */
+export class Parts {
+  readonly #parts: readonly Part[];
+  readonly #log: Log;
+  readonly #begun: Part[] = [];
+  #state: 'idle' | 'starting' | 'up' | 'draining' | 'drained' = 'idle';
+  #drained: Promise<void> | null = null;
+
+  constructor(parts: readonly Part[], log: Log) {
+    this.#parts = parts;
+    this.#log = log;
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  /**
+   * Starts one part after another, until `stop` is aborted: then it drains at once, and returns although a part may still be coming up. If
+   * one throws, drain those before it.
+   */
+  async start(stop: AbortSignal): Promise<void> {
+    this.#state = 'starting';
+    const stopped = new Promise<void>((resolve) => {
+      stop.addEventListener('abort', () => resolve(this.drain()), { once: true });
+    });
+    for (const part of this.#parts) {
+      if (stop.aborted) return;
+      this.#begun.push(part);
+      await Promise.race([part.start?.(), stopped]);
+    }
+    if (!stop.aborted) this.#state = 'up';
+  }
+
+  /** Drains what was started. Never throws, and takes 11.5 s at most: a part that hangs is left behind. Calling it again waits for the same. */
+  drain(): Promise<void> {
+    this.#drained ??= this.#drainAll(performance.now() + drainMs);
+    return this.#drained;
+  }
+
+  async #drainAll(endsAt: number): Promise<void> {
+    this.#state = 'draining';
+    for (const part of this.#begun.toReversed()) {
+      await within(Math.max(0, endsAt - performance.now()), this.#drainOne(part));
+      this.#log.debug({ part: part.name }, 'drained');
+    }
+    this.#state = 'drained';
+  }
+
+  async #drainOne(part: Part): Promise<void> {
+    try {
+      await part.drain?.();
+    } catch (error) {
+      this.#log.warn({ part: part.name, reason: messageOf(error) }, 'a part did not drain');
+    }
+  }
+}

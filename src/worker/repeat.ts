@@ -1,0 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../errors.ts';
+import type { Log } from '../logger.ts';
+import type { Part } from './parts.ts';
+
+/** A part that does its task again and again, `everyMs` after the end of the last time. One that fails is told of, and tried again then. */
+export function repeat(name: string, everyMs: number, task: () => Promise<void>, log: Log): Part {
+  const stopping = new AbortController();
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      await task().catch((error) => log.warn({ part: name, reason: messageOf(error) }, 'a task failed, trying again'));
+      await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  };
+  // What is under way when it drains is not waited for: against a Redis that hangs it may never end.
+  return { name, start: () => void loop(), drain: () => stopping.abort() };
+}

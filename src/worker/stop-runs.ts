@@ -1,0 +1,44 @@
+import { messageOf } from '../errors.ts';
+import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
+import type { HaltCode } from '../ledger/run.ts';
+import type { Log } from '../logger.ts';
+import type { RunWatch } from './run-watch.ts';
+
+/** How the guards of this process stop runs: here at once, and in Redis for everybody else. */
+export type RunStopper = {
+  halt(run: string, code: HaltCode, reason: string): void;
+  /** The server asked to wait for longer than anybody should without being asked. Whoever looks at the runs decides. */
+  pauseAll(reason: string): void;
+};
+
+type Around = { ledger: Ledger; log: Log; watch(): RunWatch };
+
+export function runStopper({ ledger, log, watch }: Around): RunStopper {
+  const halting = new Set<string>(); // one halt for each run: hundreds of requests may notice the same thing
+  const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
+    ledger
+      .steer(run, Date.now(), { ...steering, by: 'guard', who: '' })
+      .then((states: [SeenState, SeenState]) => log.debug({ run, states }, 'stopped'))
+      .catch((error) => logTrouble(log, error));
+  return {
+    halt: (run, code, reason) => {
+      watch().close(run);
+      if (halting.has(run)) return;
+      halting.add(run);
+      log.error({ run, code, reason }, 'halting the run');
+      void steer(run, { action: 'halt', reason, halt: code }).finally(() => halting.delete(run));
+    },
+    pauseAll: (reason) => {
+      for (const run of watch().runs) {
+        watch().close(run);
+        log.warn({ run, reason }, 'pausing the run');
+        void steer(run, { action: 'pause', reason });
+      }
+    },
+  };
+}
+
+/** Redis had trouble with something that is tried again anyway. */
+export function logTrouble(log: Log, error: unknown): void {
+  log.warn({ reason: messageOf(error) }, 'Redis did not answer, trying again later');
+}
