@@ -129,3 +129,10 @@ describe.runIf(existsSync(`${root}README.md`))('the README', () => {
     expect(between(readme, 'exit-codes')).toBe(exitCodesTable());
   });
 });
+
+describe('the package', () => {
+  it('has its command among the files it ships', () => {
+    const { bin, files } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
+    expect(files).toContain(posix.dirname(bin.expunge));
+  });
+});
