@@ -191,6 +191,14 @@ export const settings = {
     fallback: 60_000,
     help: 'how long the API may be unreachable before the run halts',
   }),
+  stopFile: setting({
+    flag: 'stop-file',
+    env: 'EXPUNGE_STOP_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'while this file exists nothing is sent; what it says is shown as the reason',
+  }),
   tokenFile: setting({
     flag: 'token-file',
     env: 'EXPUNGE_TOKEN_FILE',
@@ -344,7 +352,7 @@ export type Source = 'flag' | 'environment' | 'file' | 'default';
 export type Sources = Record<SettingName, Source>;
 
 /** Variables beside the settings that begin with EXPUNGE_. */
-const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_CONFIG'];
+const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_CONFIG', 'EXPUNGE_USER'];
 
 /** What Kubernetes sets in every pod beside a Service called `expunge` or `expunge-…`. Nobody mistyped those. */
 const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;

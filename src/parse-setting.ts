@@ -10,6 +10,11 @@ export const text = (value: string): string => {
   return value;
 };
 
+export const textUpTo = (most: number) => (value: string) => {
+  if (value.length <= most) return value;
+  throw new Error(`expected at most ${most} characters, got ${value.length}`);
+};
+
 export const flag = (value: string): boolean => {
   if (['true', '1', 'yes', 'on'].includes(value)) return true;
   if (['false', '0', 'no', 'off', ''].includes(value)) return false;

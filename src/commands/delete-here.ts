@@ -11,6 +11,7 @@ import type { Invocation } from './command.ts';
 import { finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
 import type { Session } from './session.ts';
 import { startRun } from './start-run.ts';
@@ -53,7 +54,7 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
     await credentials.token.start();
     // What a killed process left of its queue would hold chunks back until its locks run out; the ledger knows what is to be done.
     await service.queue.remove();
-    await startRun(session, run);
+    await startRun(session, run, reasonOf(invocation.options));
     service.start();
     panel.start();
     await follow(work, service, taker, interrupts);

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { noteTargetAction } from '../ledger/audit.ts';
 import { listRuns } from '../ledger/list-runs.ts';
 import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
@@ -8,9 +9,10 @@ import { plainLine } from '../terminal/style.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
-import { type Session, sayOn, withRedis } from './session.ts';
+import { reasonOf } from './reason-of.ts';
+import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
-/** `runs` lists, `runs remove` forgets. */
+/** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
 export async function execute(invocation: Invocation): Promise<number> {
   const say = invocation.options.json ? () => {} : sayOn(invocation.stderr);
   return withRedis(invocation, say, (session) =>
@@ -56,6 +58,8 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   }
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+  const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
+  await noteTargetAction(session.redis, run.fp, { ...noted, run: run.id });
   await removeRun(session.redis, run);
   stderr.write(`Removed run ${run.id}; its report files stay.\n`);
   return 0;

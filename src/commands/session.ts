@@ -24,14 +24,17 @@ export type Session = {
   facts: RedisFacts;
 };
 
-/** Who gives orders: `user@machine`, for the audit trail. */
-export function whoAmI(): string {
+/** Who gives orders, for the audit trail: EXPUNGE_USER where it is set, else `user@machine`. */
+export function whoAmI(env: NodeJS.ProcessEnv = process.env): string {
+  if (env.EXPUNGE_USER) return env.EXPUNGE_USER.slice(0, longestName);
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
     return `uid ${process.getuid?.() ?? '?'}@${hostname()}`; // a user without a name, as in containers
   }
 }
+
+const longestName = 100;
 
 /** Something to tell a person, on stderr. */
 export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {

@@ -11,6 +11,7 @@ import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
@@ -50,7 +51,7 @@ async function written(redis: Redis, id: string): Promise<Run> {
 async function changeRate({ config, options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
   const { rate = run.rate, burst = run.burst } = config;
   if (isDeepStrictEqual([rate, burst], [run.rate, run.burst])) return false;
-  const reason = typeof options.reason === 'string' ? options.reason : '';
+  const reason = reasonOf(options);
   await ledger.changeRate(run.id, Date.now(), { rate, burst, by: 'operator', who: whoAmI(), reason });
   return true;
 }
@@ -69,7 +70,7 @@ function runPlan({ config, options }: Invocation, target: Target, spool: Spool):
     burst: config.burst ?? null,
     treat: config.treat,
     expectAbsent: config.expectAbsent,
-    note: typeof options.reason === 'string' ? options.reason : '',
+    note: reasonOf(options),
     keepMs: config.keep,
     detached: options.detach === true,
     who: whoAmI(),

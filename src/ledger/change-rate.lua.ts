@@ -1,3 +1,5 @@
+import { noteAuditLua } from './audit.ts';
+
 /**
  * Gives a run another rate, in any state that isn't sealed. Repeating it changes nothing more; only the audit trail tells of both.
  *
@@ -12,7 +14,6 @@ local before = {run[1], run[3] or '', run[4] or ''}
 if run[2] then return before end
 if ARGV[1] ~= 'keep' then redis.call('HSET', KEYS[1], 'rate', ARGV[1]) end
 if ARGV[2] ~= 'keep' then redis.call('HSET', KEYS[1], 'burst', ARGV[2]) end
-redis.call('LPUSH', KEYS[2], ARGV[3])
-redis.call('LTRIM', KEYS[2], 0, 99)
+${noteAuditLua('KEYS[2]', 'ARGV[3]')}
 return before
 `;

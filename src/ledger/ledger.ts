@@ -1,13 +1,14 @@
 import type { Redis } from 'ioredis';
-import { type Rate, rateFromStored, rateSetting, storedRate } from '../limiter/rate.ts';
+import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
+import { storedEntry } from './audit.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { changeRateLua } from './change-rate.lua.ts';
 import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
-import type { HaltCode, RunState, SteeredBy } from './run.ts';
+import { type HaltCode, type RunState, readableRate, type SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
@@ -36,6 +37,7 @@ export type Steering = {
   by: SteeredBy;
   who: string;
   halt?: HaltCode;
+  more?: Record<string, unknown>; // what else the audit trail is to tell
 };
 
 /** Another rate for a run. What is missing stays as it is; null is no rate, and the default burst. */
@@ -75,6 +77,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
         keys.ledger(run, chunk),
         keys.run(run),
         keys.open(run),
+        keys.audit(run),
         chunk,
         epoch,
         packJoins(joins),
@@ -130,8 +133,13 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
     },
 
     /** The state before and after; equal if the change isn't allowed from there. */
-    steer(run: string, now: number, { action, reason, by, who, halt }: Steering): Promise<[SeenState, SeenState]> {
-      const entry = JSON.stringify({ at: now, action, by, who, reason });
+    steer(
+      run: string,
+      now: number,
+      { action, reason, by, who, halt, more }: Steering,
+    ): Promise<[SeenState, SeenState]> {
+      const told = { ...(halt === undefined ? {} : { halt }), ...more };
+      const entry = storedEntry({ at: now, action, by, who, reason, ...told });
       return scripts.expungeSteer(
         keys.run(run),
         keys.open(run),
@@ -148,7 +156,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
 
     async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
       const told = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
-      const entry = JSON.stringify({ at: now, action: 'rate', by, who, reason, ...told });
+      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...told });
       const [state, rateBefore, burstBefore] = await scripts.expungeChangeRate(
         keys.run(run),
         keys.audit(run),
@@ -156,13 +164,13 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
         burst === undefined ? 'keep' : (burst ?? ''),
         entry,
       );
-      return { state, rate: rateFromStored(rateBefore), burst: burstBefore === '' ? null : Number(burstBefore) };
+      return { state, rate: readableRate(rateBefore), burst: burstBefore === '' ? null : Number(burstBefore) };
     },
   };
 }
 
 function defineScripts(redis: Redis, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua(haltRules) });
+  redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 5, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });

@@ -52,6 +52,7 @@ export type Run = {
   list: string;
   note: string; // --reason
   rate: Rate | null;
+  unreadRate: string; // a rate in a form that this release doesn't know: nothing of the run is sent; '' = none
   burst: number | null; // null: the default
   quotaUntil: number; // when a spent quota of the rate had room again, as told last
   treat: string; // --treat: what some answers mean in this run
@@ -120,7 +121,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
-    rate: rateFromStored(text('rate')),
+    rate: readableRate(text('rate')),
+    unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
     treat: text('treat'),
@@ -153,4 +155,13 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
   };
+}
+
+/** A stored rate, or null where there is none or another release wrote it. */
+export function readableRate(text: string): Rate | null {
+  try {
+    return rateFromStored(text);
+  } catch {
+    return null;
+  }
 }

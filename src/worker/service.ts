@@ -35,6 +35,8 @@ export type ServiceOptions = {
   separateLimits: boolean;
   retryDelaysMs: readonly number[];
   patienceMs: number;
+  /** While this file exists nothing leaves; null = none is looked for. */
+  stopFile: string | null;
   log: Log;
 };
 
@@ -100,7 +102,8 @@ export function openService(options: ServiceOptions): Service {
   const postpone = ({ run, chunk }: ChunkJob) =>
     void setTimeout(() => stopping.signal.aborted || work.fed(run, [chunk]), postponedMs).unref();
   const handle = (job: ChunkJob, stop: AbortSignal) => handleChunk(job, stop, work, watch, credentials, postpone);
-  const canTakeMore = () => roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn());
+  const canTakeMore = () =>
+    roads.stop === null && roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn());
   const isDue = (run: string) => void feeder.feed(run).catch((error) => logTrouble(log, error));
   const consumer = openConsumer({ address, canTakeMore, handle, isDue, log });
   return {

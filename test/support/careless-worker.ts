@@ -34,6 +34,7 @@ const service = openService({
   separateLimits: false,
   retryDelaysMs: [200, 200, 200, 200, 200],
   patienceMs: 60_000,
+  stopFile: null,
 });
 const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
 service.start();
