@@ -77,6 +77,23 @@ export const duration = (value: string): number => {
   throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
 };
 
+/** A moment as ms since 1970: a date or a time like `2026-11-20` or `2026-11-20T16:00Z`, or so long before `now`: `2d`, `90min`. */
+export const moment = (value: string, now = Date.now()): number => {
+  const ago = /^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value);
+  if (ago) return now - duration(value);
+  const at = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new Error(
+    `expected a time like 2026-11-20 or 2026-11-20T16:00Z, or how long ago like 2d or 90min, got "${value}"`,
+  );
+};
+
+/** One word or more of these, with commas between. */
+export const someOf =
+  <const W extends string>(words: readonly W[]) =>
+  (value: string): W[] =>
+    value.split(',').map((word) => oneOf(words)(word.trim()));
+
 /** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
 export const durations = (value: string): number[] => {
   const list = value.split(',').map((part) => duration(part.trim()));

@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import type { Redis, RedisOptions } from 'ioredis';
 import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
-import { listRuns } from '../ledger/list-runs.ts';
+import { isAnyRun } from '../ledger/list-runs.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import {
   connectLedger,
@@ -61,12 +61,7 @@ export async function withRedis<T>(
   } catch (error) {
     throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {
-    await leavePrivateRedis(address, () => isIdle(redis));
+    await leavePrivateRedis(address, async () => !(await isAnyRun(redis, ['running', 'cancelling'])));
     redis.disconnect();
   }
-}
-
-async function isIdle(redis: Redis): Promise<boolean> {
-  const runs = await listRuns(redis);
-  return runs.every((run) => run.state !== 'running' && run.state !== 'cancelling');
 }

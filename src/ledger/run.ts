@@ -7,15 +7,18 @@ import type { Outcome } from './outcome.ts';
  * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are
  * sealed: nothing changes their ledger any more.
  */
-export type RunState =
-  | 'preparing'
-  | 'planned'
-  | 'running'
-  | 'paused'
-  | 'halted'
-  | 'completed'
-  | 'cancelling'
-  | 'cancelled';
+export type RunState = (typeof runStates)[number];
+
+export const runStates = [
+  'preparing',
+  'planned',
+  'running',
+  'paused',
+  'halted',
+  'completed',
+  'cancelling',
+  'cancelled',
+] as const;
 
 /** Why a run halted by itself; each has an exit code. */
 export type HaltCode =
@@ -86,12 +89,12 @@ export function isSealed(state: RunState): boolean {
 }
 
 /** Rows without an outcome: what conservation says must be 0 at the end. */
-export function pendingOf(run: Run): number {
+export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
   return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
 }
 
 /** Deleting time so far, without pauses, in ms. */
-export function activeMsOf(run: Run, now: number): number {
+export function activeMsOf(run: Pick<Run, 'activeMs' | 'runningSince'>, now: number): number {
   return run.activeMs + (run.runningSince > 0 ? Math.max(0, now - run.runningSince) : 0);
 }
 

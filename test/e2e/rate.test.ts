@@ -108,7 +108,7 @@ describe('a rate that another release wrote', () => {
     const run = await liveRun('old');
     const redis = await openTestRedis();
     await redis.hset(keys.run(run), 'rate', '200').finally(() => redis.disconnect());
-    expect((await place.expunge(['runs'])).stdout).toContain(run);
+    expect((await place.expunge(['runs', '--list', 'old.csv'])).stdout).toContain(run);
     const told = `its rate "200" is in a form that this release can't read; give it another: expunge rate ${run} 200/s`;
     expect((await place.expunge(['status', run])).stdout).toContain(told);
     expect((await place.expunge(['rate', run, '200/s'])).code).toBe(0);
