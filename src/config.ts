@@ -191,6 +191,14 @@ export const settings = {
     fallback: 60_000,
     help: 'how long the API may be unreachable before the run halts',
   }),
+  stopFile: setting({
+    flag: 'stop-file',
+    env: 'EXPUNGE_STOP_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'while this file exists nothing is sent; what it says is shown as the reason',
+  }),
   tokenFile: setting({
     flag: 'token-file',
     env: 'EXPUNGE_TOKEN_FILE',
@@ -356,6 +364,7 @@ const otherVariables = [
   'EXPUNGE_TOKEN',
   'EXPUNGE_CLIENT_SECRET',
   'EXPUNGE_CONFIG',
+  'EXPUNGE_USER',
   'EXPUNGE_REVISION',
   'EXPUNGE_WORKER',
 ];

@@ -10,6 +10,11 @@ export const text = (value: string): string => {
   return value;
 };
 
+export const textUpTo = (most: number) => (value: string) => {
+  if (value.length <= most) return value;
+  throw new Error(`expected at most ${most} characters, got ${value.length}`);
+};
+
 export const flag = (value: string): boolean => {
   if (['true', '1', 'yes', 'on'].includes(value)) return true;
   if (['false', '0', 'no', 'off', ''].includes(value)) return false;
@@ -71,6 +76,23 @@ export const duration = (value: string): number => {
   if (match) return Math.round(Number(match[1]) * unitsMs[match[2]!]!);
   throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
 };
+
+/** A moment as ms since 1970: a date or a time like `2026-11-20` or `2026-11-20T16:00Z`, or so long before `now`: `2d`, `90min`. */
+export const moment = (value: string, now = Date.now()): number => {
+  const ago = /^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value);
+  if (ago) return now - duration(value);
+  const at = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new Error(
+    `expected a time like 2026-11-20 or 2026-11-20T16:00Z, or how long ago like 2d or 90min, got "${value}"`,
+  );
+};
+
+/** One word or more of these, with commas between. */
+export const someOf =
+  <const W extends string>(words: readonly W[]) =>
+  (value: string): W[] =>
+    value.split(',').map((word) => oneOf(words)(word.trim()));
 
 /** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
 export const durations = (value: string): number[] => {

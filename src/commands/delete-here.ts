@@ -12,6 +12,7 @@ import type { Invocation } from './command.ts';
 import { finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
 import type { Session } from './session.ts';
 import { startRun } from './start-run.ts';
@@ -41,7 +42,7 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
   const queueName = ownQueueName(run.id);
   const log = logTo((line) => taker.tell(line));
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
-  const startIt: Part = { name: 'run', start: () => startRun(session, run) }; // with a token: without one it never runs
+  const startIt: Part = { name: 'run', start: () => startRun(session, run, reasonOf(invocation.options)) }; // with a token: without one it never runs
   const parts = new Parts([tokenPart(credentials.token), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());

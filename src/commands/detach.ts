@@ -1,14 +1,17 @@
 import { type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import { endingText } from '../terminal/ending.ts';
-import { styleOf } from '../terminal/style.ts';
+import { plainLine, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { endingOf } from './ending-of.ts';
+import { reasonOf } from './reason-of.ts';
 import type { Session } from './session.ts';
 import { startRun } from './start-run.ts';
+import { withStop } from './with-stop.ts';
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
 export async function detach({ options, stdout, stderr }: Invocation, session: Session, run: Run): Promise<number> {
@@ -16,14 +19,16 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
     await redis.sadd(keys.targetRuns(run.fp), run.id);
-    await startRun(session, run);
+    await startRun(session, run, reasonOf(options));
     await createFeeder(ledger, queue, Date.now).tend(run.id);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);
     if (workers === 0)
       stderr.write(`warning: no worker of this target is alive; start one: expunge worker --base-url ${run.baseUrl}\n`);
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(now, exitOf(now), Date.now()))}\n`);
+    const { target: stop } = await readStops(redis, run.fp);
+    if (stop !== null) stderr.write(`${plainLine(`warning: the run waits. ${stopAdvice(stop)}`)}\n`);
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
   } finally {
     await queue.close();

@@ -5,6 +5,7 @@ import { oneOf } from '../parse-setting.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { jsonLines } from './json-lines.ts';
+import { reasonOf } from './reason-of.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
 
 /** Gives a live run another share of the workers, from any machine, within a second. Doing it twice changes nothing. */
@@ -13,8 +14,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const priority = readPriority(args[1] ?? '');
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const run = await findRun(session, args[0]);
-    const reason = typeof options.reason === 'string' ? options.reason : '';
-    const order = { priority, by: 'operator' as const, who: whoAmI(), reason };
+    const order = { priority, by: 'operator' as const, who: whoAmI(), reason: reasonOf(options) };
     const { state, priority: before } = await session.ledger.changePriority(run.id, Date.now(), order);
     if (state === 'missing' || isSealed(state)) throw nothingToShare(run.id, state);
     stderr.write(`${changeText(run.id, before, priority)}\n`);

@@ -4,6 +4,7 @@ import { parseRate, type Rate, rateSetting, rateText } from '../limiter/rate.ts'
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { jsonLines } from './json-lines.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** What bounds a run by itself. A burst of null is the default. */
@@ -15,12 +16,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const run = await findRun(session, args[0]);
-    const { state, before } = await change(
-      session,
-      run,
-      wanted,
-      typeof options.reason === 'string' ? options.reason : '',
-    );
+    const { state, before } = await change(session, run, wanted, reasonOf(options));
     const now = { ...before, ...wanted };
     stderr.write(`${changeText(run.id, before, now)}\n`);
     jsonLines(stdout, options.json)('rate', { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });

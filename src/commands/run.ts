@@ -8,11 +8,13 @@ import { resources } from '../ledger/outcome.ts';
 import { pendingOf, type Run } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
 import { type LimiterScope, learnedStart, readTargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
 import { confirmCount } from '../terminal/ask.ts';
 import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { plural } from '../terminal/words.ts';
 import { tokenSource } from '../token/open-token.ts';
+import { readStopFile } from '../worker/stop-file.ts';
 import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
@@ -31,7 +33,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
     // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
-    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, null, null));
+    if (credentials === null)
+      return showDryRun(invocation, list, planOf(invocation, target, list, null, { learned: null, stop: null }));
     return withRedis(invocation, sayOn(invocation.stderr), (session) =>
       runList({ invocation, session, target, credentials, list }),
     );
@@ -46,12 +49,20 @@ async function runList(work: RunWork): Promise<number> {
   refuseUnlessResumable(existing);
   refuseOtherVerdicts(existing, invocation.config.treat);
   const learned = learnedStart(await readTargetState(session.redis, target.fp), scopesOf(invocation, list));
-  const plan = planOf(invocation, target, list, existing, learned);
+  const stop = await stopOf(invocation, session, target);
+  const plan = planOf(invocation, target, list, existing, { learned, stop });
   invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
   if (run.detached) return detach(invocation, session, run);
   return deleteHere({ invocation, session, target, credentials, run, outputFolder: runFolder(invocation, run.id) });
+}
+
+/** What the requests of the run would wait for. The file of a detached run's workers is their own matter. */
+async function stopOf({ config, options }: Invocation, { redis }: Session, target: Target): Promise<Stop | null> {
+  const { target: stop } = await readStops(redis, target.fp);
+  if (stop !== null || options.detach || config.stopFile === undefined) return stop;
+  return readStopFile(config.stopFile, Date.now());
 }
 
 /** Where the report files of a run stand. */
@@ -85,7 +96,7 @@ function planOf(
   target: Target,
   list: List,
   existing: Run | null,
-  learned: Plan['learned'],
+  { learned, stop }: Pick<Plan, 'learned' | 'stop'>,
 ): Plan {
   const { spool, rejectsFile } = list;
   const { first } = spool;
@@ -107,6 +118,7 @@ function planOf(
     rate: config.rate ?? existing?.rate ?? null,
     learned,
     maxConcurrency: config.maxConcurrency,
+    stop,
     existing: existing && existingOf(existing),
   };
 }

@@ -1,16 +1,19 @@
 import { ExpungeError } from '../errors.ts';
-import { listRuns } from '../ledger/list-runs.ts';
+import { noteTargetAction } from '../ledger/audit.ts';
+import { type ChosenRuns, chooseRuns, type RunChoice } from '../ledger/choose-runs.ts';
+import type { ListedRun } from '../ledger/list-runs.ts';
 import { removeRun } from '../ledger/remove-run.ts';
-import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { isSealed, pendingOf } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
-import { type Session, sayOn, withRedis } from './session.ts';
+import { reasonOf } from './reason-of.ts';
+import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
-/** `runs` lists, `runs remove` forgets. */
+/** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
 export async function execute(invocation: Invocation): Promise<number> {
   const say = invocation.options.json ? () => {} : sayOn(invocation.stderr);
   return withRedis(invocation, say, (session) =>
@@ -19,15 +22,39 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 async function list({ options, stdout }: Invocation, { redis }: Session): Promise<number> {
-  const runs = await listRuns(redis);
-  if (options.json)
-    for (const run of runs) stdout.write(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
-  else stdout.write(`${listText(runs)}\n`);
+  const choice = choiceOf(options);
+  const chosen = await chooseRuns(redis, choice);
+  const lines = options.json
+    ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
+    : [listText(chosen, isFiltered(choice))];
+  if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
   return 0;
 }
 
-function listText(runs: Run[]): string {
+const shownRuns = 50;
+
+/** A person wants a page; a script that isn't told otherwise wants all. */
+function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
+  const isWhole = all === true || json === true;
+  return {
+    ...({ states: state, since, target, list, by } as Omit<RunChoice, 'sort' | 'limit'>),
+    sort: (sort as RunChoice['sort'] | undefined) ?? 'created',
+    limit: (limit as number | undefined) ?? (isWhole ? Number.POSITIVE_INFINITY : shownRuns),
+  };
+}
+
+function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
+  return [states, since, target, list, by].some((filter) => filter !== undefined);
+}
+
+function listText({ runs, hasMore }: ChosenRuns, filtered: boolean): string {
+  if (runs.length === 0 && filtered) return 'No run is like that. All of them: expunge runs --all';
   if (runs.length === 0) return 'No runs. Start one: expunge run FILE --resource annotations --base-url URL';
+  const more = hasMore ? ['There are more: --all, or a larger --limit, shows them.'] : [];
+  return [tableText(runs), ...more].join('\n');
+}
+
+function tableText(runs: readonly ListedRun[]): string {
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
   const table = [header, ...runs.map(cellsOf)];
   const widths = header.map((_, column) => Math.max(...table.map((cells) => cells[column]!.length)));
@@ -41,7 +68,7 @@ function listText(runs: Run[]): string {
     .join('\n');
 }
 
-function cellsOf(run: Run): string[] {
+function cellsOf(run: ListedRun): string[] {
   const [first = '', ...others] = run.files;
   const files = others.length > 0 ? `${first} and ${others.length} more` : first;
   return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(files)];
@@ -56,6 +83,8 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   }
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+  const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
+  await noteTargetAction(session.redis, run.fp, { ...noted, run: run.id });
   await removeRun(session.redis, run);
   stderr.write(`Removed run ${run.id}; its report files stay.\n`);
   return 0;

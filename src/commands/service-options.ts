@@ -31,6 +31,7 @@ export function serviceOptions(
     separateLimits: config.separateLimits,
     retryDelaysMs: config.retryDelays,
     patienceMs: config.patienceMs,
+    stopFile: config.stopFile ?? null,
   };
 }
 

@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import type { Redis, RedisOptions } from 'ioredis';
 import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
-import { listRuns } from '../ledger/list-runs.ts';
+import { isAnyRun } from '../ledger/list-runs.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import {
   connectLedger,
@@ -24,14 +24,17 @@ export type Session = {
   facts: RedisFacts;
 };
 
-/** Who gives orders: `user@machine`, for the audit trail. */
-export function whoAmI(): string {
+/** Who gives orders, for the audit trail: EXPUNGE_USER where it is set, else `user@machine`. */
+export function whoAmI(env: NodeJS.ProcessEnv = process.env): string {
+  if (env.EXPUNGE_USER) return env.EXPUNGE_USER.slice(0, longestName);
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
     return `uid ${process.getuid?.() ?? '?'}@${hostname()}`; // a user without a name, as in containers
   }
 }
+
+const longestName = 100;
 
 /** Something to tell a person, on stderr. */
 export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
@@ -58,12 +61,7 @@ export async function withRedis<T>(
   } catch (error) {
     throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {
-    await leavePrivateRedis(address, () => isIdle(redis));
+    await leavePrivateRedis(address, async () => !(await isAnyRun(redis, ['running', 'cancelling'])));
     redis.disconnect();
   }
-}
-
-async function isIdle(redis: Redis): Promise<boolean> {
-  const runs = await listRuns(redis);
-  return runs.every((run) => run.state !== 'running' && run.state !== 'cancelling');
 }

@@ -1,31 +1,41 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { ExpungeError } from '../errors.ts';
 import { haltRules } from '../guard/thresholds.ts';
+import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
+import { readStops } from '../limiter/stop.ts';
+import { auditText } from '../terminal/audit-text.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { panelText } from '../terminal/panel.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
+import { plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { listenForInterrupts } from './interrupts.ts';
+import { jsonLines } from './json-lines.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
+import { targetStatus } from './target-status.ts';
+import { withStop } from './with-stop.ts';
 
 const lookEveryMs = 250;
 
-/** How a run stands, once or until it ends. Exit 0: whether the run went well is told by its numbers. */
+/** How a run stands, once or until it ends; without a run, how the target stands. Exit 0: whether the run went well is told by its numbers. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, stdout, stderr } = invocation;
+  const { args, options, stderr, stdout } = invocation;
+  if (args.length === 0) refuseUnlessTarget(invocation);
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    if (args.length === 0) return targetStatus(invocation, session);
     const found = await findRun(session, args[0]);
     const run = options.watch ? await watch(invocation, session, found) : await tallied(session, found);
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
-    else if (!options.watch) stdout.write(`${await statusText(session, run, stdout)}\n`);
+    if (options.json) await writeJson(invocation, session, run);
+    else if (!options.watch) stdout.write(`${await statusText(session, run, invocation)}\n`);
     return 0;
   });
 }
@@ -34,7 +44,35 @@ async function tallied({ redis }: Session, run: Run): Promise<Run> {
   return isSealed(run.state) ? sealTally(redis, run) : run;
 }
 
-async function statusText({ redis }: Session, run: Run, stdout: NodeJS.WriteStream): Promise<string> {
+function refuseUnlessTarget({ config, options }: Invocation): void {
+  if (config.baseUrl !== undefined && !options.watch) return;
+  throw new ExpungeError('USAGE', 'expected a run, got none', {
+    next: 'expunge runs lists them; expunge status --base-url URL shows how a target stands',
+  });
+}
+
+/** With --audit the trail comes first, one line an entry; the last line is the summary, as everywhere. */
+async function writeJson({ options, stdout }: Invocation, { redis }: Session, run: Run): Promise<void> {
+  const print = jsonLines(stdout, true);
+  if (options.audit)
+    for (const entry of await readAudit(redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
+  const { target } = await readStops(redis, run.fp);
+  stdout.write(`${JSON.stringify(summaryOf(withStop(run, target), exitOf(run), Date.now()))}\n`);
+}
+
+const shownActions = 3;
+
+/** The whole trail, or its last few entries. */
+async function auditLines({ redis }: Session, run: Run, isWhole: boolean): Promise<string[]> {
+  const entries = await readAudit(redis, run);
+  const shown = isWhole ? entries : entries.slice(1).slice(-shownActions); // the first one, the submission, has a line of its own
+  const hidden = entries.length - 1 - shown.length;
+  const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}: expunge status ${run.id} --audit`] : [];
+  return [...(isWhole ? [] : more), ...auditText(shown)];
+}
+
+async function statusText(session: Session, run: Run, { options, stdout }: Invocation): Promise<string> {
+  const { redis } = session;
   const examples = await haltExamples(redis, run, haltRules);
   const taker = new SnapshotTaker(run, null);
   taker.seeAround(await readAround(redis, run));
@@ -47,6 +85,7 @@ async function statusText({ redis }: Session, run: Run, stdout: NodeJS.WriteStre
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...expiry(run),
+    ...(await auditLines(session, run, options.audit === true)),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
 }

@@ -5,13 +5,17 @@ import { expireRun } from '../ledger/remove-run.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
+import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
+import { plainLine } from '../terminal/style.ts';
 import { plural } from '../terminal/words.ts';
 import { holdersHaveMs } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { withStop } from './with-stop.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
@@ -23,9 +27,11 @@ export async function execute(invocation: Invocation): Promise<number> {
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
     if (action === 'resume' && config.expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const now = await steer(session, run, action, typeof options.reason === 'string' ? options.reason : '');
+    const now = await steer(session, run, action, reasonOf(options), config.expectAbsent);
+    const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     stderr.write(`${outcomeText(action, now)}\n`);
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(now, exitOf(now), Date.now()))}\n`);
+    if (stop !== null) stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop)}`)}\n`);
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
   });
 }
@@ -35,8 +41,9 @@ async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: R
   await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
 }
 
-async function steer(session: Session, run: Run, action: Action, reason: string): Promise<Run> {
-  const steering: Steering = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() };
+async function steer(session: Session, run: Run, action: Action, reason: string, expectAbsent: boolean): Promise<Run> {
+  const order = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() } as const;
+  const steering: Steering = action === 'resume' && expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   return action === 'cancel' ? cancelled(session, run.id) : readAgain(session, run.id);

@@ -12,6 +12,7 @@ import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
@@ -64,8 +65,8 @@ async function changePriority({ options }: Invocation, ledger: Ledger, run: Run)
   return true;
 }
 
-function orderOf({ reason }: Invocation['options']) {
-  return { by: 'operator', who: whoAmI(), reason: typeof reason === 'string' ? reason : '' } as const;
+function orderOf(options: Invocation['options']) {
+  return { by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
 }
 
 function runPlan({ config, options }: Invocation, target: Target, spool: Spool): RunPlan {
@@ -83,7 +84,7 @@ function runPlan({ config, options }: Invocation, target: Target, spool: Spool):
     priority: (options.priority as Priority | undefined) ?? 'normal',
     treat: config.treat,
     expectAbsent: config.expectAbsent,
-    note: typeof options.reason === 'string' ? options.reason : '',
+    note: reasonOf(options),
     keepMs: config.keep,
     detached: options.detach === true,
     who: whoAmI(),

@@ -2,20 +2,22 @@ import type { Redis } from 'ioredis';
 import { readNextTry } from '../ledger/next-try.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
 import { RateMeter } from '../terminal/rate-meter.ts';
 import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
 /** What of a deleting process can be seen from inside. */
-export type Inside = { roads: { inFlight: number }; token: Pick<Token, 'waiting' | 'refreshes'> };
+export type Inside = { roads: { inFlight: number; stop: Stop | null }; token: Pick<Token, 'waiting' | 'refreshes'> };
 
 /** What explains the pace of a run. */
-export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'>;
+export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & { stops: TargetStops };
 
 /** Reads it for a run of this target. */
 export async function readAround(redis: Redis, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
-  const [targets, nextTryAt] = await Promise.all([readTargetState(redis, fp), readNextTry(redis, id)]);
-  return { targets, nextTryAt };
+  const reads = [readTargetState(redis, fp), readNextTry(redis, id), readStops(redis, fp)] as const;
+  const [targets, nextTryAt, stops] = await Promise.all(reads);
+  return { targets, nextTryAt, stops };
 }
 
 const eventsKept = 5;
@@ -25,7 +27,7 @@ export class SnapshotTaker {
   readonly #meter = new RateMeter();
   readonly #inside: Inside | null;
   #run: Run;
-  #around: Around = { targets: [], nextTryAt: null };
+  #around: Around = { targets: [], nextTryAt: null, stops: { target: null, processes: [] } };
   #changedAt: number | null = null;
   #idleMs = 0;
   #isAway = false;
@@ -59,6 +61,7 @@ export class SnapshotTaker {
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const left = run.ids - run.settled;
+    const { stops, ...around } = this.#around;
     return {
       at,
       runId: run.id,
@@ -75,8 +78,9 @@ export class SnapshotTaker {
       perSecond,
       idleMs: this.#idleMs,
       secondsLeft: run.state === 'running' && perSecond !== null && perSecond > 0 ? left / perSecond : null,
+      stop: this.#inside === null ? stopFromOutside(stops, around.targets) : this.#inside.roads.stop,
       waiting: this.#waiting(),
-      ...this.#around,
+      ...around,
       rate: run.rate,
       quotaUntil: run.rate !== null && run.rate.length > 1 && run.quotaUntil > at ? run.quotaUntil : 0,
       elapsedMs: activeMsOf(run, at),
@@ -104,6 +108,7 @@ export class SnapshotTaker {
 
   #waiting(): Waiting | null {
     if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
+    if (this.#run.unreadRate !== '') return { reason: unreadRateText(this.#run), leftMs: 0 };
     const reason = this.#inside?.token.waiting ?? '';
     return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
   }
@@ -113,4 +118,13 @@ export class SnapshotTaker {
     const time = new Date().toTimeString().slice(0, 8);
     this.#events = [...this.#events, `${time}  ${event}`].slice(-eventsKept);
   }
+}
+
+/** Seen from outside, a process that a file stops matters only where no other one goes on. */
+function stopFromOutside({ target, processes }: TargetStops, targets: Around['targets']): Stop | null {
+  return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
+}
+
+function unreadRateText({ id, unreadRate }: Run): string {
+  return `its rate "${unreadRate}" is in a form that this release can't read; give it another: expunge rate ${id} 200/s`;
 }

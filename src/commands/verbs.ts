@@ -1,8 +1,11 @@
 import { type SettingName, settings } from '../config.ts';
 import { priorities } from '../ledger/priority.ts';
 import * as parse from '../parse-setting.ts';
-import type { Command, OwnOption } from './command.ts';
+import type { Command } from './command.ts';
+import { runs } from './runs-verb.ts';
 import { sandboxOptions } from './sandbox-options.ts';
+import { json, reason, store, yes } from './shared-options.ts';
+import { startAll, stopAll } from './stop-verbs.ts';
 
 const input = [
   'resource',
@@ -28,12 +31,14 @@ const token = [
   'tokenAuth',
 ] as const;
 const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
-const sending = ['maxConcurrency', 'requestTimeoutMs', 'retryDelays', 'patienceMs', 'strictConnections'] as const;
-const store = ['stateDir', 'allowPlaintextRedis'] as const;
-
-const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
-const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
-const reason: OwnOption = { flags: '--reason <text>', help: 'why, for whoever looks at the run later' };
+const sending = [
+  'maxConcurrency',
+  'requestTimeoutMs',
+  'retryDelays',
+  'patienceMs',
+  'strictConnections',
+  'stopFile',
+] as const;
 
 const run: Command = {
   name: 'run',
@@ -84,42 +89,22 @@ const worker: Command = {
   load: () => import('./worker.ts'),
 };
 
-const runs: Command = {
-  name: 'runs',
-  summary: 'list the runs that Redis knows',
-  settings: store,
-  options: [json],
-  examples: [
-    ['expunge runs', 'newest first'],
-    ['expunge runs remove 20261120-1602-m4tz', 'forget an ended run'],
-  ],
-  subcommands: [
-    {
-      name: 'remove',
-      summary: 'remove an ended run from Redis; its report files stay',
-      arguments: '<run>',
-      settings: store,
-      options: [yes],
-      examples: [
-        ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
-        ['expunge runs remove 20261120-1602-m4tz --yes', 'for scripts'],
-      ],
-      load: () => import('./runs.ts'),
-    },
-  ],
-  load: () => import('./runs.ts'),
-};
-
 const status: Command = {
   name: 'status',
-  summary: 'show how a run stands',
-  arguments: '<run>',
-  settings: store,
-  options: [{ flags: '--watch', help: 'keep showing it until it ends' }, json],
+  summary: 'show how a run stands; without a run, how the target stands',
+  arguments: '[run]',
+  settings: [...store, 'baseUrl', 'account', 'clientId', 'separateLimits'],
+  options: [
+    { flags: '--watch', help: 'keep showing it until it ends' },
+    { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
+    json,
+  ],
   examples: [
     ['expunge status 20261120-1602-m4tz', 'once'],
+    ['expunge status 20261120-1602-m4tz --audit', 'with its whole audit trail'],
     ['expunge status 20261120-1602-m4tz --watch', 'with a live panel'],
     ['expunge status 20261120-1602-m4tz --json | jq .pending', 'for scripts'],
+    ['expunge status --base-url https://api.example.com', 'whether a target is stopped, and by whom'],
   ],
   load: () => import('./status.ts'),
 };
@@ -318,6 +303,8 @@ export const verbs: readonly Command[] = [
   cancel,
   rate,
   priority,
+  stopAll,
+  startAll,
   report,
   check,
   config,

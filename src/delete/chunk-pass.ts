@@ -9,7 +9,7 @@ import type { Way } from './run-line.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
-/** A pass that would have to wait longer than this ends. */
+/** A pass that would have to wait longer than this, or until somebody lifts a stop, ends. */
 export const longestWaitMs = 5_000;
 const markLivesMs = 1_000;
 const code204 = codeOfStatus(204);
@@ -90,7 +90,7 @@ export class ChunkPass {
 
   #nextWindow(): number[] {
     const { limits, clock } = this.#work;
-    if (clock() > this.#endsAt || limits.holdMs > longestWaitMs) this.#end();
+    if (clock() > this.#endsAt || limits.holdMs > longestWaitMs || limits.isStopped) this.#end();
     const wanted = this.#todo.slice(this.#next, this.#next + this.#roomForMore());
     this.#next += wanted.length;
     return wanted;

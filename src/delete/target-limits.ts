@@ -10,6 +10,8 @@ import { signalOf } from './signal.ts';
 export type TargetLimits = LaneLimits & {
   /** How long nothing may leave, in ms, because the server asked for it; 0 = it may. */
   readonly holdMs: number;
+  /** Whether nothing may leave until an operator lifts it. */
+  readonly isStopped: boolean;
   /** Nothing gets through: what fails now is the outage's doing, and costs no id an attempt. */
   readonly isOut: boolean;
   /** How long the target could not be reached, in ms; 0 = it can. */
@@ -40,6 +42,9 @@ export function targetLimits(limiter: TargetLimiter, { token, now, tooLong }: Ar
     },
     get holdMs() {
       return limiter.holdMs;
+    },
+    get isStopped() {
+      return limiter.stopped !== null;
     },
     get isOut() {
       return limiter.isOut;

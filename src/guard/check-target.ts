@@ -5,23 +5,27 @@ import { isLoopback } from '../parse-setting.ts';
 
 type Settings = Pick<Config, 'baseUrl' | 'account' | 'clientId' | 'allowHttp'>;
 
+/** The target that is meant; its account is `--account`, else the OAuth client, else none. Throws USAGE without a base URL. */
+export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allowHttp'>): Target {
+  if (baseUrl !== undefined) return targetOf(baseUrl, account || (clientId ?? ''));
+  throw new ExpungeError('USAGE', 'expected the address of the API, got none', {
+    next: 'add --base-url https://api.example.com',
+  });
+}
+
 /**
- * The target of a command; its account is `--account`, else the OAuth client, else none. Throws USAGE without a base URL, for http to
- * another machine, and where the surroundings switch certificate checks off.
+ * The target of a command that sends to it. Throws USAGE without a base URL, for http to another machine, and where the surroundings
+ * switch certificate checks off.
  */
-export function readTarget({ baseUrl, account, clientId, allowHttp }: Settings, env: NodeJS.ProcessEnv): Target {
-  if (baseUrl === undefined) {
-    throw new ExpungeError('USAGE', 'expected the address of the API, got none', {
-      next: 'add --base-url https://api.example.com',
-    });
-  }
-  refusePlainHttp('--base-url', baseUrl, allowHttp);
+export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
+  const target = namedTarget(settings);
+  refusePlainHttp('--base-url', target.baseUrl, settings.allowHttp);
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to anybody', {
       next: 'unset it; trust a certificate authority of your own with --ca-file FILE',
     });
   }
-  return targetOf(baseUrl, account || (clientId ?? ''));
+  return target;
 }
 
 /**

@@ -1,3 +1,5 @@
+import { noteAuditLua } from './audit.ts';
+
 /**
  * Changes what bounds a run or what it gets, in any state that isn't sealed. Repeating it changes nothing more; only the audit trail
  * tells of both.
@@ -14,7 +16,6 @@ if not run[1] or run[2] then return before end
 for i = 2, #ARGV, 2 do
   if ARGV[i + 1] ~= 'keep' then redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end
-redis.call('LPUSH', KEYS[2], ARGV[1])
-redis.call('LTRIM', KEYS[2], 0, 99)
+${noteAuditLua('KEYS[2]', 'ARGV[1]')}
 return before
 `;

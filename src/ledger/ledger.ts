@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
-import { type Rate, rateFromStored, rateSetting, storedRate } from '../limiter/rate.ts';
+import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
+import { storedEntry } from './audit.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { changeRunLua } from './change-run.lua.ts';
@@ -8,7 +9,7 @@ import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import { type Priority, priorityFromStored } from './priority.ts';
-import type { HaltCode, RunState, SteeredBy } from './run.ts';
+import { type HaltCode, type RunState, readableRate, type SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
@@ -37,6 +38,7 @@ export type Steering = {
   by: SteeredBy;
   who: string;
   halt?: HaltCode;
+  more?: Record<string, unknown>; // what else the audit trail is to tell
 };
 
 /** Another rate for a run. What is missing stays as it is; null is no rate, and the default burst. */
@@ -79,6 +81,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
         keys.ledger(run, chunk),
         keys.run(run),
         keys.open(run),
+        keys.audit(run),
         chunk,
         epoch,
         packJoins(joins),
@@ -133,8 +136,13 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
     },
 
     /** The state before and after; equal if the change isn't allowed from there. */
-    steer(run: string, now: number, { action, reason, by, who, halt }: Steering): Promise<[SeenState, SeenState]> {
-      const entry = JSON.stringify({ at: now, action, by, who, reason });
+    steer(
+      run: string,
+      now: number,
+      { action, reason, by, who, halt, more }: Steering,
+    ): Promise<[SeenState, SeenState]> {
+      const told = { ...(halt === undefined ? {} : { halt }), ...more };
+      const entry = storedEntry({ at: now, action, by, who, reason, ...told });
       return scripts.expungeSteer(
         keys.run(run),
         keys.open(run),
@@ -151,7 +159,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
 
     async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
       const told = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
-      const entry = JSON.stringify({ at: now, action: 'rate', by, who, reason, ...told });
+      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...told });
       const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
       const pairs = ['rate', stored, 'burst', burst === undefined ? 'keep' : (burst ?? '')];
       const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(
@@ -160,7 +168,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
         entry,
         ...pairs,
       );
-      return { state, rate: rateFromStored(before), burst: burstBefore === '' ? null : Number(burstBefore) };
+      return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
     },
 
     async changePriority(
@@ -168,7 +176,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
       now: number,
       { priority, by, who, reason }: PriorityOrder,
     ): Promise<PriorityBefore> {
-      const entry = JSON.stringify({ at: now, action: 'priority', by, who, reason, priority });
+      const entry = storedEntry({ at: now, action: 'priority', by, who, reason, priority });
       const [state, before = ''] = await scripts.expungeChangeRun(
         keys.run(run),
         keys.audit(run),
@@ -182,7 +190,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
 }
 
 function defineScripts(redis: Redis, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeStep', { numberOfKeys: 3, lua: stepLua(haltRules) });
+  redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 5, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });

@@ -1,25 +1,59 @@
 import type { Redis } from 'ioredis';
 import { keys } from '../redis/keys.ts';
-import { parseRun, type Run } from './run.ts';
+import { outcomes } from './outcome.ts';
+import { parseRun, type Run, type RunState } from './run.ts';
 
-const runsAtOnce = 500;
+const runsAtOnce = 1_000;
+
+/** What is read of each run for a list: of ten thousand of them the whole records would take their time. */
+const listed = [
+  ...(['state', 'reason', 'halt', 'baseUrl', 'account', 'createdBy', 'files', 'rows', 'attempts', 'tallied'] as const),
+  ...(['createdAt', 'endedAt', 'changedAt', 'runningSince', 'activeMs'] as const),
+];
+
+/** A run as a list shows it. */
+export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts'>;
 
 /** All runs Redis knows, newest first. Names of runs that have expired are cleared away. */
-export async function listRuns(redis: Redis): Promise<Run[]> {
-  const ids = await redis.zrevrange(keys.runs, 0, -1);
-  const runs: Run[] = [];
-  for (let from = 0; from < ids.length; from += runsAtOnce) {
-    const batch = ids.slice(from, from + runsAtOnce);
-    const hashes = await readHashes(redis, batch);
-    const gone = batch.filter((_, i) => hashes[i]!.state === undefined);
-    if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
-    batch.forEach((id, i) => {
-      if (hashes[i]!.state !== undefined) runs.push(parseRun(id, hashes[i]!));
-    });
-  }
+export async function listRuns(redis: Redis): Promise<ListedRun[]> {
+  const runs: ListedRun[] = [];
+  for await (const page of runPages(redis)) runs.push(...page);
   return runs;
 }
 
-async function readHashes(redis: Redis, ids: string[]): Promise<Record<string, string>[]> {
-  return Promise.all(ids.map((id) => redis.hgetall(keys.run(id))));
+/** The runs made since a moment (ms since 1970), newest first, a thousand at a time: each page is one round trip. */
+export async function* runPages(redis: Redis, since = 0): AsyncGenerator<ListedRun[]> {
+  const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
+  for (let from = 0; from < ids.length; from += runsAtOnce)
+    yield await readPage(redis, ids.slice(from, from + runsAtOnce));
+}
+
+/** Whether any run is in one of these states. */
+export async function isAnyRun(redis: Redis, states: readonly RunState[]): Promise<boolean> {
+  const ids = await redis.zrevrange(keys.runs, 0, -1);
+  for (let from = 0; from < ids.length; from += runsAtOnce) {
+    const page = ids.slice(from, from + runsAtOnce);
+    const found = await Promise.all(page.map((id) => redis.hget(keys.run(id), 'state')));
+    if (found.some((state) => states.includes(state as RunState))) return true;
+  }
+  return false;
+}
+
+async function readPage(redis: Redis, page: string[]): Promise<ListedRun[]> {
+  const pipeline = redis.pipeline();
+  for (const id of page) pipeline.hmget(keys.run(id), ...fields);
+  const replies = (await pipeline.exec()) ?? [];
+  const runs = page.map((id, i) => listedRun(id, replies[i]!));
+  const gone = page.filter((_, i) => runs[i] === null);
+  if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
+  return runs.filter((run) => run !== null);
+}
+
+const fields = [...listed, ...outcomes];
+
+function listedRun(id: string, [error, values]: [error: Error | null, values: unknown]): ListedRun | null {
+  if (error !== null) throw error;
+  const hash: Record<string, string> = {};
+  for (const [i, value] of (values as (string | null)[]).entries()) if (value !== null) hash[fields[i]!] = value;
+  return hash.state === undefined ? null : parseRun(id, hash);
 }

@@ -1,6 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { auditFacts, readAudit } from './audit.ts';
 import { type FailureGroup, FailureGroups } from './failure-groups.ts';
 import { readOutcomes } from './ordered-rows.ts';
 import type { OutcomeRow } from './outcome-row.ts';
@@ -18,11 +19,12 @@ const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
 const failures: readonly OutcomeRow['outcome'][] = ['failed', 'unknown', 'not_attempted'];
 
 /**
- * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger.
- * Repeating it replaces them. Throws INTERNAL, in words, if they cannot be written; then the old ones are still there.
+ * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson`
+ * with what was done to the run. Repeating it replaces them. Throws INTERNAL, in words, if they cannot be written; then the old ones are still there.
  */
 export async function writeRunFiles(redis: Redis, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
+  await writeAudit(redis, run, join(folder, 'audit.ndjson'));
   const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
   try {
     const failed = new List(await ReportFile.open(join(folder, 'failures.csv'), run.id));
@@ -42,6 +44,17 @@ async function makeFolder(folder: string, run: Run): Promise<void> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw notWritten(folder, run.id, error);
+  }
+}
+
+async function writeAudit(redis: Redis, run: Run, path: string): Promise<void> {
+  const lines = (await readAudit(redis, run)).map((entry) => `${JSON.stringify(auditFacts(entry))}\n`);
+  const file = await ReportFile.open(path, run.id);
+  try {
+    await file.write(lines.join(''));
+    await file.commit();
+  } finally {
+    await file.discard();
   }
 }
 

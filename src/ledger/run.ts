@@ -8,15 +8,18 @@ import { type Priority, priorityFromStored } from './priority.ts';
  * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are
  * sealed: nothing changes their ledger any more.
  */
-export type RunState =
-  | 'preparing'
-  | 'planned'
-  | 'running'
-  | 'paused'
-  | 'halted'
-  | 'completed'
-  | 'cancelling'
-  | 'cancelled';
+export type RunState = (typeof runStates)[number];
+
+export const runStates = [
+  'preparing',
+  'planned',
+  'running',
+  'paused',
+  'halted',
+  'completed',
+  'cancelling',
+  'cancelled',
+] as const;
 
 /** Why a run halted by itself; each has an exit code. */
 export type HaltCode =
@@ -53,6 +56,7 @@ export type Run = {
   list: string;
   note: string; // --reason
   rate: Rate | null;
+  unreadRate: string; // a rate in a form that this release doesn't know: nothing of the run is sent; '' = none
   burst: number | null; // null: the default
   quotaUntil: number; // when a spent quota of the rate had room again, as told last
   priority: Priority; // beside other detached runs of its target
@@ -87,12 +91,12 @@ export function isSealed(state: RunState): boolean {
 }
 
 /** Rows without an outcome: what conservation says must be 0 at the end. */
-export function pendingOf(run: Run): number {
+export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
   return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
 }
 
 /** Deleting time so far, without pauses, in ms. */
-export function activeMsOf(run: Run, now: number): number {
+export function activeMsOf(run: Pick<Run, 'activeMs' | 'runningSince'>, now: number): number {
   return run.activeMs + (run.runningSince > 0 ? Math.max(0, now - run.runningSince) : 0);
 }
 
@@ -122,7 +126,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
-    rate: rateFromStored(text('rate')),
+    rate: readableRate(text('rate')),
+    unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
     priority: priorityFromStored(text('priority')),
@@ -156,4 +161,13 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
   };
+}
+
+/** A stored rate, or null where there is none or another release wrote it. */
+export function readableRate(text: string): Rate | null {
+  try {
+    return rateFromStored(text);
+  } catch {
+    return null;
+  }
 }

@@ -1,3 +1,4 @@
+import { noteAuditLua } from './audit.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { countersLua } from './halt-rules.lua.ts';
 
@@ -58,7 +59,6 @@ if next == 'cancelling' then
     redis.call('HSET', KEYS[1], 'state', next, 'sealed', now, 'endedAt', now)
   end
 end
-redis.call('LPUSH', KEYS[4], ARGV[6])
-redis.call('LTRIM', KEYS[4], 0, 99)
+${noteAuditLua('KEYS[4]', 'ARGV[6]')}
 return {state, next}
 `;

@@ -1,3 +1,4 @@
+import { noteAuditLua } from './audit.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts';
 
@@ -5,7 +6,7 @@ import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts'
  * The step: joins finished results into their cells, then marks the next window before those requests leave.
  * Running it twice with the same arguments is harmless: the join is `max`, and a second mark only adds doubt.
  *
- * KEYS  1 ledger chunk  2 run  3 open
+ * KEYS  1 ledger chunk  2 run  3 open  4 audit
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
  * returns {state, cells}
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = somebody else was faster. Empty if the run isn't
@@ -113,9 +114,11 @@ if settled > 0 then
       local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
       local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
       if isOver and not isExpected and state == 'running' then
-        leaveRunning('halted')
+        local now = leaveRunning('halted')
         local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
         redis.call('HSET', KEYS[2], 'halt', rule.halt, 'reason', reason, 'by', 'guard', 'who', '')
+        local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = rule.halt})
+        ${noteAuditLua('KEYS[4]', 'entry')}
       end
     end
   end

@@ -1,11 +1,12 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
+import type { ListedRun } from './list-runs.ts';
 import { isSuccess, outcomes } from './outcome.ts';
-import { activeMsOf, type HaltCode, isSealed, pendingOf, type Run } from './run.ts';
+import { activeMsOf, type HaltCode, isSealed, pendingOf } from './run.ts';
 
 /** The last line of `--json`, with its keys in this order. `exit` is null until the run ends. */
 export type Summary = ReturnType<typeof summaryOf>;
 
-export function summaryOf(run: Run, exit: number | null, now: number) {
+export function summaryOf(run: ListedRun, exit: number | null, now: number) {
   const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = run.counts;
   const { rejected, duplicate, protected: kept } = run.counts;
   return {
@@ -30,13 +31,13 @@ const haltExits: Record<HaltCode, ErrorCode> = {
 };
 
 /** The exit code of a run as it stands, or null while it can still go on by itself. */
-export function exitOf(run: Run): number | null {
+export function exitOf(run: ListedRun): number | null {
   if (run.state === 'halted') return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
   if (!isSealed(run.state)) return null;
   return exitCodes[endOf(run)].exit;
 }
 
-function endOf(run: Run): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
+function endOf(run: ListedRun): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
   // The open cells of a cancelled run are in no counter before `sealTally`.
   if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'INCOMPLETE' : 'INTERNAL';
   return outcomes.every((outcome) => isSuccess(outcome) || run.counts[outcome] === 0) ? 'OK' : 'INCOMPLETE';

@@ -15,7 +15,10 @@ export const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
-if not run[1] or #limits == 0 then return {run[1] or 'missing', '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or ''} end
+-- A rate that can't be read goes back as it is: whoever gets it knows no more what it allows, and sends nothing.
+if not run[1] or #limits == 0 then
+  return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or ''}
+end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
 if ARGV[2] == '1' and run[1] == 'running' then

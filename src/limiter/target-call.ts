@@ -1,9 +1,21 @@
 import type { Redis } from 'ioredis';
+import { keys as allKeys } from '../redis/keys.ts';
 import type { Tally } from './tally.ts';
 import { learnedLua, targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */
-export type LimiterKeys = { limiter: string; members: string; quotas: string };
+export type LimiterKeys = { limiter: string; members: string; quotas: string; stop: string; stopFiles: string };
+
+/** Those of a target's limiter; `scope`: what it is for. */
+export function limiterKeys(fp: string, scope: string): LimiterKeys {
+  return {
+    limiter: allKeys.limiter(fp, scope),
+    members: allKeys.limiterMembers(fp, scope),
+    quotas: allKeys.limiterQuotas(fp, scope),
+    stop: allKeys.stop(fp),
+    stopFiles: allKeys.stopFiles(fp),
+  };
+}
 
 /** What a process reports and asks for; see target.lua.ts. */
 export type TargetCall = {
@@ -21,6 +33,7 @@ export type TargetCall = {
   tally: Tally;
   starved: boolean;
   busy: boolean;
+  stop: string; // what stops this process alone, as stored; '' = nothing
 };
 
 /** `unreachable`: no connection; `trouble`: it answers, but nothing gets through. */
@@ -50,6 +63,7 @@ export type TargetReply = {
   seen: string;
   unreachableAt: number;
   aloneMs: number;
+  stop: string; // what stops the whole target, as stored; '' = nothing
 };
 
 type Scripts = {
@@ -58,7 +72,7 @@ type Scripts = {
 };
 
 function scriptsOf(redis: Redis): Scripts {
-  redis.defineCommand('expungeTarget', { numberOfKeys: 3, lua: targetLua });
+  redis.defineCommand('expungeTarget', { numberOfKeys: 5, lua: targetLua });
   redis.defineCommand('expungeLearned', { numberOfKeys: 1, lua: learnedLua });
   return redis as unknown as Scripts;
 }
@@ -68,15 +82,14 @@ export function openTargetCalls(redis: Redis, keys: LimiterKeys, now: () => stri
   const scripts = scriptsOf(redis);
   return {
     async call(call: TargetCall): Promise<TargetReply> {
-      const { tally, hold, outage, advised } = call;
+      const { tally, hold, outage, advised, stop } = call;
       const reply = await scripts.expungeTarget(
-        ...[keys.limiter, keys.members, keys.quotas],
+        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.stopFiles],
         ...[call.process, call.wants ? 1 : 0, call.till, call.unused, now()],
         ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
         ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),
         ...[tally.sent, tally.latencies, tally.latencySum, tally.latencySquares, call.starved ? 1 : 0, tally.lost],
-        call.busy ? 1 : 0,
-        ...tally.flat(),
+        ...[call.busy ? 1 : 0, stop, ...tally.flat()],
       );
       return parseReply(reply);
     },
@@ -122,7 +135,7 @@ function parseReply(reply: (string | number)[]): TargetReply {
       turn: number(17),
       learned: text(18),
       seen: text(19),
-      ...{ unreachableAt: number(20), aloneMs: number(21) },
+      ...{ unreachableAt: number(20), aloneMs: number(21), stop: text(22) },
     },
   };
 }

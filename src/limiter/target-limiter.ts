@@ -5,6 +5,7 @@ import { look } from './look.ts';
 import { OutageWatch } from './outage.ts';
 import { openOwnLoad } from './own-load.ts';
 import { Permits } from './permits.ts';
+import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import { type Signal, Tally } from './tally.ts';
 import type { Learned, OutageKind, TargetCall, TargetReply } from './target-call.ts';
 
@@ -23,6 +24,8 @@ export type LimiterOptions = {
   slots: number;
   /** Monotonic ms. */
   clock: () => number;
+  /** What stops this process alone, or null. */
+  stopHere(): Stop | null;
   /** There may be permits again, or none any more. */
   onChange(): void;
 };
@@ -54,6 +57,7 @@ export class TargetLimiter {
   #noticed = nothing; // an outage that Redis doesn't know yet
   #advised: TargetCall['advised'] = null;
   #reply: TargetReply | null = null;
+  #stop: Stop | null = null; // of the whole target
   readonly #offset = new ClockOffset();
   #isStarved: () => boolean = () => false;
   readonly #ownLoad = openOwnLoad();
@@ -97,8 +101,14 @@ export class TargetLimiter {
     return this.#holds.leftMs;
   }
 
+  /** Why nothing may leave until somebody lifts it, or null. */
+  get stopped(): Stop | null {
+    return this.#stop ?? this.#options.stopHere();
+  }
+
+  /** Whether nothing may leave at the moment: the server asked for it, or an operator did. */
   get isHeld(): boolean {
-    return this.holdMs > 0;
+    return this.holdMs > 0 || this.stopped !== null;
   }
 
   /**
@@ -161,7 +171,8 @@ export class TargetLimiter {
   }
 
   #holdWords(reply: TargetReply): Hold | null {
-    if (this.isHeld) return { reason: this.#holds.why, leftMs: this.holdMs };
+    if (this.stopped !== null) return { reason: stopText(this.stopped), leftMs: 0 };
+    if (this.holdMs > 0) return { reason: this.#holds.why, leftMs: this.holdMs };
     return reply.outageWhy === '' ? null : { reason: reply.outageWhy, leftMs: 0 };
   }
 
@@ -208,10 +219,11 @@ export class TargetLimiter {
 
   #report(): TargetCall {
     const { rate, burst, slots } = this.#options;
+    const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       ...{
         process: this.#me,
-        wants: this.#users > 0 && this.holdMs < soonMs,
+        wants: this.#users > 0 && this.holdMs < soonMs && stopHere === null,
         till: this.#till,
         unused: this.permits.takeUnused(),
       },
@@ -223,6 +235,7 @@ export class TargetLimiter {
         tally: this.#tally,
         starved: this.#isStarved(),
         busy: this.#ownLoad() >= busyShare,
+        stop: stopHere === null ? '' : storedStop(stopHere),
       },
     };
     this.#tally = new Tally();
@@ -240,10 +253,12 @@ export class TargetLimiter {
     if (Number(epoch) < Number(reply.dropEpoch)) this.permits.drop();
     if (epoch !== reply.epoch) this.#outage.reset();
     this.#reply = reply;
+    this.#stop = stopFromStored(reply.stop);
     this.#holds.hear(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };
     this.permits.add(lease, this.#options.clock(), reply.outageWhy === '' ? undefined : probeLivesMs);
-    if (this.isHeld && lease.firstMs < this.#options.clock() + this.holdMs) this.permits.drop();
+    const isTooEarly = this.holdMs > 0 && lease.firstMs < this.#options.clock() + this.holdMs;
+    if (this.stopped !== null || isTooEarly) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }

@@ -6,17 +6,19 @@ import { leaseFunction } from './lease.lua.ts';
  * one instead of permits, says with `learnedLua` what follows from it, and calls again. Running it twice counts answers twice, and no
  * more.
  *
- * KEYS  1 limiter  2 members  3 quotas
+ * While the target is stopped nobody gets any, not even for a probe, and that time counts for nothing.
+ *
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes that a file stops
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 epoch it knows  7 its rate as stored, '' = none  8 its burst, '' = none  9 its in-flight slots
  *       10 hold everything for so many ms (Retry-After)  11 why  12 outage it noticed, or what its probe met, in words, or ''  13 kind of outage
  *       14 advised rate per second, '' = none  15 for so many ms
  *       16 sent  17 latencies: count  18 their sum  19 their squares  20 whether permits had to wait for a slot  21 time-outs and resets
- *       22 whether it had next to no idle time
- *       23… epoch, accepted, refused, trouble: answers to permits of that epoch
+ *       22 whether it had next to no idle time  23 what stops this process alone, '' = nothing
+ *       24… epoch, accepted, refused, trouble: answers to permits of that epoch
  * returns {now, epoch, drop epoch, pure from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
  *       phase, limit met, budget left, turn, learned, seen, unreachable since, for how long the
- *       caller alone is in trouble}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
+ *       caller alone is in trouble, what stops the target or ''}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
  */
 export const targetLua = `${leaseFunction}
 local shortestProbe, longestProbe, lookEvery, budgetFull, troubleCosts, othersWithin, aloneFor = 500, 3000, 80, 500, 5, 500, 3000
@@ -54,6 +56,16 @@ for _, words in ipairs(said) do
 end
 for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
 
+-- Whoever is stopped by a file says so ten times a second: to people, the others go on.
+local stop = redis.call('GET', KEYS[4]) or ''
+local isStopped = stop ~= ''
+if ARGV[23] ~= '' then
+  redis.call('HSET', KEYS[5], ARGV[1], string.format('%.3f ', now) .. ARGV[23])
+  redis.call('PEXPIRE', KEYS[5], 60000)
+else
+  redis.call('HDEL', KEYS[5], ARGV[1])
+end
+
 -- 1. The server wants us to wait: nobody sends before that.
 local holdFor = tonumber(ARGV[10])
 if holdFor > 0 and now + holdFor > number('holdUntil') then
@@ -68,15 +80,18 @@ end
 -- 2. What was answered. Time in which nothing might leave doesn't count as time without answers.
 if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - lookEvery, budgetFull end
 local dt = math.max(0, now - number('seenAt'))
-local closed = s.outage and now or math.min(now, number('holdUntil'))
+local closed = (s.outage or isStopped) and now or math.min(now, number('holdUntil'))
 add('blockedMs', math.max(0, math.min(dt, closed - number('seenAt'))))
 if wants and s.answeredAt and now - number('answeredAt') > 60000 then
   s.recall = '1'
   putTime('answeredAt', now)
 end
+if isStopped then
+  for _, field in ipairs({'outageAt', 'unreachableAt'}) do if s[field] then putTime(field, number(field) + dt) end end
+end
 putTime('seenAt', now)
 local current, accepted, trouble = {0, 0, 0}, 0, 0
-for i = 23, #ARGV, 4 do
+for i = 24, #ARGV, 4 do
   accepted, trouble = accepted + tonumber(ARGV[i + 1]), trouble + tonumber(ARGV[i + 3])
   for kind, name in ipairs({'accepted', 'refused', 'trouble'}) do
     local n = tonumber(ARGV[i + kind])
@@ -87,7 +102,7 @@ for i = 23, #ARGV, 4 do
     if not s.outage and isCurrent then add('current' .. name, n) end
   end
 end
-if #ARGV >= 23 then putTime('answeredAt', now) end
+if #ARGV >= 24 then putTime('answeredAt', now) end
 -- A process for which nothing gets through while it does for others has a trouble of its own. What still comes in for one that is in
 -- trouble itself, or stands aside for it, proves nothing: two such would wait for each other, and nobody would open the breaker.
 local isAlone = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
@@ -128,15 +143,16 @@ local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(ARGV[4])
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
 local dropping = tonumber(ARGV[6]) < number('dropEpoch')
+local mayLeave = wants and not isStopped
 local isLookDue = now >= number('lookedAt') + lookEvery
 if isAlone then
   redis.call('HDEL', KEYS[2], ARGV[1])
-elseif wants and s.outage then
+elseif mayLeave and s.outage then
   if now >= number('probeAt') and now >= number('holdUntil') and room > 0 then
     count = 1
     putTime('probeAt', now + number('probeGap'))
   end
-elseif wants and rate > 0 and not isLookDue then
+elseif mayLeave and rate > 0 and not isLookDue then
   local tat
   tat, first, gap, count, owed = lease(now, number('tat'), {
     perSecond = rate,
@@ -186,7 +202,7 @@ if not s.outage then redis.call('HDEL', KEYS[1], 'outage', 'outageAt', 'outageKi
 local function time(value) return string.format('%.4f', value) end
 return {time(now), s.epoch, s.dropEpoch or '0', s.pureAt or '0', time(holdUntil), holdWhy, s.outageAt or '0', s.outage or '',
   s.outageKind or '', time(first), time(gap), count, share, time(rate), s.phase or '', s.high or '0', s.budget, turn,
-  turn > 0 and s.learned or '', seen, s.unreachableAt or '0', isAlone and aloneFor or 0}
+  turn > 0 and s.learned or '', seen, s.unreachableAt or '0', isAlone and aloneFor or 0, stop}
 `;
 
 /**

@@ -43,6 +43,12 @@ export const keys = {
   limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
   /** hash: what was used of the quotas of that limiter */
   limiterQuotas: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:quotas`,
+  /** string: who stopped all runs of a target, when and why; missing = nobody did */
+  stop: (fp: string) => `expunge:{${fp}}:stop`,
+  /** hash with expiry: process → when it last said that a file stops it, and what the file says */
+  stopFiles: (fp: string) => `expunge:{${fp}}:stop:files`,
+  /** list: who did what to a target as a whole, when and why; newest first, bounded */
+  targetAudit: (fp: string) => `expunge:{${fp}}:audit`,
   /** prefix of the queues of a target */
   queuePrefix: (fp: string) => `expunge:{${fp}}`,
 } as const;

@@ -1,10 +1,12 @@
 import { paceOf, quotasText, type Rate } from '../limiter/rate.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
+import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import type { Waiting } from './snapshot.ts';
 import { duration, plural, rate, timeOfDay } from './words.ts';
 
 /** What decides how fast a running run goes. */
 export type Pace = {
+  stop: Stop | null; // until somebody lifts it
   waiting: Waiting | null;
   targets: readonly TargetState[];
   inFlight: number | null; // of this process; null when the run is seen from another one
@@ -16,7 +18,9 @@ export type Pace = {
 };
 
 /** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
-export function paceWords({ waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at }: Pace): string {
+export function paceWords(pace: Pace): string {
+  const { stop, waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at } = pace;
+  if (stop) return stopAdvice(stop);
   if (waiting) return waitingWords(waiting);
   const own = rate === null ? null : paceOf(rate);
   const live = liveOf(targets);

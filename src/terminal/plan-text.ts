@@ -2,6 +2,7 @@ import type { Resource } from '../ledger/outcome.ts';
 import type { RunState } from '../ledger/run.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../limiter/rate.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
+import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, rate as perSecond, plural, roughly } from './words.ts';
 
@@ -24,6 +25,7 @@ export type Plan = {
   treat: string; // what some answers mean in this run, '' for our own table
   expectAbsent: boolean;
   maxConcurrency: number;
+  stop: Stop | null; // nothing will leave before it is lifted; null also where nobody looked
   existing: ExistingRun | null; // of the same list
 };
 
@@ -32,7 +34,7 @@ type ExistingRun = { runId: string; state: RunState; reason: string; left: numbe
 
 /** The plan as it stands before the confirmation. */
 export function planText(plan: Plan, style: Style = plainStyle): string {
-  return [...inputLines(plan, style), ...targetLines(plan, style), ...existingLines(plan)]
+  return [...inputLines(plan, style), ...targetLines(plan, style), ...existingLines(plan), ...stopLines(plan, style)]
     .map(([label, text]) => `  ${label.padEnd(9)} ${text}`)
     .join('\n');
 }
@@ -115,4 +117,9 @@ function existingLines({ existing }: Plan): Line[] {
   const { runId, state, left, who, reason } = existing;
   const why = plainLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason}` : ''}`);
   return [['Resumes', `run ${runId} of the same list, ${count(left)} left (${state}${why})`]];
+}
+
+function stopLines({ stop }: Plan, style: Style): Line[] {
+  if (stop === null) return [];
+  return [['Waits', style.yellow(plainLine(stopAdvice(stop)))]];
 }

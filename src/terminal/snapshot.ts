@@ -2,6 +2,7 @@ import type { Outcome } from '../ledger/outcome.ts';
 import type { RunState, SteeredBy } from '../ledger/run.ts';
 import type { Rate } from '../limiter/rate.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
+import { type Stop, stopText } from '../limiter/stop.ts';
 
 /** A run at one moment, as the panel shows it. */
 export type Snapshot = {
@@ -21,6 +22,7 @@ export type Snapshot = {
   idleMs: number; // how long no id was settled, as far as that was watched
   nextTryAt: number | null; // when ids in trouble are tried again, if nothing else is left to do; ms since 1970
   secondsLeft: number | null; // null when nothing can be said
+  stop: Stop | null; // what keeps the run standing until somebody lifts it
   waiting: Waiting | null; // why nothing is sent though the run is running, where the reason lies with us
   targets: readonly TargetState[]; // the limiters of its target
   rate: Rate | null; // its own
@@ -38,7 +40,8 @@ export function settledOf({ ids, pending }: Snapshot): number {
 }
 
 /** Why nothing is sent at the moment, whoever the reason lies with. */
-export function waitingOf({ waiting, targets }: Pick<Snapshot, 'waiting' | 'targets'>): Waiting | null {
+export function waitingOf({ stop, waiting, targets }: Pick<Snapshot, 'stop' | 'waiting' | 'targets'>): Waiting | null {
+  if (stop !== null) return { reason: stopText(stop), leftMs: 0 };
   const held = targets.find((target) => target.hold !== null || (target.outage !== null && !isSilent(target)));
   return waiting ?? held?.hold ?? (held?.outage ? { reason: held.outage.reason, leftMs: 0 } : null);
 }

@@ -5,10 +5,12 @@ import { targetLimits } from '../delete/target-limits.ts';
 import { type Resource, resources } from '../ledger/outcome.ts';
 import { storedRate } from '../limiter/rate.ts';
 import type { LimiterScope } from '../limiter/read-target.ts';
-import { openTargetCalls } from '../limiter/target-call.ts';
+import type { Stop } from '../limiter/stop.ts';
+import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
-import { keys } from '../redis/keys.ts';
 import type { ServiceOptions } from './service.ts';
+import { openStopFile, type StopFile } from './stop-file.ts';
+import { stopTeller } from './stop-teller.ts';
 
 /** One limiter and its lanes: for all requests, or for those of one resource. */
 type OpenRoad = Road & { scope: LimiterScope; limiter: TargetLimiter };
@@ -25,6 +27,8 @@ export type Roads = {
   readonly inFlight: number;
   /** Why nothing leaves at the moment, or null. */
   readonly hold: Hold | null;
+  /** Why nothing leaves until somebody lifts it, or null. */
+  readonly stop: Stop | null;
   /** The rate that holds at the moment, per second; null while none has been met or set. */
   readonly limit: number | null;
 };
@@ -34,19 +38,29 @@ type Around = { clock: () => number; onChange(): void; tooLong(reason: string): 
 /** One road for everything, or one for each resource where the target limits them apart. */
 export function openRoads(options: ServiceOptions, around: Around): Roads {
   const scopes = options.separateLimits ? resources : (['all'] as const);
-  const all = scopes.map((scope) => openRoad(scope, options, around));
+  const tellStop = stopTeller(options.log);
+  const stop = () => all[0]?.limiter.stopped ?? null;
+  const changed = () => {
+    tellStop(stop());
+    around.onChange();
+  };
+  const file = openStopFile(options.stopFile, { clock: around.clock, now: Date.now, onChange: () => pump() });
+  const all = scopes.map((scope) => openRoad(scope, options, file, { ...around, onChange: changed }));
+  const pump = () => {
+    for (const { lanes } of all) lanes.pump();
+    changed();
+  };
   const [first, second = first] = all;
   return {
     of: { annotations: first!, views: second! },
     all,
     start: () => {
+      file.start();
       for (const { limiter, lanes } of all) limiter.start(() => lanes.takeStarved());
     },
-    pump: () => {
-      for (const { lanes } of all) lanes.pump();
-      around.onChange();
-    },
+    pump,
     close: () => {
+      file.close();
       for (const { limiter, lanes } of all) {
         limiter.stop();
         lanes.close();
@@ -59,6 +73,9 @@ export function openRoads(options: ServiceOptions, around: Around): Roads {
       if (options.token.waiting !== '') return { reason: options.token.waiting, leftMs: 0 };
       return all.map(({ limiter }) => limiter.known?.hold ?? null).find((hold) => hold !== null) ?? null;
     },
+    get stop() {
+      return stop();
+    },
     get limit() {
       const limits = all.flatMap(({ limiter }) => (limiter.known && isLimited(limiter) ? [limiter.known.rate] : []));
       return limits.length === 0 ? null : limits.reduce((sum, limit) => sum + limit, 0);
@@ -66,15 +83,17 @@ export function openRoads(options: ServiceOptions, around: Around): Roads {
   };
 }
 
-function openRoad(scope: LimiterScope, options: ServiceOptions, { clock, onChange, tooLong }: Around): OpenRoad {
+function openRoad(
+  scope: LimiterScope,
+  options: ServiceOptions,
+  stopFile: StopFile,
+  { clock, onChange, tooLong }: Around,
+): OpenRoad {
   const { ledger, target, token, lane, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
-    calls: openTargetCalls(ledger.redis, {
-      limiter: keys.limiter(target.fp, scope),
-      members: keys.limiterMembers(target.fp, scope),
-      quotas: keys.limiterQuotas(target.fp, scope),
-    }),
+    calls: openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)),
     ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
+    stopHere: () => stopFile.stop,
     onChange: () => {
       lanes.pump();
       onChange();

@@ -38,6 +38,8 @@ export type ServiceOptions = {
   separateLimits: boolean;
   retryDelaysMs: readonly number[];
   patienceMs: number;
+  /** While this file exists nothing leaves; null = none is looked for. */
+  stopFile: string | null;
   log: Log;
 };
 
@@ -101,6 +103,7 @@ export function openService(options: ServiceOptions): Service {
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
+      roads.stop === null &&
       roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks)),
     handle: chunkHandler({ work, watch, credentials, isCrowded }),
     putBack: ({ run, chunk }) => work.fed(run, [chunk]),

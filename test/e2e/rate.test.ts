@@ -102,3 +102,16 @@ describe('the same list again with another --rate', () => {
     expect((await recordOf(run)).stored).toEqual(['300/1000', '']);
   });
 });
+
+describe('a rate that another release wrote', () => {
+  it('is told, keeps no list from being shown, and can be replaced', async () => {
+    const run = await liveRun('old');
+    const redis = await openTestRedis();
+    await redis.hset(keys.run(run), 'rate', '200').finally(() => redis.disconnect());
+    expect((await place.expunge(['runs', '--list', 'old.csv'])).stdout).toContain(run);
+    const told = `its rate "200" is in a form that this release can't read; give it another: expunge rate ${run} 200/s`;
+    expect((await place.expunge(['status', run])).stdout).toContain(told);
+    expect((await place.expunge(['rate', run, '200/s'])).code).toBe(0);
+    expect((await recordOf(run)).stored).toEqual(['200/1000', '']);
+  });
+});

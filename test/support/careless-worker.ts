@@ -35,6 +35,7 @@ const service = openService({
   separateLimits: false,
   retryDelaysMs: [200, 200, 200, 200, 200],
   patienceMs: 60_000,
+  stopFile: null,
 });
 const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
 await new Parts(service.parts, log).start(new AbortController().signal);

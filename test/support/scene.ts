@@ -67,7 +67,10 @@ export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}): Pro
     return path;
   };
   const expunge: Scene['expunge'] = (args, more = {}, stdin) => own(startExpunge(args, { ...env, ...more }, stdin));
-  const runs = async () => (await listRuns(redis)).filter(({ account }) => account === target.account);
+  const runs = async () => {
+    const own = (await listRuns(redis)).filter(({ account }) => account === target.account);
+    return (await Promise.all(own.map(({ id }) => readRun(redis, id)))).filter((run) => run !== null);
+  };
   const run = () => until('there is a run', async () => (await runs())[0]);
   let known = '';
   atEnd(async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { removeRun } from '../../src/ledger/remove-run.ts';
+import { readRun } from '../../src/ledger/run.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import { targetOf } from '../../src/ledger/target.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
@@ -62,7 +63,8 @@ export async function openWorkplace(options: SandboxOptions = {}): Promise<Workp
 export async function forgetTarget(baseUrl: string): Promise<void> {
   const redis = await openTestRedis();
   try {
-    for (const run of await listRuns(redis)) if (run.baseUrl === baseUrl) await removeRun(redis, run);
+    const own = (await listRuns(redis)).filter((run) => run.baseUrl === baseUrl);
+    for (const run of await Promise.all(own.map(({ id }) => readRun(redis, id)))) if (run) await removeRun(redis, run);
     const left = await redisKeysWith(targetOf(baseUrl, '').fp);
     if (left.length > 0) await redis.unlink(...left);
   } finally {

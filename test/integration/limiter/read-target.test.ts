@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readTargetState } from '../../../src/limiter/read-target.ts';
-import { openTargetCalls } from '../../../src/limiter/target-call.ts';
+import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { until } from '../../support/processes.ts';
@@ -21,19 +21,23 @@ type AtEnd = (task: () => Promise<void>) => void;
 /** A limiter of a target of its own, which somebody uses. */
 function openLimiter(atEnd: AtEnd, rate = '') {
   const fp = randomUUID();
-  const [limiter, members, quotas] = [
-    keys.limiter(fp, 'all'),
-    keys.limiterMembers(fp, 'all'),
-    keys.limiterQuotas(fp, 'all'),
-  ];
-  const calls = openTargetCalls(redis, { limiter, members, quotas });
+  const owned = limiterKeys(fp, 'all');
+  const calls = openTargetCalls(redis, owned);
   const clock = () => performance.now();
-  const target = new TargetLimiter({ calls, rate, burst: null, slots: 16, clock, onChange: () => {} });
+  const target = new TargetLimiter({
+    calls,
+    rate,
+    burst: null,
+    slots: 16,
+    clock,
+    stopHere: () => null,
+    onChange: () => {},
+  });
   target.start(() => false);
   target.enter();
   atEnd(async () => {
     target.stop();
-    await until('nobody calls any more', () => redis.unlink(limiter, members, quotas).then((n) => n === 0));
+    await until('nobody calls any more', () => redis.unlink(...Object.values(owned)).then((n) => n === 0));
   });
   return { fp, target };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RunLine } from '../../../src/delete/run-line.ts';
 import { openPaceCalls, type PaceReply } from '../../../src/limiter/run-pace.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
@@ -72,6 +73,15 @@ describe("a run's own rate", () => {
     expect(await at(100, 'p0')).toMatchObject({ priority: 'high' });
     await set({ rate: '100/1000', priority: 'low' });
     expect(await at(200, 'p0')).toMatchObject({ rate: '100/1000', priority: 'low' });
+  });
+
+  test('gives no permits, and is no missing rate, where another release wrote it', async ({ onTestFinished }) => {
+    const { at } = await openRun(onTestFinished, { rate: '200' });
+    const reply = await at(0, 'p0');
+    expect(reply).toMatchObject({ state: 'running', rate: '200', count: 0 });
+    const line = new RunLine(() => 0);
+    expect(() => line.see(reply, 0)).toThrow('expected a stored rate');
+    expect(line.perSecond).toBeNull();
   });
 
   test('says until when a spent quota holds it back', async ({ onTestFinished }) => {

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseRate, storedRate } from '../../../src/limiter/rate.ts';
+import { storedStop } from '../../../src/limiter/stop.ts';
 import { Tally } from '../../../src/limiter/tally.ts';
-import { openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
+import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
@@ -19,18 +20,18 @@ const startMs = 1_800_000_000_000;
 /** A limiter of its own, and processes that call it at the times a test chooses. */
 function openFleet(atEnd: (task: () => Promise<void>) => void) {
   const name = `test-${randomUUID()}`;
-  const keys = { limiter: `{${name}}`, members: `{${name}}m`, quotas: `{${name}}q` };
+  const keys = limiterKeys(name, 'all');
   let now = startMs;
   const calls = openTargetCalls(redis, keys, () => String(now));
   const known = new Map<string, { till: string; epoch: string }>();
-  atEnd(async () => void (await redis.unlink(keys.limiter, keys.members, keys.quotas)));
+  atEnd(async () => void (await redis.unlink(...Object.values(keys))));
   const at = async (ms: number, process: string, wish: Partial<TargetCall> = {}): Promise<TargetReply> => {
     now = startMs + ms;
     const { till = '0', epoch = '0' } = known.get(process) ?? {};
     const none = { ms: 0, why: '' };
     const call: TargetCall = {
       ...{ process, wants: true, till, unused: 0, epoch, rate: '', burst: '', slots: 64, hold: none, advised: null },
-      ...{ outage: { why: '', kind: '' }, tally: new Tally(), starved: false, busy: false, ...wish },
+      ...{ outage: { why: '', kind: '' }, tally: new Tally(), starved: false, busy: false, stop: '', ...wish },
     };
     const looked = await calls.call(call);
     // Whoever gets the turn gets no permits, and calls again.
@@ -48,7 +49,7 @@ function openFleet(atEnd: (task: () => Promise<void>) => void) {
     calls.learned(turn, {
       ...{ json: '{}', rate, steps: true, drops: false, pureAt: 0, phase: 'ramp', limitMet: 0, inFlight: 64, ...more },
     });
-  return { at, learn };
+  return { at, learn, keys };
 }
 
 function tally(epoch: string, counts: { accepted?: number; refused?: number; lost?: number }): Tally {
@@ -227,6 +228,48 @@ describe('a hold', () => {
     await at(0, 'p0', { hold: { ms: 5_000, why: 'a' } });
     expect((await at(30, 'p1', { hold: { ms: 2_000, why: 'b' } })).holdUntil).toBe(startMs + 5_000);
     expect((await at(30, 'p1', { hold: { ms: 9_000, why: 'c' } })).holdUntil).toBe(startMs + 9_030);
+  });
+});
+
+describe('a stopped target', () => {
+  const stop = storedStop({ by: 'operator', who: 'ana', reason: 'a test', at: 1 });
+
+  test('gives nobody a permit, not even for a probe, and goes on at once when it is lifted', async ({
+    onTestFinished,
+  }) => {
+    const { at, keys } = await openRated(onTestFinished, 1_000);
+    expect((await at(0, 'p0')).count).toBeGreaterThan(0);
+    await redis.set(keys.stop, stop);
+    for (let ms = 100; ms < 3_000; ms += 50)
+      expect(await at(ms, `p${(ms / 50) % 2}`)).toMatchObject({ count: 0, stop });
+    await at(3_000, 'p0', { outage: { why: 'the API answers 503 to everything', kind: 'trouble' } });
+    for (let ms = 3_050; ms < 10_000; ms += 50) expect((await at(ms, 'p0')).count).toBe(0);
+    await redis.del(keys.stop);
+    await at(10_000, 'p0');
+    expect((await at(10_600, 'p0')).count).toBe(1);
+  });
+
+  test('loses no time of its outage, and learns nothing from standing still', async ({ onTestFinished }) => {
+    const { at, keys } = await openRated(onTestFinished, 1_000);
+    await at(0, 'p0');
+    await at(100, 'p0', { outage: { why: 'connection refused', kind: 'unreachable' } });
+    await at(1_000, 'p0');
+    await redis.set(keys.stop, stop);
+    for (let ms = 1_100; ms <= 61_000; ms += 100) await at(ms, 'p0');
+    await redis.del(keys.stop);
+    const { outageAt, unreachableAt, now, seen } = await at(61_100, 'p0');
+    expect([now - outageAt, now - unreachableAt].map(Math.round)).toEqual([1_000, 1_000]);
+    expect(JSON.parse(seen).blockedMs).toBeGreaterThan(0);
+  });
+
+  test('is told apart from a process that a file stops', async ({ onTestFinished }) => {
+    const { at, keys } = await openRated(onTestFinished, 1_000);
+    const byFile = storedStop({ by: 'file', who: 'the file stop', reason: '', at: 1 });
+    expect(await at(100, 'p0', { wants: false, stop: byFile })).toMatchObject({ count: 0, stop: '' });
+    expect((await at(150, 'p1')).count).toBeGreaterThan(0);
+    expect(await redis.hkeys(keys.stopFiles)).toEqual(['p0']);
+    await at(200, 'p0');
+    expect(await redis.exists(keys.stopFiles)).toBe(0);
   });
 });
 

@@ -29,6 +29,19 @@ describe('readCommandLine', () => {
     expect(read('check', '--config', 'c.json', '--no-color')).toMatchObject(call);
   });
 
+  it('reads which runs are wanted', () => {
+    const since = Date.UTC(2026, 10, 20);
+    const options = { state: ['running', 'paused'], since, sort: 'failed', limit: 5, by: 'ana' };
+    const typed = ['--state', 'running, paused', '--since', '2026-11-20', '--sort', 'failed', '--limit', '5'];
+    expect(read('runs', ...typed, '--by', 'ana')?.options).toEqual(options);
+    const ago = Date.now() - (read('runs', '--since', '2d')?.options.since as number);
+    expect(Math.abs(ago - 172_800_000)).toBeLessThan(60_000);
+    expect(() => read('runs', '--state', 'runing')).toThrow('"runing" is not one of');
+    for (const text of ['yesterday', '2026', '2026-13-40', '2 d'])
+      expect(() => read('runs', '--since', text), text).toThrow('expected a time like 2026-11-20');
+    expect(() => read('stop-all', '--reason', 'x'.repeat(501))).toThrow('expected at most 500 characters, got 501');
+  });
+
   it('takes a setting of the verb above behind its subcommand', () => {
     expect(read('runs', 'remove', 'r1', '--state-dir', 'd')).toMatchObject({
       verb: 'runs remove',

@@ -21,6 +21,7 @@ const plan: Plan = {
   treat: '',
   expectAbsent: false,
   maxConcurrency: 64,
+  stop: null,
   existing: null,
 };
 
@@ -34,6 +35,15 @@ describe('planText', () => {
       '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
       '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
     ]);
+  });
+
+  it('says what it would wait for', () => {
+    const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: 1 } as const;
+    expect(
+      planText({ ...plan, stop })
+        .split('\n')
+        .at(-1),
+    ).toBe('  Waits     Stopped for all runs of this target by ana: they call us. Go on with: expunge start-all');
   });
 
   it('promises no time without a rate', () => {

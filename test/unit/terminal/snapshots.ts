@@ -32,6 +32,7 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     idleMs: 0,
     nextTryAt: null,
     secondsLeft: 389,
+    stop: null,
     waiting: null,
     targets: [],
     rate: null,

@@ -1,0 +1,30 @@
+import type { Command } from './command.ts';
+import { json, reason, store } from './shared-options.ts';
+
+const settings = ['baseUrl', 'account', 'clientId', ...store] as const;
+const options = [reason, json];
+const load = () => import('./stop-all.ts');
+
+export const stopAll: Command = {
+  name: 'stop-all',
+  summary: 'stop sending requests of all runs of a target, within a second, until start-all; nothing is asked',
+  settings,
+  options,
+  examples: [
+    ['expunge stop-all --base-url https://api.example.com --reason "they call us"', 'no run sends anything any more'],
+    ['expunge stop-all', 'the target of the configuration file'],
+  ],
+  load,
+};
+
+export const startAll: Command = {
+  name: 'start-all',
+  summary: 'let the runs of a target go on that stop-all stopped',
+  settings,
+  options,
+  examples: [
+    ['expunge start-all --base-url https://api.example.com', 'those that were running go on'],
+    ['expunge start-all --reason "solved"', 'and say why'],
+  ],
+  load,
+};

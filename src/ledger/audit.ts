@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+import type { Run, SteeredBy } from './run.ts';
+
+/** Something that was done to a run, or to all runs of its target: by whom, when and why. Other facts stand beside these. */
+export type AuditEntry = {
+  at: number; // ms since 1970
+  action: string;
+  by: SteeredBy;
+  who: string; // '' for a guard
+  reason: string;
+  [fact: string]: unknown;
+};
+
+/** So many entries are kept of each run, and of each target. */
+export const auditLength = 100;
+
+/** Lua that adds an entry; both parameters are Lua expressions. */
+export function noteAuditLua(key: string, entry: string): string {
+  return `redis.call('LPUSH', ${key}, ${entry}) redis.call('LTRIM', ${key}, 0, ${auditLength - 1})`;
+}
+
+/** As Redis holds it. */
+export function storedEntry(entry: AuditEntry): string {
+  return JSON.stringify(entry);
+}
+
+/** What was done to a run from its submission on, the oldest first; with it, what was done to all runs of its target meanwhile. */
+export async function readAudit(redis: Redis, run: Run): Promise<AuditEntry[]> {
+  const [ofRun, ofTarget] = await Promise.all([
+    redis.lrange(keys.audit(run.id), 0, -1),
+    readTargetAudit(redis, run.fp),
+  ]);
+  const until = run.endedAt || Number.POSITIVE_INFINITY;
+  const around = ofTarget.filter(({ at, run: other }) => at >= run.createdAt && at <= until && other === undefined);
+  const { createdAt: at, createdBy: who, note: reason } = run;
+  const submitted: AuditEntry = { at, action: 'submit', by: 'operator', who, reason };
+  return [submitted, ...[...ofRun.map(parseEntry).reverse(), ...around].sort((a, b) => a.at - b.at)];
+}
+
+/** What was done to a target as a whole, and which of its runs were removed, the oldest first. */
+export async function readTargetAudit(redis: Redis, fp: string): Promise<AuditEntry[]> {
+  return (await redis.lrange(keys.targetAudit(fp), 0, -1)).map(parseEntry).reverse();
+}
+
+/** An entry for `--json` and files; `at` in ISO 8601. */
+export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknown> {
+  return { at: new Date(at).toISOString(), ...others };
+}
+
+/** Notes what was done to a target, or to a run of which nothing else will be left. */
+export async function noteTargetAction(redis: Redis, fp: string, entry: AuditEntry): Promise<void> {
+  const key = keys.targetAudit(fp);
+  await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, key, storedEntry(entry));
+}
+
+function parseEntry(text: string): AuditEntry {
+  return JSON.parse(text) as AuditEntry;
+}

@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis';
+import { keys } from '../redis/keys.ts';
+
+/** Nothing leaves until somebody lifts it. */
+export type Stop = {
+  /** An operator stopped all runs of the target, or a file stopped one process. */
+  by: 'operator' | 'file';
+  who: string; // `ana@laptop`, `the file /run/stop on node-7`
+  reason: string;
+  at: number; // ms since 1970
+};
+
+/** In words, without a full stop. */
+export function stopText({ by, who, reason }: Stop): string {
+  const what = by === 'operator' ? 'Stopped for all runs of this target' : 'Stopped';
+  return `${what} by ${who}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
+}
+
+/** The same, and how to lift it. */
+export function stopAdvice(stop: Stop): string {
+  const lift = stop.by === 'operator' ? 'Go on with: expunge start-all' : 'It goes on once that file is gone.';
+  return `${stopText(stop)}. ${lift}`;
+}
+
+/** As Redis holds it. */
+export function storedStop(stop: Stop): string {
+  return JSON.stringify(stop);
+}
+
+/** What `storedStop` wrote; null for ''. Anything else in its place stops as well: nobody knows what it was meant to say. */
+export function stopFromStored(text: string): Stop | null {
+  if (text === '') return null;
+  try {
+    const { by, who, reason, at } = JSON.parse(text) as Partial<Stop>;
+    return { by: by ?? 'operator', who: who ?? '?', reason: reason ?? '', at: at ?? 0 };
+  } catch {
+    return { by: 'operator', who: '?', reason: '', at: 0 };
+  }
+}
+
+/** What stops a target: the stop of all its runs, and those of single processes that are alive. */
+export type TargetStops = { target: Stop | null; processes: Stop[] };
+
+const aliveMs = 1_000;
+
+/** Only reads, in one round trip. */
+export async function readStops(redis: Redis, fp: string): Promise<TargetStops> {
+  const [stop, files, time] = await Promise.all([
+    redis.get(keys.stop(fp)),
+    redis.hvals(keys.stopFiles(fp)),
+    redis.time() as Promise<unknown[]>,
+  ]);
+  const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
+  const processes = files.flatMap((text) => {
+    const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
+    return seen !== undefined && Number(seen) > now - aliveMs ? [stopFromStored(stored!)!] : [];
+  });
+  return { target: stopFromStored(stop ?? ''), processes };
+}

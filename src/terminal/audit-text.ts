@@ -1,0 +1,31 @@
+import type { AuditEntry } from '../ledger/audit.ts';
+import { plainLine } from './style.ts';
+
+/** The entries in aligned lines: when (UTC), what, by whom, why. */
+export function auditText(entries: readonly AuditEntry[]): string[] {
+  const rows = entries.map(rowOf);
+  const width = (column: number) => Math.max(0, ...rows.map((row) => row[column]!.length));
+  const widths = [width(0), width(1), width(2)];
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** The facts that an action has beside the common ones stand behind it: `rate 200/s`, `halt forbidden`. */
+function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry): string[] {
+  const what = [action === 'start' ? 'go on' : action, ...Object.entries(facts).map(factText)]
+    .filter(Boolean)
+    .join(' ');
+  const when = new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+  return [when, what, who || by, reason].map((cell) => plainLine(cell));
+}
+
+/** The name of a fact is left out where its value tells enough. */
+function factText([name, value]: [string, unknown]): string {
+  if (value === true) return name;
+  if (name === 'burst') return value === null ? '' : `burst ${value}`;
+  return value === null ? 'none' : String(value);
+}

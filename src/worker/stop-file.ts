@@ -1,0 +1,109 @@
+import { open } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { systemCode } from '../errors.ts';
+import type { Stop } from '../limiter/stop.ts';
+
+/** A file that stops this process while it exists. States: open → started → closed. */
+export type StopFile = {
+  /** Null while it doesn't exist. Until the first look, and where looks hang, nobody knows: then it stops as well. */
+  readonly stop: Stop | null;
+  start(): void;
+  close(): void;
+};
+
+type Around = {
+  /** Monotonic ms. */
+  clock: () => number;
+  /** ms since 1970. */
+  now: () => number;
+  /** The file has come, gone or changed. */
+  onChange(): void;
+};
+
+const lookEveryMs = 100;
+const silentAfterMs = 1_000;
+const silent = 'nobody can tell whether it is there';
+
+/** `path` null: there is none, and nothing is ever stopped. */
+export function openStopFile(path: string | null, around: Around): StopFile {
+  return path === null ? { stop: null, start() {}, close() {} } : new WatchedFile(path, around);
+}
+
+/** Looks ten times a second: notifications of the file system don't reach every mount, and none tells of a file in a new folder. */
+class WatchedFile implements StopFile {
+  readonly #path: string;
+  readonly #around: Around;
+  #timer: NodeJS.Timeout | null = null;
+  #isLooking = false;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #reason: string | null = null;
+  #at = 0;
+
+  constructor(path: string, around: Around) {
+    this.#path = path;
+    this.#around = around;
+  }
+
+  get stop(): Stop | null {
+    const { clock, now } = this.#around;
+    if (this.#reason !== null) return stopBy(this.#path, this.#reason, this.#at);
+    return clock() - this.#lookedAt > silentAfterMs ? stopBy(this.#path, silent, now()) : null;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.#look(), lookEveryMs);
+    void this.#look();
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    this.#lookedAt = Number.POSITIVE_INFINITY; // what it said last is all that anybody will know
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    const { clock, now, onChange } = this.#around;
+    const reason = await readReason(this.#path);
+    this.#isLooking = false;
+    if (this.#timer === null) return;
+    this.#lookedAt = clock();
+    if (reason === this.#reason) return;
+    if (this.#reason === null) this.#at = now();
+    this.#reason = reason;
+    onChange();
+  }
+}
+
+const mostBytes = 1_024;
+const mostCharacters = 200;
+
+/** The stop of this file as it is now, or null where there is none. */
+export async function readStopFile(path: string, now: number): Promise<Stop | null> {
+  const reason = await readReason(path);
+  return reason === null ? null : stopBy(path, reason, now);
+}
+
+function stopBy(path: string, reason: string, at: number): Stop {
+  return { by: 'file', who: `the file ${path} on ${hostname()}`, reason, at };
+}
+
+/** What the file says, in one line; '' where it can't be read, which is no reason to go on; null where there is none. */
+async function readReason(path: string): Promise<string | null> {
+  try {
+    const file = await open(path);
+    try {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes), 0, mostBytes);
+      return oneLine(buffer.toString('utf8', 0, bytesRead));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    return ['ENOENT', 'ENOTDIR'].includes(systemCode(error)) ? null : '';
+  }
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim().slice(0, mostCharacters);
+}

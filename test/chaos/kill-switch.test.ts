@@ -1,0 +1,65 @@
+import { describe, test } from 'vitest';
+import { useKillSwitch } from '../support/kill-switch.ts';
+import { until } from '../support/processes.ts';
+import { annotations, makeIds, openScene } from '../support/scene.ts';
+
+const promisedMs = 1_000;
+
+describe.concurrent('the kill switch, as a command and as a file', () => {
+  test.for([['two workers', 2] as const, ['a run in its own process', 0] as const])(
+    'lets nothing of %s leave a second later at 1,000/s, and costs no id an attempt',
+    async ([, workers], { expect, onTestFinished }) => {
+      const { byCommand, byFile, trouble } = await useKillSwitch(onTestFinished, { workers, ids: 8_000, least: 300 });
+      expect(byCommand.lastAfterMs).toBeLessThanOrEqual(promisedMs);
+      expect(byFile.lastAfterMs).toBeLessThanOrEqual(promisedMs);
+      expect(byCommand.words).toContain('Stopped for all runs of this target by ana: they call us.');
+      expect(byFile.words).toMatch(/Stopped by the file \S+ on \S+: they call us\./);
+      expect(trouble).toBeNull();
+    },
+  );
+
+  test('holds runs that are submitted later, survives the workers, and stops no other target', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const ids = makeIds('l', 40);
+    const scene = await openScene(onTestFinished, { objects: annotations(ids) });
+    const ana = { EXPUNGE_USER: 'ana' };
+    const call = async (args: string[], env = {}) => {
+      const running = scene.expunge(args, env);
+      expect(await running.ended, running.stderr).toMatchObject({ code: 0 });
+      return running;
+    };
+    await call(['stop-all', '--reason', 'first'], ana);
+    expect((await call(['stop-all', '--reason', 'second'], { EXPUNGE_USER: 'bob' })).stderr).toContain(
+      'stopped already, by ana: first',
+    );
+    const words = 'Stopped for all runs of this target by ana: first. Go on with: expunge start-all';
+
+    const submit = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+    const detached = await call([...submit, '--detach', '--json']);
+    expect(detached.stderr).toContain(`Waits     ${words}`);
+    expect(detached.stderr).toContain(`warning: the run waits. ${words}`);
+    expect(JSON.parse(detached.stdout.trim().split('\n').at(-1)!)).toMatchObject({
+      ...{ state: 'running', reason: 'Stopped for all runs of this target by ana: first' },
+    });
+
+    for (let n = 0; n < 2; n++) {
+      const worker = await scene.worker();
+      await until('the worker says why nothing is sent', () => worker.stderr.includes(words.split('. ')[0]!));
+      worker.signal('SIGTERM');
+      expect(await worker.ended).toMatchObject({ code: 0 });
+    }
+    expect(scene.arrivals).toEqual([]);
+
+    // The same list to the same server, for another account: the switch of one target is not that of another.
+    await call(submit, { EXPUNGE_ACCOUNT: `${scene.target.account}-other` });
+    expect(scene.arrivals).toHaveLength(ids.length);
+
+    await scene.worker();
+    await call(['start-all'], ana);
+    await scene.runIs('completed', ({ state }) => state === 'completed');
+    expect((await scene.run()).counts).toMatchObject({ absent: ids.length });
+    expect((await call(['start-all'])).stderr).toContain('Nobody had stopped the runs of');
+  });
+});

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { haltRules } from '../../../src/guard/thresholds.ts';
+import { auditLength, noteTargetAction, readAudit } from '../../../src/ledger/audit.ts';
+import { settle } from '../../../src/ledger/cell.ts';
+import { codeOfStatus } from '../../../src/ledger/code.ts';
+import { openLedger, type Steering } from '../../../src/ledger/ledger.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import { startTarget, stopTarget } from '../../../src/ledger/stop-target.ts';
+import { readStops } from '../../../src/limiter/stop.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+
+let redis: Redis;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+
+type AtEnd = (task: () => Promise<void>) => void;
+
+async function openRun(atEnd: AtEnd) {
+  const id = await writeTestRun(redis, [100]);
+  const { fp, createdAt } = (await readRun(redis, id))!;
+  const ledger = openLedger(redis, haltRules);
+  atEnd(async () => {
+    await forgetRun(redis, id);
+    await redis.unlink(keys.stop(fp), keys.targetAudit(fp));
+  });
+  const steer = (action: Steering['action'], at: number, reason = '') =>
+    ledger.steer(id, createdAt + at, { action, reason, by: 'operator', who: 'ana' });
+  const trail = async () => readAudit(redis, (await readRun(redis, id))!);
+  return { id, fp, createdAt, ledger, steer, trail };
+}
+
+describe.concurrent('the audit trail of a run', () => {
+  test('tells who did what to it and why, and what was done to its target meanwhile', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { id, fp, createdAt, ledger, steer, trail } = await openRun(onTestFinished);
+    await stopTarget(redis, fp, { who: 'eve', reason: 'before its time', at: createdAt - 1 });
+    await startTarget(redis, fp, { who: 'bob', reason: '', at: createdAt + 1 });
+    await steer('start', 2);
+    await ledger.changeRate(id, createdAt + 3, { rate: null, by: 'operator', who: 'ana', reason: 'faster' });
+    await stopTarget(redis, fp, { who: 'bob', reason: 'they call us', at: createdAt + 4 });
+    const removal = { at: createdAt + 5, action: 'remove', by: 'operator', who: 'bob', reason: '' } as const;
+    await noteTargetAction(redis, fp, { ...removal, run: 'another' });
+    await steer('pause', 5, 'release window');
+    await steer('pause', 6, 'again: changes nothing');
+    expect((await trail()).map(({ at, action, who, reason }) => [at - createdAt, action, who, reason])).toEqual([
+      [0, 'submit', 'test', ''],
+      [1, 'start-all', 'bob', ''],
+      [2, 'start', 'ana', ''],
+      [3, 'rate', 'ana', 'faster'],
+      [4, 'stop-all', 'bob', 'they call us'],
+      [5, 'pause', 'ana', 'release window'],
+    ]);
+  });
+
+  test('tells of a guard that halted it', async ({ expect, onTestFinished }) => {
+    const { id, ledger, steer, trail } = await openRun(onTestFinished);
+    await steer('start', 0);
+    await ledger.feed(id, Date.now());
+    const claim = await ledger.claim(id, 0, Date.now());
+    const epoch = typeof claim === 'string' ? 0 : claim.epoch;
+    const cell = settle('unknown', 1, codeOfStatus(200));
+    const joins = [0, 1, 2].map((index) => ({ index, cell }));
+    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: 'halted' });
+    const last = (await trail()).at(-1)!;
+    const run = (await readRun(redis, id))!;
+    expect(last).toMatchObject({
+      action: 'halt',
+      by: 'guard',
+      who: '',
+      halt: 'unexpected_answers',
+      reason: run.reason,
+    });
+    expect(Math.abs(last.at - Date.now())).toBeLessThan(60_000);
+  });
+
+  test('keeps its last entries, and always the submission', async ({ expect, onTestFinished }) => {
+    const { steer, trail } = await openRun(onTestFinished);
+    for (let n = 0; n < auditLength; n++) {
+      await steer('start', 2 * n);
+      await steer('pause', 2 * n + 1, `pause ${n}`);
+    }
+    const all = await trail();
+    expect(all).toHaveLength(auditLength + 1);
+    expect([all[0]!.action, all.at(-1)!.reason]).toEqual(['submit', `pause ${auditLength - 1}`]);
+  });
+});
+
+describe.concurrent('the stop of a target', () => {
+  test('stays as whoever came first has put it, and is lifted once', async ({ expect, onTestFinished }) => {
+    const { fp } = await openRun(onTestFinished);
+    const ana = { who: 'ana', reason: 'they call us', at: 1 };
+    expect(await stopTarget(redis, fp, ana)).toBeNull();
+    expect(await stopTarget(redis, fp, { who: 'bob', reason: 'me too', at: 2 })).toMatchObject(ana);
+    expect(await readStops(redis, fp)).toEqual({ target: { by: 'operator', ...ana }, processes: [] });
+    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 3 })).toMatchObject(ana);
+    expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 4 })).toBeNull();
+    expect(await redis.llen(keys.targetAudit(fp))).toBe(3);
+    expect((await readStops(redis, randomUUID())).target).toBeNull();
+  });
+
+  test('also holds where nobody can read what it says', async ({ expect, onTestFinished }) => {
+    const { fp } = await openRun(onTestFinished);
+    await redis.set(keys.stop(fp), '1');
+    expect((await readStops(redis, fp)).target).toMatchObject({ by: 'operator', who: '?' });
+  });
+});

@@ -1,0 +1,120 @@
+import { rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { attemptsOf, isDoubtful, isSettled } from '../../src/ledger/cell.ts';
+import { keys } from '../../src/redis/keys.ts';
+import { findBroken } from './checker.ts';
+import { type Fleet, startFleet } from './fleet.ts';
+import { never, until } from './processes.ts';
+import { perSecondIn } from './rate-measures.ts';
+import { annotations, makeIds, openScene, type Scene } from './scene.ts';
+
+type AtEnd = Parameters<typeof openScene>[0];
+
+/** One way to stop everything, and to let it go on. `stop` returns when it began to be true, by `performance.now()`. */
+type Way = { stop(): Promise<number>; lift(): Promise<void> };
+
+/** What was seen of one stop. Times in ms after it. */
+type StopSeen = {
+  perSecond: number; // in the second before
+  lastAfterMs: number; // the last request that arrived
+  wentOnAfterMs: number; // after it was lifted
+  words: string; // what `status` said meanwhile
+};
+
+/** `trouble`: what is wrong with the ledger, or null. */
+export type KillSwitchSeen = { byCommand: StopSeen; byFile: StopSeen; trouble: string | null };
+
+const perSecond = 1_000;
+const promisedMs = 1_000;
+
+export type KillSwitchUse = {
+  /** 0: a run in its own process. */
+  workers: number;
+  ids: number;
+  /** So many a second must have got through before it is stopped: a machine that has much else to do manages fewer than 1,000. */
+  least: number;
+};
+
+/** Stops a fleet that sends 1,000 requests a second by `stop-all`, and then by a file. */
+export async function useKillSwitch(atEnd: AtEnd, use: KillSwitchUse): Promise<KillSwitchSeen> {
+  const { workers, ids: count, least } = use;
+  const ids = makeIds('k', count);
+  const scene = await openScene(atEnd, { objects: annotations(ids) });
+  const rate = ['--rate', `${perSecond}/s`];
+  const settings = { EXPUNGE_STOP_FILE: stopFileOf(scene) };
+  const args = workers > 0 ? { workerArgs: rate } : { runArgs: rate };
+  const fleet = await startFleet(atEnd, scene, ids, { workers, settings, ...args });
+  const byCommand = await useOnce(fleet, command(scene), least);
+  const byFile = await useOnce(fleet, file(scene), least);
+  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 60_000);
+  const broken = await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders: [] });
+  const wasted = run.attempts === count ? null : `${run.attempts} attempts for ${count} ids`;
+  return { byCommand, byFile, trouble: broken ?? wasted };
+}
+
+function stopFileOf({ stateDir }: Scene): string {
+  return join(dirname(stateDir), 'stop');
+}
+
+function command({ expunge, redis, target }: Scene): Way {
+  const call = async (verb: string) => {
+    const ended = expunge([verb, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
+    if ((await ended.ended).code !== 0) throw new Error(`${verb} failed: ${ended.stderr}`);
+  };
+  return {
+    stop: async () => {
+      await call('stop-all');
+      // When the command itself gave its order: it took a while to start, and to end.
+      return JSON.parse((await redis.get(keys.stop(target.fp)))!).at - performance.timeOrigin;
+    },
+    lift: () => call('start-all'),
+  };
+}
+
+function file(scene: Scene): Way {
+  return {
+    stop: async () => {
+      scene.file('stop', 'they call us\n');
+      return performance.now();
+    },
+    lift: async () => rmSync(stopFileOf(scene)),
+  };
+}
+
+async function useOnce({ scene }: Fleet, { stop, lift }: Way, least: number): Promise<StopSeen> {
+  const { arrivals } = scene.sandbox;
+  const pace = (toMs: number) => perSecondIn(arrivals, { fromMs: toMs - 1_000, toMs });
+  await until(`${least}/s get through`, () => pace(performance.now()) > least, 60_000);
+  const at = await stop();
+  const isLate = () => arrivals.atMs.at(-1)! - at > promisedMs;
+  await never('a request later than a second', isLate, at + 2 * promisedMs - performance.now());
+  const words = await statusOf(scene);
+  await checkLedger(scene);
+  const lastAfterMs = Math.round(arrivals.atMs.at(-1)! - at);
+  const sent = arrivals.atMs.length;
+  await lift();
+  const liftedAt = performance.now();
+  await until('it goes on', () => arrivals.atMs.length > sent);
+  return {
+    perSecond: Math.round(pace(at)),
+    lastAfterMs,
+    wentOnAfterMs: Math.round(performance.now() - liftedAt),
+    words,
+  };
+}
+
+async function statusOf(scene: Scene): Promise<string> {
+  const status = scene.expunge(['status', (await scene.run()).id]);
+  await status.ended;
+  return status.stdout;
+}
+
+/** The run is still running, and what was in hand has been handed back: no id has lost an attempt, or is in doubt. */
+async function checkLedger(scene: Scene): Promise<void> {
+  const run = await scene.run();
+  if (run.state !== 'running') throw new Error(`the run is ${run.state}`);
+  const open = (await scene.cells()).flat().filter((cell) => !isSettled(cell));
+  if (open.length === 0) throw new Error('the run was not in the middle');
+  if (open.some((cell) => attemptsOf(cell) > 0)) throw new Error('an id lost an attempt');
+  if (open.some((cell) => isDoubtful(cell) || ((cell >> 4) & 1) === 1)) throw new Error('an id was left in doubt');
+}

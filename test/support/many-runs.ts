@@ -1,0 +1,50 @@
+import type { Redis } from 'ioredis';
+import { runStates } from '../../src/ledger/run.ts';
+import { keys } from '../../src/redis/keys.ts';
+
+/** The state of the nth run. */
+export function stateOf(n: number): (typeof runStates)[number] {
+  return runStates[n % runStates.length]!;
+}
+
+/**
+ * Writes the records of so many runs, without chunks, into a Redis of the test's own. The nth was made n s after the moment that is
+ * returned; n of its ids failed.
+ */
+export async function writeManyRuns(redis: Redis, count: number): Promise<number> {
+  const start = Date.UTC(2026, 0, 1);
+  for (let from = 0; from < count; from += 1_000) {
+    const pipeline = redis.pipeline();
+    for (let n = from; n < Math.min(count, from + 1_000); n++) {
+      const id = `20260101-0000-${String(n).padStart(5, '0')}`;
+      pipeline.zadd(keys.runs, start + 1_000 * n, id).hset(keys.run(id), recordOf(n, start + 1_000 * n));
+    }
+    await pipeline.exec();
+  }
+  return start;
+}
+
+function recordOf(n: number, createdAt: number) {
+  return {
+    ...{ state: stateOf(n), schema: 1, baseUrl: `https://api-${n % 5}.example.com`, account: '', fp: `fp-${n % 5}` },
+    ...{
+      files: JSON.stringify([`list-${n}.csv`]),
+      sha256: `${n}`.repeat(8),
+      list: `${n}`,
+      note: 'a reason as people write',
+    },
+    ...{ rows: 100_000, ids: 100_000, chunks: 200, blocks: 0, next: 200, settled: n, epoch: 200, attempts: n },
+    ...{ deleted: 0, absent: 0, gone_unconfirmed: 0, failed: n, unknown: 0, not_attempted: 0 },
+    ...{
+      rejected: 0,
+      duplicate: 0,
+      protected: 0,
+      rate: '200/1000,100000/86400000',
+      burst: '',
+      treat: '',
+      expectAbsent: 0,
+    },
+    ...{ who: `user-${n % 3}@machine`, createdBy: `user-${n % 3}@machine`, by: 'operator', reason: '', keepMs: 60_000 },
+    ...{ detached: 1, createdAt, startedAt: createdAt, changedAt: createdAt, activeMs: 1_000 },
+  };
+}
