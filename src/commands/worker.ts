@@ -11,10 +11,12 @@ import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { repeat } from '../worker/repeat.ts';
+import { ScheduleKeeper } from '../worker/schedule-keeper.ts';
 import { openService, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
+import { scheduleWork } from './schedule-work.ts';
 import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
 import { type Session, withRedis } from './session.ts';
 
@@ -54,10 +56,13 @@ function partsOf({ invocation, session, target, credentials, log }: WorkerWork):
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
+  const work = scheduleWork({ invocation, session, target, feeder: service.feeder, log });
+  const keeper = new ScheduleKeeper(work, session.queueConnection);
   const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
   return [
     tokenPart(credentials.token),
     ...service.parts,
+    ...keeper.parts,
     repeat('tender', tendEveryMs, () => tender.tend(), log),
     repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
   ];
