@@ -67,7 +67,7 @@ async function act(work: ScheduleWork, hand: Hand, { schedule, last, isToFollow,
     case 'wait':
       return cancelFor(work, hand, (await take(work, hand, decision)) ? decision.cancel : null);
     case 'run':
-      return run(work, hand, decision);
+      return run(work, hand, schedule, decision);
   }
 }
 
@@ -177,8 +177,12 @@ async function cancelFor(work: ScheduleWork, { name }: Hand, run: string | null)
   work.log.info({ schedule: name, run }, 'cancelling the last run for the next one');
 }
 
-async function run(work: ScheduleWork, hand: Hand, decision: Decision & { do: 'run' }): Promise<void> {
-  if (!(await take(work, hand, decision))) return;
-  const schedule = await readSchedule(work.ledger.redis, hand.fp, hand.name);
-  if (schedule !== null) await makeRun(work, hand, schedule, { slot: decision.slot, byHand: false });
+async function run(
+  work: ScheduleWork,
+  hand: Hand,
+  schedule: Schedule,
+  decision: Decision & { do: 'run' },
+): Promise<void> {
+  const isTaken = schedule.waiting === decision.slot || (await take(work, hand, decision));
+  if (isTaken) await makeRun(work, hand, schedule, { slot: decision.slot, byHand: false });
 }

@@ -144,8 +144,8 @@ async function settleSlot(
     run: made.outcome === 'started' ? made.run : '',
   };
   const history = withEntry(await readHistory(redis, hand.fp, hand.name), entry);
-  // Slots that pass while a run is made by hand are still to come.
-  const place = byHand ? {} : { after: slot, waiting: '' };
+  // A slot that waits while a run is made by hand is still to come.
+  const place = byHand ? {} : { waiting: '' };
   return settle(redis, hand, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !byHand });
 }
 

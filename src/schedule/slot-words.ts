@@ -57,7 +57,9 @@ function noteOf(timing: Timing, before: number, slot: number): string {
   if (change === null || change.by < 0) return '';
   const missing = missingTimes(timing, change);
   if (missing.length === 0) return '';
-  return `${list(missing)} ${missing.length === 1 ? 'does' : 'do'} not exist that day`;
+  const { date, weekday } = missing[0]!;
+  const day = date === wallClock(timing.tz, slot).date ? 'that day' : `on ${weekday} ${date}, when nothing runs`;
+  return `${list(missing.map(({ time }) => time))} ${missing.length === 1 ? 'does' : 'do'} not exist ${day}`;
 }
 
 /** A change of the clocks: the first ms after it, and by how much they went forward (back: below 0). */
@@ -83,13 +85,13 @@ function offset(tz: string, at: number): number {
 }
 
 /** The times of the pattern that the clocks jumped over: those it would have on clocks that never change. */
-function missingTimes({ cron, tz }: Timing, { at, by }: Change): string[] {
+function missingTimes({ cron, tz }: Timing, { at, by }: Change): WallClock[] {
   const end = at + offset(tz, at); // as if it were UTC
-  const times: string[] = [];
+  const times: WallClock[] = [];
   for (let slot = end - by - 1; times.length < shownAtMost; ) {
     slot = nextSlot({ cron, tz: 'UTC' }, slot);
     if (slot >= end) break;
-    times.push(wallClock('UTC', slot).time);
+    times.push(wallClock('UTC', slot));
   }
   return times;
 }
