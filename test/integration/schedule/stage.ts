@@ -17,9 +17,10 @@ import { attend } from '../../../src/schedule/attend.ts';
 import type { HistoryEntry } from '../../../src/schedule/history.ts';
 import { readSources } from '../../../src/schedule/list-source.ts';
 import type { Definition, Schedule } from '../../../src/schedule/schedule.ts';
-import { addSchedule, readHistory, readSchedule } from '../../../src/schedule/schedule-store.ts';
+import { readHistory, readSchedule } from '../../../src/schedule/schedule-store.ts';
 import type { ScheduleWork } from '../../../src/schedule/work.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
+import { storeSchedule } from '../../support/schedules.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 
@@ -88,10 +89,7 @@ export async function openStage(atEnd: AtEnd): Promise<Stage> {
   const stage: Stage = {
     ...{ redis, target, folder, work, told, now: start, file, runs },
     list: (ids) => void file('list', ids.map((id) => `${id}\n`).join('')),
-    add: async (definition) => {
-      const order = { at: stage.now, by: 'operator', who: 'ana@test', reason: '', replace: true } as const;
-      await addSchedule(redis, target.fp, 'nightly', { ...everyMinute, ...definition }, order);
-    },
+    add: (definition = {}) => storeSchedule(stage, 'nightly', definition, stage.now),
     at: async (time, more) => {
       stage.now = time;
       await attend({ ...work, ...more }, 'nightly', new AbortController().signal);
@@ -104,11 +102,6 @@ export async function openStage(atEnd: AtEnd): Promise<Stage> {
   };
   return stage;
 }
-
-const everyMinute: Definition = {
-  ...{ cron: '* * * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 30_000 },
-  ...{ maxGrowth: 3, allowEmpty: false, settings: { resource: 'views', maxDeletes: '100' }, note: 'OPS-1' },
-};
 
 /** `count` ids that no other call gives. */
 export function someIds(name: string, count: number): string[] {
