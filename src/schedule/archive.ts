@@ -4,7 +4,7 @@ import { systemCode } from '../errors.ts';
 import type { ReadFiles } from './schedule.ts';
 
 /**
- * Moves the files of a run into a folder of their own below the archive, and says which of them are not there. One that has changed since it was
+ * Moves the files of a run into a folder of their own below the archive, and says which of them it left. One that has changed since it was
  * read stays: nobody has deleted what it holds now. Repeating it is harmless.
  */
 export async function archiveFiles(
@@ -24,6 +24,12 @@ export async function archiveFiles(
     moved.push(target);
   }
   return { moved, left };
+}
+
+/** Whether any of the files is on this machine: another one may have read them. */
+export async function areHere({ files }: ReadFiles): Promise<boolean> {
+  const looks = await Promise.all(files.map(({ path }) => stat(path).catch(() => null)));
+  return looks.some((found) => found !== null);
 }
 
 async function isUnchanged({ path, size, mtimeMs }: ReadFiles['files'][number]): Promise<boolean> {

@@ -1,14 +1,13 @@
-import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
-import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import { duration, plural } from '../terminal/words.ts';
-import { archiveFiles } from './archive.ts';
+import { archiveFiles, areHere } from './archive.ts';
 import { type Decision, decide, type LiveRun } from './decide.ts';
+import { dropHalfMade, follow } from './follow-run.ts';
 import { type Hand, takeInHand } from './hand.ts';
-import { type HistoryEntry, withEnd, withEntry } from './history.ts';
+import { type HistoryEntry, withEntry } from './history.ts';
+import type { ListSource } from './list-source.ts';
 import { makeRun } from './make-run.ts';
-import type { Schedule } from './schedule.ts';
+import type { ReadFiles, Schedule } from './schedule.ts';
 import { readHistory, readSchedule, settle, steerSchedule } from './schedule-store.ts';
 import type { ScheduleWork } from './work.ts';
 
@@ -35,26 +34,37 @@ export async function attend(work: ScheduleWork, name: string, stop: AbortSignal
 }
 
 /** What there is to do about a schedule: first about its last run, if that has ended or was never started, then about its slots. */
-type Sight = { schedule: Schedule; last: Run | null; isToFollow: boolean; decision: Decision };
+type Sight = { schedule: Schedule; last: Run | null; isToFollow: boolean; archive: string | null; decision: Decision };
 
 /** Null if there is nothing to do, or nothing that this process could. */
 async function look({ ledger: { redis }, target, sources, now }: ScheduleWork, name: string): Promise<Sight | null> {
   const schedule = await readSchedule(redis, target.fp, name);
-  if (schedule === null || schedule.state === 'removed' || !Object.hasOwn(sources, schedule.from)) return null;
+  const source = schedule === null || schedule.state === 'removed' ? undefined : sources[schedule.from];
+  if (schedule === null || source === undefined) return null;
   const isOpen = schedule.lastRun !== '' && schedule.lastState === '';
   const last = isOpen ? await readRun(redis, schedule.lastRun) : null;
   const isToFollow = isOpen && (last === null || isSealed(last.state) || last.state === 'planned');
   const decision = decide(schedule, last && liveOf(last), now());
-  return isToFollow || decision.do !== 'nothing' ? { schedule, last, isToFollow, decision } : null;
+  const archive = isOpen ? null : await archiveOf(schedule, source);
+  const isIdle = !isToFollow && archive === null && decision.do === 'nothing';
+  return isIdle ? null : { schedule, last, isToFollow, archive, decision };
 }
 
 function liveOf({ id, state, reason }: Run): LiveRun | null {
   return isSealed(state) ? null : { id, state, reason };
 }
 
-async function act(work: ScheduleWork, hand: Hand, { schedule, last, isToFollow, decision }: Sight): Promise<void> {
+/** Where files wait to be put away by this machine; null if none do. */
+async function archiveOf({ toArchive }: Schedule, source: ListSource): Promise<string | null> {
+  if (toArchive === null || source.kind !== 'glob') return null;
+  return (await areHere(toArchive)) ? source.archive : null;
+}
+
+async function act(work: ScheduleWork, hand: Hand, sight: Sight): Promise<void> {
+  const { schedule, last, isToFollow, archive, decision } = sight;
   await dropHalfMade(work, hand, schedule);
-  if (isToFollow) return follow(work, hand, schedule, last);
+  if (isToFollow) return follow(work, hand, last);
+  if (archive !== null) return putAway(work, hand, schedule.toArchive!, archive);
   switch (decision.do) {
     case 'nothing':
       return;
@@ -71,57 +81,15 @@ async function act(work: ScheduleWork, hand: Hand, { schedule, last, isToFollow,
   }
 }
 
-/** A process that was killed while it wrote a run left it: nobody has started it, and nobody will. */
-async function dropHalfMade(
-  { ledger: { redis } }: ScheduleWork,
-  hand: Hand,
-  { preparing, lastRun }: Schedule,
-): Promise<void> {
-  if (preparing === '' || preparing === lastRun) return;
-  const run = await readRun(redis, preparing);
-  if (run?.state === 'preparing' || run?.state === 'planned') await removeRun(redis, run);
-  await settle(redis, hand, { fields: { preparing: '' } });
-}
-
-/** Does what is to be done about the last run alone, and returns the schedule as it is then; the run, if it has not ended. */
-export async function followLast(
-  work: ScheduleWork,
-  hand: Hand,
-): Promise<{ schedule: Schedule; live: Run | null } | null> {
-  const { redis } = work.ledger;
-  const schedule = await readSchedule(redis, hand.fp, hand.name);
-  if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
-    return schedule && { schedule, live: null };
-  const last = await readRun(redis, schedule.lastRun);
-  if (last !== null && !isSealed(last.state)) return { schedule, live: last };
-  await follow(work, hand, schedule, last);
-  return { schedule: (await readSchedule(redis, hand.fp, hand.name)) ?? schedule, live: null };
-}
-
-/** Starts the last run where a crash kept it from being started, or notes how it ended and puts its files away. */
-async function follow(work: ScheduleWork, hand: Hand, schedule: Schedule, last: Run | null): Promise<void> {
-  const { redis } = work.ledger;
-  if (last === null) {
-    await settle(redis, hand, { fields: { lastState: 'lost', lastEndedAt: work.now(), toArchive: '' } });
-    return;
-  }
-  if (last.state === 'planned') return leaveToWorkers(work.ledger, work.feeder, last, last.createdBy);
-  const { id, state, counts } = await sealTally(redis, last);
-  const left = counts.failed + counts.unknown + counts.not_attempted + counts.rejected;
-  const ended = { state, deleted: counts.deleted, gone: counts.absent + counts.gone_unconfirmed, left };
-  const history = withEnd(await readHistory(redis, hand.fp, hand.name), id, ended);
-  const isWell = state === 'completed' && left === 0;
-  if (isWell) await archive(work, schedule);
-  await settle(redis, hand, { fields: { lastState: state, lastEndedAt: last.endedAt, toArchive: '' }, history });
-}
-
-async function archive({ sources, log }: ScheduleWork, { name, from, toArchive }: Schedule): Promise<void> {
-  const source = sources[from];
-  if (toArchive === null || source?.kind !== 'glob' || source.archive === null) return;
-  const { moved, left } = await archiveFiles(source.archive, toArchive);
-  log.info({ schedule: name, run: toArchive.run, files: moved.length }, 'files put away');
+async function putAway({ ledger, log }: ScheduleWork, hand: Hand, files: ReadFiles, archive: string): Promise<void> {
+  const { moved, left } = await archiveFiles(archive, files);
+  log.info({ schedule: hand.name, run: files.run, files: moved.length }, 'files put away');
   if (left.length > 0)
-    log.warn({ schedule: name, files: left, reason: 'changed since, or not here' }, 'files not put away');
+    log.warn(
+      { schedule: hand.name, files: left, reason: 'they have changed since, or are gone' },
+      'files not put away',
+    );
+  await settle(ledger.redis, hand, { fields: { toArchive: '' } });
 }
 
 async function pause({ ledger: { redis }, now, who, log }: ScheduleWork, hand: Hand, reason: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { glob, stat } from 'node:fs/promises';
+import { resolve, sep } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import type { ListSource } from './list-source.ts';
@@ -12,24 +13,25 @@ type Look = Map<string, { size: number; mtimeMs: number; ino: number }>;
  */
 export async function openGlob(
   name: string,
-  { glob: pattern, settleMs }: ListSource & { kind: 'glob' },
+  { glob: pattern, archive, settleMs }: ListSource & { kind: 'glob' },
   { wait, stop }: Surroundings,
 ): Promise<OpenSource> {
-  const before = await look(pattern);
+  const before = await look(pattern, archive);
   if (before.size > 0) await wait(settleMs, stop);
-  const after = await look(pattern);
+  const after = await look(pattern, archive);
   const paths = [...after.keys()].filter((path) => isSame(before, after, path)).sort();
   if (paths.length === 0) throw noFile(name, pattern, after.size);
   const files = await openInputs(paths, noStdin());
-  return {
-    files,
-    read: paths.map((path) => ({ path, size: after.get(path)!.size, mtimeMs: after.get(path)!.mtimeMs })),
-  };
+  if (archive === null) return { files, read: [] };
+  const read = paths.map((path) => ({ path, size: after.get(path)!.size, mtimeMs: after.get(path)!.mtimeMs }));
+  return { files, read };
 }
 
-async function look(pattern: string): Promise<Look> {
+/** What was put away is not read again, also where the pattern reaches into the archive. */
+async function look(pattern: string, archive: string | null): Promise<Look> {
   const found: Look = new Map();
   for await (const path of glob(pattern)) {
+    if (archive !== null && resolve(path).startsWith(`${resolve(archive)}${sep}`)) continue;
     const facts = await stat(path).catch(() => null); // it may have gone meanwhile
     if (facts?.isFile()) found.set(path, { size: facts.size, mtimeMs: facts.mtimeMs, ino: facts.ino });
   }

@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
-import { followLast } from './attend.ts';
+import { followLast } from './follow-run.ts';
 import { type ListFacts, type Refusal, refusalOf } from './guards.ts';
 import { takeInHand } from './hand.ts';
 import { factsOf, type Made, makeRun } from './make-run.ts';

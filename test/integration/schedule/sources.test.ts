@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -79,6 +79,21 @@ describe.concurrent('files', () => {
     expect(readFileSync(join(archive, lastRun, 'a.txt'), 'utf8')).toBe('a-1\n');
     await ring(one + minute);
     expect((await stage.runs()).map(({ rows }) => rows)).toEqual([1, 1]);
+  });
+
+  test('are left for the machine that has them', async ({ expect, onTestFinished }) => {
+    const { file, ring, stage, folder, archive } = await openInbox(onTestFinished);
+    const path = file('in/a.txt', 'a-1\n');
+    await ring(one);
+    const { lastRun } = await stage.schedule();
+    await stage.finish(lastRun);
+    renameSync(path, join(folder, 'a.txt')); // as another machine sees it
+    await ring(one + 1_000);
+    expect(await stage.schedule()).toMatchObject({ lastState: 'completed', toArchive: { run: lastRun } });
+    renameSync(join(folder, 'a.txt'), path);
+    await ring(one + 2_000);
+    expect(readdirSync(join(archive, lastRun))).toEqual(['a.txt']);
+    expect((await stage.schedule()).toArchive).toBeNull();
   });
 
   test('stay where the run left ids', async ({ expect, onTestFinished }) => {
