@@ -347,8 +347,8 @@ export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> 
 export type Source = 'flag' | 'environment' | 'file' | 'default';
 export type Sources = Record<SettingName, Source>;
 
-/** Variables beside the settings that begin with EXPUNGE_. */
-const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_CONFIG'];
+/** Variables beside the settings that begin with EXPUNGE_. The last one is between `worker --workers` and its children. */
+const otherVariables = ['EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_CONFIG', 'EXPUNGE_WORKER'];
 
 /** What Kubernetes sets in every pod beside a Service called `expunge` or `expunge-…`. Nobody mistyped those. */
 const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;

@@ -6,14 +6,14 @@ type Write = (facts: object, message: string) => void;
 export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
- * The service's log: JSON lines on stderr. Errors are reduced to code and message, because error objects of the Redis
+ * The service's log: JSON lines on stderr, each with `who` wrote it. Errors are reduced to code and message, because error objects of the Redis
  * client carry the command's arguments, passwords included.
  */
-export function createLogger(level: string): Log {
+export function createLogger(level: string, who: { worker?: number } = {}): Log {
   return pino(
     {
       level,
-      base: { pid: process.pid },
+      base: { pid: process.pid, ...who },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: plainError },

@@ -1,5 +1,6 @@
 import { ExpungeError, messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
+import type { Priority } from '../ledger/priority.ts';
 import type { Target } from '../ledger/target.ts';
 import { isName, nameRule } from '../schedule/list-source.ts';
 import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
@@ -65,6 +66,7 @@ function readDefinition({ options, config }: Invocation): Definition {
     graceMs: (options.grace as number | undefined) ?? 600_000,
     maxGrowth: (options.maxGrowth as number | undefined) ?? 3,
     allowEmpty: options.allowEmpty === true,
+    priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),
     note: text('reason'),
   };

@@ -13,7 +13,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
     ...{ name, state, reason, who, changed_at: iso(schedule.changedAt) },
     ...{ cron, tz, next: state === 'active' ? iso(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
-    ...{ allow_empty: schedule.allowEmpty, settings, note, last_run: schedule.lastRun },
+    ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },
     history: history.map(entryFacts),
     audit: audit.map(({ at, ...entry }) => ({ at: iso(at), ...entry })),
   };

@@ -1,7 +1,7 @@
 import * as parse from '../parse-setting.ts';
 import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
 import type { Command, OwnOption } from './command.ts';
-import { json, reason, store, targetName, yes } from './shared-options.ts';
+import { json, reason, share, store, targetName, yes } from './shared-options.ts';
 
 const where = [...targetName, ...store] as const;
 
@@ -37,7 +37,7 @@ const add: Command = {
   summary: 'add a schedule: workers of the target that have its source make its runs',
   arguments: '<name>',
   settings: [...scheduledSettings, ...where],
-  options: [...addOptions, reason, json],
+  options: [...addOptions, share, reason, json],
   examples: [
     [
       'expunge schedule add nightly --cron "0 3 * * *" --tz Europe/Berlin --from expired --resource views --max-deletes 5000',

@@ -42,6 +42,7 @@ async function statusText({ redis }: Session, run: Run, stdout: NodeJS.WriteStre
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
+    ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,

@@ -6,6 +6,7 @@ import type { Spool } from '../input/spool.ts';
 import { claimList, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { planRun } from '../ledger/plan-run.ts';
+import type { Priority } from '../ledger/priority.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import type { Target } from '../ledger/target.ts';
 import { keys } from '../redis/keys.ts';
@@ -22,8 +23,9 @@ export async function submitRun(
   spool: Spool,
 ): Promise<Run> {
   const { config, options } = invocation;
-  const note = typeof options.reason === 'string' ? options.reason : '';
-  const plan = planRun(config, target, spool, { note, detached: options.detach === true, who: whoAmI() });
+  const { who, reason: note } = orderOf(options);
+  const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
+  const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority });
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
   const progress = startProgress(
@@ -40,7 +42,8 @@ export async function submitRun(
   }
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   const run = await written(redis, id);
-  return (await changeRate(invocation, ledger, run)) ? written(redis, id) : run;
+  const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
+  return isOther.includes(true) ? written(redis, id) : run;
 }
 
 async function written(redis: Redis, id: string): Promise<Run> {
@@ -53,7 +56,18 @@ async function written(redis: Redis, id: string): Promise<Run> {
 async function changeRate({ config, options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
   const { rate = run.rate, burst = run.burst } = config;
   if (isDeepStrictEqual([rate, burst], [run.rate, run.burst])) return false;
-  const reason = typeof options.reason === 'string' ? options.reason : '';
-  await ledger.changeRate(run.id, Date.now(), { rate, burst, by: 'operator', who: whoAmI(), reason });
+  await ledger.changeRate(run.id, Date.now(), { rate, burst, ...orderOf(options) });
   return true;
+}
+
+/** The same for its priority. */
+async function changePriority({ options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { priority = run.priority } = options as { priority?: Priority };
+  if (priority === run.priority) return false;
+  await ledger.changePriority(run.id, Date.now(), { priority, ...orderOf(options) });
+  return true;
+}
+
+function orderOf({ reason }: Invocation['options']) {
+  return { by: 'operator', who: whoAmI(), reason: typeof reason === 'string' ? reason : '' } as const;
 }

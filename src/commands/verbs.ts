@@ -3,7 +3,7 @@ import * as parse from '../parse-setting.ts';
 import type { Command } from './command.ts';
 import { sandboxOptions } from './sandbox-options.ts';
 import { schedule } from './schedule-verbs.ts';
-import { json, reason, sending, store, target, yes } from './shared-options.ts';
+import { json, reason, sending, share, store, target, yes } from './shared-options.ts';
 
 const input = [
   'resource',
@@ -26,6 +26,7 @@ const run: Command = {
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    share,
     yes,
     { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
     json,
@@ -46,9 +47,17 @@ const worker: Command = {
   name: 'worker',
   summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
   settings: [...target, 'rate', 'burst', ...sending, ...store, 'logLevel'],
+  options: [
+    {
+      flags: '--workers <n>',
+      help: 'so many processes on this machine under one parent (default: 1)',
+      parse: parse.integerFrom(1, 256),
+    },
+  ],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
+    ['expunge worker --base-url https://api.example.com --workers 4', 'with four processes'],
   ],
   load: () => import('./worker.ts'),
 };
@@ -155,6 +164,19 @@ const rate: Command = {
     ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
   ],
   load: () => import('./rate.ts'),
+};
+
+const priority: Command = {
+  name: 'priority',
+  summary: 'give a live run another share of the workers, within a second, from any machine',
+  arguments: '<run> <high|normal|low>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
+    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
+  ],
+  load: () => import('./priority.ts'),
 };
 
 const report: Command = {
@@ -274,6 +296,7 @@ export const verbs: readonly Command[] = [
   resume,
   cancel,
   rate,
+  priority,
   report,
   check,
   config,

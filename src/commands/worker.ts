@@ -15,18 +15,32 @@ import { ScheduleKeeper } from '../worker/schedule-keeper.ts';
 import { openService, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
+import { inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
 import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
 import { type Session, withRedis } from './session.ts';
 
-/** Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. */
+/**
+ * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. With `--workers` it
+ * only looks after other processes that do.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { config, env } = invocation;
+  const { config, options, env } = invocation;
   const target = readTarget(config, env);
   const credentials = readCredentials(invocation);
-  const log = createLogger(config.logLevel ?? 'info');
+  const crew = inCrew(env);
+  const log = createLogger(config.logLevel ?? 'info', crew === null ? {} : { worker: crew.worker });
   const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
+  const size = (options.workers as number | undefined) ?? 1;
+  if (size > 1) return leadCrew(size, interrupts.signal, log);
+  const stop = crew === null ? interrupts.signal : AbortSignal.any([interrupts.signal, crew.leave]);
+  return work({ invocation, target, credentials, log }, stop);
+}
+
+function work(own: Omit<WorkerWork, 'session'>, stop: AbortSignal): Promise<number> {
+  const { invocation, target, credentials, log } = own;
+  const { config } = invocation;
   return withRedis(
     invocation,
     (line) => log.info({}, line),
@@ -34,10 +48,10 @@ export async function execute(invocation: Invocation): Promise<number> {
       const pace = await learnedPace(session, target.fp, config);
       const parts = new Parts(partsOf({ invocation, session, target, credentials, log }), log);
       try {
-        await parts.start(interrupts.signal);
+        await parts.start(stop);
         if (parts.state === 'up')
           log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
-        await aborted(interrupts.signal);
+        await aborted(stop);
       } finally {
         await parts.drain();
       }

@@ -79,19 +79,19 @@ export class ChunkPass {
   /** Enough has happened to ask Redis again: most of the window is through, or everything has its result. */
   get #isWorthAStep(): boolean {
     if (this.#marked === 0 && this.#joins.length > 0) return true;
-    return this.#marked <= this.#work.window / 4 && this.#nextSize > 0;
+    return this.#marked <= this.#work.window / 4 && this.#roomForMore() > 0;
   }
 
-  get #nextSize(): number {
+  #roomForMore(): number {
     const { way, window } = this.#work;
-    if (this.#ended) return 0;
-    return Math.max(0, Math.min(window - this.#marked, way.room, this.#todo.length - this.#next));
+    const wanted = Math.min(window - this.#marked, this.#todo.length - this.#next);
+    return this.#ended || wanted <= 0 ? 0 : way.room(wanted);
   }
 
   #nextWindow(): number[] {
     const { limits, clock } = this.#work;
     if (clock() > this.#endsAt || limits.holdMs > longestWaitMs) this.#end();
-    const wanted = this.#todo.slice(this.#next, this.#next + this.#nextSize);
+    const wanted = this.#todo.slice(this.#next, this.#next + this.#roomForMore());
     this.#next += wanted.length;
     return wanted;
   }

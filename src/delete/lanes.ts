@@ -2,6 +2,7 @@ import type { Line } from '../limiter/line.ts';
 import type { Permits } from '../limiter/permits.ts';
 import { Turns } from '../limiter/turns.ts';
 import { type Answer, noContent } from './answer.ts';
+import { Demand } from './demand.ts';
 
 /** A request that waits for its turn. */
 export type QueuedRequest = {
@@ -35,11 +36,14 @@ export type LaneLimits = {
 const tickMs = 100;
 const ticksAhead = 2.5;
 const letInEveryMs = 3;
+const crowdedLetInEveryMs = 100;
 const waitingPerLane = 4;
+const enoughChunks = 4;
+const shortForMs = 150; // a chunk that has to wait for room asks again ten times a second
 
 /**
- * The in-flight slots of a process, shared by all chunks in its hands. The runs take turns: a request waits in the line of its run for
- * the next free lane and for a permit of the target's rate, beside one of the run's own where it has a rate.
+ * The in-flight slots of a process, shared by all chunks in its hands. The runs take turns, by their weights: a request waits in the line
+ * of its run for the next free lane and for a permit of the target's rate, beside one of the run's own where it has a rate.
  */
 export class Lanes {
   readonly size: number;
@@ -49,10 +53,11 @@ export class Lanes {
   readonly #turns: Turns<QueuedRequest>;
   readonly #clock: () => number;
   readonly #tick: NodeJS.Timeout;
-  #expected = 0; // being marked
+  readonly #demand = new Demand();
   #answeredInTick = 0;
   #answeredBefore = 0;
   #letInAt = Number.NEGATIVE_INFINITY;
+  #shortAt = Number.NEGATIVE_INFINITY; // when somebody wanted more than there was room for
 
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => Lane, limits: LaneLimits, clock: () => number) {
@@ -74,28 +79,40 @@ export class Lanes {
     return this.size - this.#free.length;
   }
 
-  /** How many more requests may be marked now and still leave within about a quarter of a second. */
-  get room(): number {
-    if (this.#limits.isHeld) return 0;
-    const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticksAhead;
-    const fast = Math.floor(Math.max(0, this.#freeLanes) + ahead);
-    return Math.min(fast, this.#limits.permits.inHand(this.#clock())) - this.#turns.length - this.#expected;
+  /**
+   * How many of so many requests of this line may be marked now and still leave within about a quarter of a second. Where others want room
+   * as well, no more than the line's share.
+   */
+  room(line: Line<QueuedRequest>, wanted: number): number {
+    const now = this.#clock();
+    const all = this.#limits.isHeld ? 0 : this.#soon(now);
+    const left = all - this.#turns.length - this.#demand.expected;
+    const mayHave = Math.min(left, this.#demand.share(line, all, now));
+    if (left < wanted) this.#shortAt = now;
+    return Math.max(0, Math.min(wanted, mayHave));
   }
 
-  /** So many requests will be submitted once they are marked: their places are taken. A negative number takes it back. */
-  expect(requests: number): void {
-    this.#expected += requests;
+  /** So many requests of the line will be submitted once they are marked: their places are taken. A negative number takes it back. */
+  expect(line: Line<QueuedRequest>, requests: number): void {
+    this.#demand.expect(line, requests);
   }
 
   /**
-   * True when the lanes can use another chunk: fewer than four requests a lane wait in line. At most one chunk in
+   * True when the lanes can use another chunk beside so many in hand: fewer than four requests a lane wait in line. At most one chunk in
    * 3 ms is let in, so that its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
+   * Where they are crowded, somebody may still look ten times a second whether another run waits for its share.
    */
-  letIn(): boolean {
+  letIn(inHand: number): boolean {
     const now = this.#clock();
-    if (this.#turns.length >= waitingPerLane * this.size || now - this.#letInAt < letInEveryMs) return false;
+    const everyMs = this.isCrowded(inHand) ? crowdedLetInEveryMs : letInEveryMs;
+    if (this.#turns.length >= waitingPerLane * this.size || now - this.#letInAt < everyMs) return false;
     this.#letInAt = now;
     return true;
+  }
+
+  /** Whether so many chunks are enough, and want more room than there is: another one would only take it away from them. */
+  isCrowded(inHand: number): boolean {
+    return inHand >= enoughChunks && this.#clock() - this.#shortAt < shortForMs;
   }
 
   /** The request waits at the end of this line, which is asked whether it still wants to leave. */
@@ -122,6 +139,13 @@ export class Lanes {
     clearInterval(this.#tick);
     this.#turns.close();
     for (const lane of this.#lanes) lane.close();
+  }
+
+  /** Requests that can leave within about a quarter of a second. */
+  #soon(now: number): number {
+    const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticksAhead;
+    const fast = Math.floor(Math.max(0, this.#freeLanes) + ahead);
+    return Math.min(fast, this.#limits.permits.inHand(now));
   }
 
   get #freeLanes(): number {

@@ -1,3 +1,4 @@
+import { priorityFromStored, shares } from '../ledger/priority.ts';
 import { Line } from '../limiter/line.ts';
 import { Permits } from '../limiter/permits.ts';
 import { paceOf, rateFromStored } from '../limiter/rate.ts';
@@ -6,8 +7,8 @@ import type { Lanes, QueuedRequest } from './lanes.ts';
 
 /** The way of a run's requests out of this process. */
 export type Way = {
-  /** How many more requests may be marked now and still leave soon. */
-  readonly room: number;
+  /** How many of so many requests may be marked now and still leave soon. */
+  room(wanted: number): number;
   /** So many requests will be submitted once they are marked: their places are taken. A negative number takes it back. */
   expect(requests: number): void;
   submit(request: QueuedRequest): void;
@@ -24,6 +25,7 @@ export class RunLine {
   readonly #clock: () => number;
   readonly #lines = new Map<Lanes, Line<QueuedRequest>>();
   #rate: string | null = null;
+  #share: number = shares.normal;
   #perSecond: number | null = null;
   #expected = 0;
 
@@ -32,8 +34,9 @@ export class RunLine {
     this.#clock = clock;
   }
 
-  /** What Redis says about the run's rate. `offsetMs`: our clock − that of Redis. */
-  see({ rate, first, gap, count }: PaceReply, offsetMs: number): void {
+  /** What Redis says about the run's rate and its share. `offsetMs`: our clock − that of Redis. */
+  see({ rate, first, gap, count, priority }: PaceReply, offsetMs: number): void {
+    this.#share = shares[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
     this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock());
     for (const lanes of this.#lines.keys()) lanes.pump();
@@ -46,15 +49,15 @@ export class RunLine {
 
   /** The way over these lanes. */
   to(lanes: Lanes): Way {
-    const roomHere = () => this.#room;
     const line = this.#lineAt(lanes);
     return {
-      get room() {
-        return Math.min(lanes.room, roomHere());
+      room: (wanted) => {
+        const bounded = Math.min(wanted, this.#room);
+        return bounded > 0 ? lanes.room(line, bounded) : 0;
       },
       expect: (requests) => {
         this.#expected += requests;
-        lanes.expect(requests);
+        lanes.expect(line, requests);
       },
       submit: (request) => lanes.submit(line, request),
       review: () => lanes.review(),
@@ -76,7 +79,7 @@ export class RunLine {
     const known = this.#lines.get(lanes);
     if (known !== undefined) return known;
     const permits = () => (this.#rate === '' ? null : this.permits);
-    const line = new Line<QueuedRequest>({ permits, stillWants });
+    const line = new Line<QueuedRequest>({ permits, weight: () => this.#share, stillWants });
     this.#lines.set(lanes, line);
     return line;
   }

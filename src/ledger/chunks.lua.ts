@@ -1,19 +1,29 @@
+import { shares } from './priority.ts';
+
 /**
  * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be
  * repeated: what was moved already stays where it is.
  */
 
-/** Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run may have waiting. */
+const sharesLua = Object.entries(shares)
+  .map(([priority, share]) => `${priority} = ${share}`)
+  .join(', ');
+
+/**
+ * Feeds due chunks of `later`, then new ones, until `open` holds the run's share of unclaimed chunks: enough that no worker runs dry, so
+ * few that runs share the workers.
+ */
 const feedFunction = `
-local function feed(runKey, open, later, now, share)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks')
+local shares = {${sharesLua}}
+local function feed(runKey, open, later, now)
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority')
   if run[1] ~= 'running' then return {} end
   local unclaimed = 0
   for _, epoch in ipairs(redis.call('HVALS', open)) do
     if epoch == '0' then unclaimed = unclaimed + 1 end
   end
   local fed, next = {}, tonumber(run[2])
-  while unclaimed + #fed < tonumber(share) do
+  while unclaimed + #fed < (shares[run[4]] or shares.normal) do
     local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1)[1]
     if due then
       redis.call('HSET', open, due, 0)
@@ -34,18 +44,18 @@ end
 
 /**
  * KEYS  1 run  2 open  3 later
- * ARGV  1 now in ms  2 unclaimed chunks the run may have
+ * ARGV  1 now in ms
  * returns the numbers of the chunks that were fed now
  */
 export const feedLua = `${feedFunction}
-return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2])
+return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1])
 `;
 
 /**
  * Takes an open chunk under a new epoch; whoever held it before gets no more marks. That frees a place, so it feeds as well.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk
- * ARGV  1 chunk  2 now in ms  3 unclaimed chunks the run may have
+ * ARGV  1 chunk  2 now in ms
  * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`}; epoch 0: nothing to do here (not open, or the run
  *   isn't running)
  */
@@ -58,7 +68,7 @@ local chunk = redis.call('MGET', KEYS[4], KEYS[5])
 if not chunk[1] or not chunk[2] then return {'missing', 0, '', '', {}, ''} end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]), run[2] or ''}
+return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2]), run[2] or ''}
 `;
 
 /**

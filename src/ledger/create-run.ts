@@ -4,6 +4,7 @@ import { type Rate, storedRate } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
 import { writeBlock, writeChunk } from './chunk-store.ts';
 import type { ReadOutcome } from './outcome.ts';
+import type { Priority } from './priority.ts';
 import { isSealed, type Run, readRun, schemaVersion } from './run.ts';
 import { newRunId } from './run-id.ts';
 import type { Target } from './target.ts';
@@ -21,6 +22,7 @@ export type RunPlan = {
   settled: Record<ReadOutcome, number>;
   rate: Rate | null;
   burst: number | null;
+  priority: Priority;
   treat: string;
   expectAbsent: boolean;
   note: string;
@@ -105,6 +107,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     protected: settled.protected,
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
+    priority: plan.priority,
     treat: plan.treat,
     expectAbsent: plan.expectAbsent ? 1 : 0,
     note: plan.note,

@@ -3,10 +3,11 @@ import { type Rate, rateFromStored, rateSetting, storedRate } from '../limiter/r
 import { keys } from '../redis/keys.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
-import { changeRateLua } from './change-rate.lua.ts';
+import { changeRunLua } from './change-run.lua.ts';
 import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
+import { type Priority, priorityFromStored } from './priority.ts';
 import type { HaltCode, RunState, SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
@@ -44,11 +45,14 @@ type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who
 /** What bounded a run before, and the state it is in. A sealed or missing one is left as it is. */
 type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
 
+/** Another share of the workers for a run. */
+type PriorityOrder = { priority: Priority; by: SteeredBy; who: string; reason: string };
+
+/** The share it had before, and the state it is in. A sealed or missing run is left as it is. */
+type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
+
 /** Every write to a run that is under way. All of it can be repeated; next to each script stands why. */
 export type Ledger = ReturnType<typeof openLedger>;
-
-/** Chunks of a run that may wait unclaimed: enough that no worker runs dry, so few that runs share the workers. */
-const unclaimedShare = 4;
 
 type Scripts = {
   expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
@@ -57,7 +61,7 @@ type Scripts = {
   expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState>;
   expungeReclaim(...args: (string | number)[]): Promise<SeenState>;
   expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
-  expungeChangeRate(...args: (string | number)[]): Promise<[RunState | 'missing', string, string]>;
+  expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
 };
 
 /**
@@ -85,7 +89,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
 
     /** Chunks that became open now; their jobs must be added to the queue. */
     feed(run: string, now: number): Promise<number[]> {
-      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now, unclaimedShare);
+      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now);
     },
 
     /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
@@ -98,7 +102,6 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
         keys.manifest(run, chunk),
         chunk,
         now,
-        unclaimedShare,
       )) as [Buffer, number, Buffer, Buffer, number[], Buffer];
       const state = stateBytes.toString('latin1') as SeenState;
       if (epoch === 0) return state;
@@ -149,14 +152,31 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
     async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
       const told = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
       const entry = JSON.stringify({ at: now, action: 'rate', by, who, reason, ...told });
-      const [state, rateBefore, burstBefore] = await scripts.expungeChangeRate(
+      const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
+      const pairs = ['rate', stored, 'burst', burst === undefined ? 'keep' : (burst ?? '')];
+      const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(
         keys.run(run),
         keys.audit(run),
-        rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate),
-        burst === undefined ? 'keep' : (burst ?? ''),
         entry,
+        ...pairs,
       );
-      return { state, rate: rateFromStored(rateBefore), burst: burstBefore === '' ? null : Number(burstBefore) };
+      return { state, rate: rateFromStored(before), burst: burstBefore === '' ? null : Number(burstBefore) };
+    },
+
+    async changePriority(
+      run: string,
+      now: number,
+      { priority, by, who, reason }: PriorityOrder,
+    ): Promise<PriorityBefore> {
+      const entry = JSON.stringify({ at: now, action: 'priority', by, who, reason, priority });
+      const [state, before = ''] = await scripts.expungeChangeRun(
+        keys.run(run),
+        keys.audit(run),
+        entry,
+        'priority',
+        priority,
+      );
+      return { state, priority: priorityFromStored(before) };
     },
   };
 }
@@ -168,7 +188,7 @@ function defineScripts(redis: Redis, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
-  redis.defineCommand('expungeChangeRate', { numberOfKeys: 2, lua: changeRateLua });
+  redis.defineCommand('expungeChangeRun', { numberOfKeys: 2, lua: changeRunLua });
   return redis as unknown as Scripts & {
     expungeStepBuffer: Scripts['expungeStep'];
     expungeClaimBuffer: Scripts['expungeClaim'];

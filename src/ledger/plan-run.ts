@@ -2,13 +2,14 @@ import type { Config } from '../config.ts';
 import { countChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { RunPlan } from './create-run.ts';
+import type { Priority } from './priority.ts';
 import { listOf, type Target } from './target.ts';
 
 /** The settings that a run takes with it. */
 export type RunSettings = Pick<Config, 'rate' | 'burst' | 'treat' | 'expectAbsent' | 'keep'>;
 
 /** Who makes a run, why, and for whom. */
-type Origin = { note: string; detached: boolean; who: string };
+type Origin = { note: string; detached: boolean; who: string; priority: Priority };
 
 /** The run that a list becomes. */
 export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Rate, rateFromStored } from '../limiter/rate.ts';
 import { keys } from '../redis/keys.ts';
 import type { Outcome } from './outcome.ts';
+import { type Priority, priorityFromStored } from './priority.ts';
 
 /**
  * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are
@@ -54,6 +55,7 @@ export type Run = {
   rate: Rate | null;
   burst: number | null; // null: the default
   quotaUntil: number; // when a spent quota of the rate had room again, as told last
+  priority: Priority; // beside other detached runs of its target
   treat: string; // --treat: what some answers mean in this run
   expectAbsent: boolean; // ids that are gone already halt nothing
   keepMs: number;
@@ -123,6 +125,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     rate: rateFromStored(text('rate')),
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
+    priority: priorityFromStored(text('priority')),
     treat: text('treat'),
     expectAbsent: text('expectAbsent') === '1',
     keepMs: number('keepMs'),

@@ -4,6 +4,8 @@ import type { Permits } from './permits.ts';
 export type LineOptions<T> = {
   /** Of this line alone, in force at the moment; null = it needs none. */
   permits(): Permits | null;
+  /** How many may go in one turn of the line, at the moment; 1 if it is missing. */
+  weight?(): number;
   /** Asked of the head before it goes. False: it leaves the line for good, and has been told. */
   stillWants(waiting: T): boolean;
 };
@@ -20,6 +22,10 @@ export class Line<T> {
 
   get length(): number {
     return this.#line.length - this.#head;
+  }
+
+  get weight(): number {
+    return this.#options.weight?.() ?? 1;
   }
 
   join(waiting: T): void {

@@ -1,21 +1,21 @@
 import { leaseFunction } from './lease.lua.ts';
 
 /**
- * A process' question about a run it works on, ten times a second: in which state it is, and which permits of its own rate the
- * process may use next. Repeating it grants further permits, never more than the rate brings.
+ * A process' question about a run it works on, ten times a second: in which state it is, how it stands beside others, and which permits
+ * of its own rate the process may use next. Repeating it grants further permits, never more than the rate brings.
  *
  * When a spent quota has room again is also kept with the run, for whoever looks at it.
  *
  * KEYS  1 run  2 members  3 quotas
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
- * returns {state or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0}; times in
- *       ms of the Redis clock
+ * returns {state or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
+ *       priority as stored or ''}; times in ms of the Redis clock
  */
 export const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
-if not run[1] or #limits == 0 then return {run[1] or 'missing', '', string.format('%.4f', now), '0', '0', 0, 0} end
+if not run[1] or #limits == 0 then return {run[1] or 'missing', '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or ''} end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
 if ARGV[2] == '1' and run[1] == 'running' then
@@ -37,5 +37,5 @@ if ARGV[2] == '1' and run[1] == 'running' then
   useQuotas(KEYS[3], now, limits, count - tonumber(ARGV[4]))
 end
 local function time(value) return string.format('%.4f', value) end
-return {run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil)}
+return {run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or ''}
 `;

@@ -12,21 +12,23 @@ export type PaceReply = {
   gap: number;
   count: number;
   quotaUntil: number;
+  /** As stored, '' = none. */
+  priority: string;
 };
 
 export type PaceCall = { process: string; wants: boolean; till: string; unused: number };
 
-/** Asks for the state of a run and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
+/** Asks for the state and the priority of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
 export function openPaceCalls(redis: Redis, now: () => string = () => '') {
   redis.defineCommand('expungeRunPace', { numberOfKeys: 3, lua: runPaceLua });
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (keys: PaceKeys, { process, wants, till, unused }: PaceCall): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now()];
     const reply = await scripts.expungeRunPace(keys.run, keys.members, keys.quotas, ...args);
-    const [state, rate, at, first, gap, count, quotaUntil] = reply.map(String);
+    const [state, rate, at, first, gap, count, quotaUntil, priority] = reply.map(String);
     return {
       ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
-      quotaUntil: Number(quotaUntil),
+      ...{ quotaUntil: Number(quotaUntil), priority: priority! },
     };
   };
 }

@@ -15,12 +15,13 @@ export type TurnsOptions<T> = {
 
 /**
  * Lines whose heads go one after another, in turn, each when a permit of its own line and one of all lines are due and there is room.
+ * Of a line with a weight so many go in its turn, so that busy lines share what leaves by their weights.
  * Both permits are used in the moment of leaving: whoever waited for one can't go faster by the other afterwards. Call `pump` whenever
  * there may be room or permits again; for permits that become due later it wakes up by itself.
  */
 export class Turns<T> {
   readonly #options: TurnsOptions<T>;
-  readonly #lines = new Set<Line<T>>(); // those in which somebody waits; whose turn is next comes first
+  readonly #lines = new Map<Line<T>, number>(); // those in which somebody waits, and how many may go in this turn; next comes first
   #timer: NodeJS.Timeout | null = null;
   #wakesAt = Number.POSITIVE_INFINITY;
   #starved = false;
@@ -32,13 +33,13 @@ export class Turns<T> {
   /** How many wait in all lines. */
   get length(): number {
     let sum = 0;
-    for (const line of this.#lines) sum += line.length;
+    for (const line of this.#lines.keys()) sum += line.length;
     return sum;
   }
 
   join(line: Line<T>, waiting: T): void {
     line.join(waiting);
-    this.#lines.add(line);
+    if (!this.#lines.has(line)) this.#lines.set(line, line.weight);
     this.pump();
   }
 
@@ -50,8 +51,7 @@ export class Turns<T> {
       const line = this.#next(now);
       if (line === null || !permits.take(now)) break;
       const first = line.take(now);
-      this.#lines.delete(line);
-      if (line.length > 0) this.#lines.add(line);
+      this.#count(line);
       go(first);
     }
     if (this.#lines.size > 0) this.#wait();
@@ -59,7 +59,7 @@ export class Turns<T> {
 
   /** Lets everybody leave who no longer wants to go. */
   review(): void {
-    for (const line of this.#lines) {
+    for (const line of this.#lines.keys()) {
       line.review();
       if (line.length === 0) this.#lines.delete(line);
     }
@@ -76,8 +76,16 @@ export class Turns<T> {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
+  /** One of the line has gone: at the end of its turn it stands behind the others. */
+  #count(line: Line<T>): void {
+    const left = this.#lines.get(line)! - 1;
+    if (line.length > 0 && left > 0) return void this.#lines.set(line, left);
+    this.#lines.delete(line);
+    if (line.length > 0) this.#lines.set(line, line.weight);
+  }
+
   #next(now: number): Line<T> | null {
-    for (const line of this.#lines) {
+    for (const line of this.#lines.keys()) {
       if (line.isDue(now)) return line;
       if (line.length === 0) this.#lines.delete(line);
     }
@@ -91,7 +99,7 @@ export class Turns<T> {
     if (isFull && this.#starved) return; // nothing new to note, and a busy process comes here for every request
     const now = clock();
     let soonest = Number.POSITIVE_INFINITY;
-    for (const line of this.#lines) soonest = Math.min(soonest, line.dueMs(now));
+    for (const line of this.#lines.keys()) soonest = Math.min(soonest, line.dueMs(now));
     const next = Math.max(soonest, permits.nextMs(now));
     if (isFull) {
       if (next <= now) this.#starved = true;

@@ -7,19 +7,20 @@ import { keys } from '../redis/keys.ts';
 import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
-/**
- * Does one pass over one chunk, and says whether some of it is due again already. `stop` is aborted when this process has lost the job or
- * shuts down.
- */
-export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<boolean>;
+/** How a job ended here: its chunk was worked on; that, and some of it is due again already; or it is left to whoever takes it next. */
+type JobEnd = 'done' | 'due' | 'put back';
+
+/** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
+export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<JobEnd>;
 
 export type ConsumerOptions = {
   address: QueueAddress;
-  /** Whether another chunk could be worked on now. Asked every few ms; a job is only taken when it says yes. */
+  /** Whether another job is wanted. Asked every few ms; one is only taken when it says yes. */
   canTakeMore(): boolean;
   handle: ChunkHandler;
-  /** A chunk of this run is due again, and its job has been put away, so that another can be made for it. */
+  /** Called when the job of a chunk has been put away, so that another can be made for it: the chunk is due again, or nobody worked on it. */
   isDue(run: string): void;
+  putBack(job: ChunkJob): void;
   log: Log;
 };
 
@@ -39,7 +40,7 @@ const finishMs = 500;
  * that wait for stragglers don't keep it from taking more. So BullMQ's own loop, which keeps a fixed number in hand, stays unused;
  * locks are renewed here. Our values become BullMQ's in this folder only.
  */
-export function openConsumer({ address, canTakeMore, handle, isDue, log }: ConsumerOptions): Consumer {
+export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log }: ConsumerOptions): Consumer {
   const worker = new Worker<ChunkJob>(address.name, null, {
     ...workerOptions,
     connection: address.connection as ConnectionOptions,
@@ -53,7 +54,10 @@ export function openConsumer({ address, canTakeMore, handle, isDue, log }: Consu
     const job: Job<ChunkJob> | undefined = await worker.getNextJob(token);
     if (job === undefined) return;
     const work = workOn(job, token, handle, stopping.signal, log)
-      .then((due) => due && isDue(job.data.run))
+      .then((end) => {
+        if (end === 'due') isDue(job.data.run);
+        if (end === 'put back') putBack(job.data);
+      })
       .finally(() => inHand.delete(work));
     inHand.add(work);
   };
@@ -86,19 +90,19 @@ async function workOn(
   handle: ChunkHandler,
   stopping: AbortSignal,
   log: Log,
-): Promise<boolean> {
+): Promise<JobEnd> {
   const lost = new AbortController();
   const renewal = setInterval(() => {
     const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: nobody else can take it either
     void renewed.then((isOurs) => isOurs || lost.abort());
   }, lockDuration / 2);
   try {
-    const isDue = await handle(job.data, AbortSignal.any([stopping, lost.signal]));
+    const end = await handle(job.data, AbortSignal.any([stopping, lost.signal]));
     await within(finishMs, job.moveToCompleted(null, token, false));
-    return isDue;
+    return end;
   } catch (error) {
     log.debug({ reason: messageOf(error) }, 'a job was not put away; the ledger knows what became of its chunk');
-    return false;
+    return 'done';
   } finally {
     clearInterval(renewal);
   }

@@ -27,6 +27,7 @@ export async function followLast(
 ): Promise<{ schedule: Schedule; live: Run | null } | null> {
   const { redis } = work.ledger;
   const schedule = await readSchedule(redis, hand.fp, hand.name);
+  if (schedule !== null) await dropHalfMade(work, hand, schedule);
   if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
     return schedule && { schedule, live: null };
   const last = await readRun(redis, schedule.lastRun);

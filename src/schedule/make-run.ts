@@ -84,11 +84,9 @@ async function start(
 ): Promise<Made> {
   const { ledger, target, who } = work;
   const settings = settingsOf(schedule);
-  const plan = planRun(settings, target, spool, {
-    note: schedule.note,
-    detached: true,
-    who: `schedule ${schedule.name} on ${who}`,
-  });
+  const { note: why, priority } = schedule;
+  const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}` };
+  const plan = planRun(settings, target, spool, origin);
   const id = await claimList(ledger.redis, plan.list, work.now());
   if ((await readRun(ledger.redis, id)) !== null) {
     return note(work, hand, occasion, { outcome: 'skipped', reason: `the same list is under way as run ${id}` });

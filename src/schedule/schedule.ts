@@ -1,4 +1,5 @@
 import { type Config, type SettingName, settings } from '../config.ts';
+import type { Priority } from '../ledger/priority.ts';
 import type { RunState } from '../ledger/run.ts';
 import { settingText } from '../setting-text.ts';
 import type { Timing } from './slots.ts';
@@ -31,6 +32,8 @@ export type Definition = Timing & {
   maxGrowth: number;
   /** An empty list is no reason to pause. */
   allowEmpty: boolean;
+  /** Of its runs, beside others of the target. */
+  priority: Priority;
   /** Texts, as their flags take them. */
   settings: Partial<Record<SettingName, string>>;
   /** Why, for whoever looks at it or at its runs. */

@@ -10,23 +10,30 @@ type Around = {
   work: DeleteWork;
   watch: RunWatch;
   credentials: Credentials;
+  /** Whether the chunks in hand want more room than there is. */
+  isCrowded(): boolean;
 };
 
 const postponedMs = 500; // until a chunk is offered again whose run has enough in hand
 
-/** One pass over the chunk of a job, if the token is good and the run has use for another chunk in this process. */
-export function chunkHandler({ work, watch, credentials }: Around): ChunkHandler {
+/**
+ * One pass over the chunk of a job, if the token is good and the run has use for another chunk in this process. Where room is short, only
+ * runs get in of which no chunk is in hand: so each gets its share at once, however long the others are.
+ */
+export function chunkHandler({ work, watch, credentials, isCrowded }: Around): ChunkHandler {
   // Its chunk stays open meanwhile: if this process ends, the tender brings the job back.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
     void setTimeout(() => stop.aborted || work.fed(run, [chunk]), postponedMs).unref();
   return async (job, stop) => {
-    if (!(await credentials.areGood(job.run))) return false;
-    if (!watch.isFull(job.run)) return deleteIt(job, stop, work, watch);
+    if (!(await credentials.areGood(job.run))) return 'done';
+    if (isCrowded() && watch.isAtWork(job.run)) return 'put back';
+    if (!watch.isFull(job.run)) return (await deleteIt(job, stop, work, watch)) ? 'due' : 'done';
     postpone(job, stop);
-    return false;
+    return 'done';
   };
 }
 
+/** Whether some of the chunk is due again already. */
 async function deleteIt(
   { run, chunk }: ChunkJob,
   stop: AbortSignal,

@@ -78,6 +78,18 @@ export class RunWatch {
     return [...this.#runs].filter(([, { gate }]) => !gate.closed.aborted).map(([run]) => run);
   }
 
+  /** How many chunks are in hand, of all runs. */
+  get chunks(): number {
+    let sum = 0;
+    for (const { users } of this.#runs.values()) sum += users;
+    return sum;
+  }
+
+  /** Whether a chunk of this run is in hand. */
+  isAtWork(run: string): boolean {
+    return this.#runs.has(run);
+  }
+
   /** Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. */
   isFull(run: string): boolean {
     const known = this.#runs.get(run);

@@ -90,10 +90,13 @@ export function openService(options: ServiceOptions): Service {
     fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(log, error)),
   };
   const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });
+  const isCrowded = () => roads.all.every(({ lanes }) => lanes.isCrowded(watch.chunks));
   const consumer = openConsumer({
     address,
-    canTakeMore: () => roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn()),
-    handle: chunkHandler({ work, watch, credentials }),
+    canTakeMore: () =>
+      roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks)),
+    handle: chunkHandler({ work, watch, credentials, isCrowded }),
+    putBack: ({ run, chunk }) => work.fed(run, [chunk]),
     isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(log, error)),
     log,
   });

@@ -16,7 +16,13 @@ export function freshIds(word: string, count: number) {
 export function aDefinition(more: Partial<Definition> = {}): Definition {
   return {
     ...{ cron: '* * * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 30_000 },
-    ...{ maxGrowth: 3, allowEmpty: false, settings: { resource: 'views', maxDeletes: '100' }, note: 'OPS-1' },
+    ...{
+      maxGrowth: 3,
+      allowEmpty: false,
+      priority: 'normal',
+      settings: { resource: 'views', maxDeletes: '100' },
+      note: 'OPS-1',
+    },
     ...more,
   };
 }

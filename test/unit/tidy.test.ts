@@ -88,8 +88,9 @@ describe('the sources', () => {
     expect(containing(/^src\//, /process\.exit\(/)).toEqual(['src/cli.ts', 'src/commands/interrupts.ts']);
   });
 
-  it('are no longer than 300 lines; the table of settings may be', () => {
-    const long = sources.filter(({ path, lines }) => lines > 300 && path !== 'src/config.ts');
+  it('are no longer than 300 lines; the tables of settings and of verbs may be', () => {
+    const tables = ['src/config.ts', 'src/commands/verbs.ts'];
+    const long = sources.filter(({ path, lines }) => lines > 300 && !tables.includes(path));
     expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
   });
 

@@ -15,6 +15,7 @@ export async function writeTestRun(redis: Redis, sizes: number[], perSecond: num
     ...{
       rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
       burst: null,
+      priority: 'normal',
       treat: '',
       expectAbsent: false,
       note: '',

@@ -65,6 +65,15 @@ describe("a run's own rate", () => {
     expect(await at(0, 'p0')).toMatchObject({ state: 'paused', count: 0 });
   });
 
+  test('comes with the priority of the run, whether there is a rate or not', async ({ onTestFinished }) => {
+    const { at, set } = await openRun(onTestFinished, {});
+    expect(await at(0, 'p0')).toMatchObject({ priority: '' });
+    await set({ priority: 'high' });
+    expect(await at(100, 'p0')).toMatchObject({ priority: 'high' });
+    await set({ rate: '100/1000', priority: 'low' });
+    expect(await at(200, 'p0')).toMatchObject({ rate: '100/1000', priority: 'low' });
+  });
+
   test('says until when a spent quota holds it back', async ({ onTestFinished }) => {
     const { at } = await openRun(onTestFinished, { rate: '100/1000,50/60000' });
     expect(await permitsOf(at, 0, 3)).toBe(50);

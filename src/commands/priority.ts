@@ -1,0 +1,43 @@
+import { ExpungeError, messageOf } from '../errors.ts';
+import { type Priority, priorities } from '../ledger/priority.ts';
+import { isSealed } from '../ledger/run.ts';
+import { oneOf } from '../parse-setting.ts';
+import type { Invocation } from './command.ts';
+import { findRun } from './find-run.ts';
+import { jsonLines } from './json-lines.ts';
+import { sayOn, whoAmI, withRedis } from './session.ts';
+
+/** Gives a live run another share of the workers, from any machine, within a second. Doing it twice changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, stderr, stdout } = invocation;
+  const priority = readPriority(args[1] ?? '');
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    const run = await findRun(session, args[0]);
+    const reason = typeof options.reason === 'string' ? options.reason : '';
+    const order = { priority, by: 'operator' as const, who: whoAmI(), reason };
+    const { state, priority: before } = await session.ledger.changePriority(run.id, Date.now(), order);
+    if (state === 'missing' || isSealed(state)) throw nothingToShare(run.id, state);
+    stderr.write(`${changeText(run.id, before, priority)}\n`);
+    jsonLines(stdout, options.json)('priority', { run: run.id, state, priority, before: { priority: before } });
+    return 0;
+  });
+}
+
+function readPriority(text: string): Priority {
+  try {
+    return oneOf(priorities)(text);
+  } catch (error) {
+    throw new ExpungeError('USAGE', messageOf(error));
+  }
+}
+
+function nothingToShare(run: string, state: string): ExpungeError {
+  return new ExpungeError('USAGE', `run ${run} is ${state}: no worker has anything to do for it`, {
+    next: `look at it: expunge status ${run}`,
+  });
+}
+
+function changeText(run: string, before: Priority, now: Priority): string {
+  if (before === now) return `Run ${run} has that priority already: ${now}.`;
+  return `Run ${run}: priority ${now}; before: ${before}. It holds within a second.`;
+}

@@ -1,0 +1,49 @@
+import { describe, test } from 'vitest';
+import { isSealed } from '../../src/ledger/run.ts';
+import { openFleet, passed, startRun } from '../support/fleet.ts';
+import { until } from '../support/processes.ts';
+import { makeIds, type Scene } from '../support/scene.ts';
+import { arrivalsOf, falls, partOf, steered } from '../support/shares.ts';
+
+const atRate = ['--rate', '1000/s'];
+const detached = ['--detach', '--expect-absent'];
+
+/** The run with so many rows. */
+async function runOf({ runs }: Scene, rows: number) {
+  return until('the run is there', async () => (await runs()).find((run) => run.rows === rows));
+}
+
+describe.concurrent('at 1,000/s', () => {
+  test('a run of 1,000 ids behind a long one is done in seconds', async ({ expect, onTestFinished }) => {
+    const { scene } = await openFleet(onTestFinished, { ids: 20_000, workers: 2, workerArgs: atRate });
+    await until('the long run is in the middle', () => scene.arrivals.length > 2_000);
+    await startRun(scene, makeIds('small', 1_000), detached);
+    await until('the small run is done', async () => isSealed((await runOf(scene, 1_000)).state), 12_000);
+    expect((await runOf(scene, 20_000)).state).toBe('running');
+  });
+
+  test('runs share the wire by their priorities; pause and cancel hold within a second and leave others alone', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { scene } = await openFleet(onTestFinished, { ids: 15_000, workers: 1, workerArgs: atRate });
+    await startRun(scene, makeIds('g', 12_000), [...detached, '--priority', 'high']);
+    const [f, g] = [await runOf(scene, 15_000), await runOf(scene, 12_000)];
+    await until('both runs are at work', () => arrivalsOf(scene, 'g').length > 500);
+    const from = performance.now();
+    await passed(from, 2_000);
+    expect(partOf(scene, 'g', from, from + 2_000)).toBeGreaterThan(0.65); // four fifths, if all goes well
+
+    const lowered = await steered(scene, ['priority', g.id, 'low']);
+    await passed(lowered, 3_000);
+    expect(partOf(scene, 'g', lowered + 1_000, lowered + 3_000)).toBeLessThan(0.35);
+
+    await falls(scene, 'f', await steered(scene, ['pause', f.id]));
+    const others = arrivalsOf(scene, 'g').length;
+    await until('the other run has the wire to itself', () => arrivalsOf(scene, 'g').length > others + 500);
+    await steered(scene, ['resume', f.id]);
+    await falls(scene, 'g', await steered(scene, ['cancel', g.id, '--yes']));
+    const before = arrivalsOf(scene, 'f').length;
+    await until('the resumed run goes on', () => arrivalsOf(scene, 'f').length > before + 500);
+  });
+});
