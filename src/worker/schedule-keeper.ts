@@ -10,7 +10,7 @@ import type { Part } from './parts.ts';
 import { repeat } from './repeat.ts';
 
 const lookEveryMs = 3_000;
-const drainMs = 2_000;
+const drainMs = 500; // a hand that is not let go of is free by itself
 
 /**
  * Keeps the schedules whose source this process has: hears their bells, and looks after them now and then. It sets bells again that BullMQ

@@ -1,5 +1,7 @@
 import { describe, test } from 'vitest';
+import { keys } from '../../src/redis/keys.ts';
 import { readHistory } from '../../src/schedule/schedule-store.ts';
+import { openOwnRedis } from '../support/own-redis.ts';
 import { until } from '../support/processes.ts';
 import { openScene, type Scene } from '../support/scene.ts';
 import { findOverlap, freshIds, openCrowd, runsEnd, storeSchedule, workerWith } from '../support/schedules.ts';
@@ -64,5 +66,29 @@ describe.concurrent('schedules of real workers', () => {
     expect(performance.now() - since).toBeLessThan(12_000);
     expect([await scene.runs(), scene.sandbox.seen]).toEqual([[], []]);
     expect(await fates(scene, 'hanging')).not.toContain('failed');
+  });
+
+  test('end with the worker in time also where Redis hangs while a list is read', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { url, pid, connect } = await openOwnRedis(onTestFinished);
+    const scene = await openScene(onTestFinished);
+    const redis = connect();
+    await storeSchedule({ ...scene, redis }, 'hanging', { cron: '* * * * * *', from: 'hanging' }, Date.now());
+    const worker = await workerWith(
+      scene,
+      'config.json',
+      { hanging: { command: ['sleep', '600'] } },
+      { REDIS_URL: url },
+    );
+    const { schedule, scheduleHand } = keys;
+    await until('a list is read', async () => redis.exists(scheduleHand(scene.target.fp, 'hanging')));
+    expect(await redis.hget(schedule(scene.target.fp, 'hanging'), 'waiting')).not.toBe('');
+    process.kill(pid, 'SIGSTOP');
+    const since = performance.now();
+    worker.signal('SIGTERM');
+    expect(await worker.ended).toMatchObject({ code: 0 });
+    expect(performance.now() - since).toBeLessThan(12_000);
   });
 });

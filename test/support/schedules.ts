@@ -46,8 +46,11 @@ export async function addSchedule(scene: Scene, name: string, ...args: string[])
 }
 
 /** Starts a worker that has these sources. */
-export function workerWith(scene: Scene, file: string, sources: object): Promise<Running> {
-  return scene.worker([], { EXPUNGE_CONFIG: scene.file(file, JSON.stringify({ sources })) });
+export function workerWith(scene: Scene, file: string, sources: object, env: NodeJS.ProcessEnv = {}): Promise<Running> {
+  return scene.worker([], {
+    ...env,
+    EXPUNGE_CONFIG: scene.file(file, JSON.stringify({ sources })),
+  });
 }
 
 export type Crowd = { scene: Scene; workers: Running[]; history(): Promise<HistoryEntry[]> };
