@@ -77,15 +77,18 @@ export const duration = (value: string): number => {
   throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
 };
 
-/** A moment as ms since 1970: a date or a time like `2026-11-20` or `2026-11-20T16:00Z`, or so long before `now`: `2d`, `90min`. */
-export const moment = (value: string, now = Date.now()): number => {
-  const ago = /^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value);
-  if (ago) return now - duration(value);
-  const at = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
-  throw new Error(
-    `expected a time like 2026-11-20 or 2026-11-20T16:00Z, or how long ago like 2d or 90min, got "${value}"`,
-  );
+/** Ms since 1970 of a date, which is that of UTC, or a time with its distance to UTC. */
+export const moment = (value: string): number => {
+  const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);
+  if (isMoment && Number.isFinite(Date.parse(value))) return Date.parse(value);
+  throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, got "${value}"`);
+};
+
+/** The same of a moment, or of one so long before `now`: `2d`, `90min`. */
+export const momentOrAgo = (value: string, now = Date.now()): number => {
+  if (/^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value)) return now - duration(value);
+  if (/^\d{4}-/.test(value)) return moment(value);
+  throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, or how long ago like 2d, got "${value}"`);
 };
 
 /** One word or more of these, with commas between. */
@@ -116,6 +119,13 @@ export const listenAddress = (value: string): ListenAddress => {
 export function listenText({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
+
+/** A number over 1, for "so many times as usual". */
+export const factor = (value: string): number => {
+  const number = Number(value);
+  if (/^\d+(\.\d+)?$/.test(value) && number > 1) return number;
+  throw new Error(`expected a number over 1, got "${value}"`);
+};
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 

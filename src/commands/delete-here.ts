@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { startRun } from '../ledger/start-run.ts';
 import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
 import { ownQueueName } from '../queue/queue.ts';
@@ -14,8 +15,7 @@ import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
-import type { Session } from './session.ts';
-import { startRun } from './start-run.ts';
+import { type Session, whoAmI } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
@@ -42,7 +42,8 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
   const queueName = ownQueueName(run.id);
   const log = logTo((line) => taker.tell(line));
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
-  const startIt: Part = { name: 'run', start: () => startRun(session, run, reasonOf(invocation.options)) }; // with a token: without one it never runs
+  const by = { who: whoAmI(), reason: reasonOf(invocation.options) };
+  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
   const parts = new Parts([tokenPart(credentials.token), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());

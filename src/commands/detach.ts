@@ -2,15 +2,14 @@ import { type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { createFeeder } from '../queue/feeder.ts';
+import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
-import { keys } from '../redis/keys.ts';
 import { endingText } from '../terminal/ending.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { endingOf } from './ending-of.ts';
 import { reasonOf } from './reason-of.ts';
-import type { Session } from './session.ts';
-import { startRun } from './start-run.ts';
+import { type Session, whoAmI } from './session.ts';
 import { withStop } from './with-stop.ts';
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
@@ -18,9 +17,8 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
   const { redis, ledger, queueConnection } = session;
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
-    await redis.sadd(keys.targetRuns(run.fp), run.id);
-    await startRun(session, run, reasonOf(options));
-    await createFeeder(ledger, queue, Date.now).tend(run.id);
+    const by = { who: whoAmI(), reason: reasonOf(options) };
+    await leaveToWorkers(ledger, createFeeder(ledger, queue, Date.now), run, by);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);

@@ -14,7 +14,7 @@ const choosing: readonly OwnOption[] = [
   {
     flags: '--since <time>',
     help: 'only those submitted since: 2d, 90min, 2026-11-20, 2026-11-20T16:00Z',
-    parse: (text) => parse.moment(text),
+    parse: (text) => parse.momentOrAgo(text),
   },
   { flags: '--target <text>', help: 'only those whose base URL or account holds this text', parse: parse.text },
   { flags: '--list <text>', help: 'only those with a file whose name holds this text', parse: parse.text },

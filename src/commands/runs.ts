@@ -7,6 +7,7 @@ import { isSealed, pendingOf } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
+import { columns } from '../terminal/table.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
@@ -51,21 +52,8 @@ function listText({ runs, hasMore }: ChosenRuns, filtered: boolean): string {
   if (runs.length === 0 && filtered) return 'No run is like that. All of them: expunge runs --all';
   if (runs.length === 0) return 'No runs. Start one: expunge run FILE --resource annotations --base-url URL';
   const more = hasMore ? ['There are more: --all, or a larger --limit, shows them.'] : [];
-  return [tableText(runs), ...more].join('\n');
-}
-
-function tableText(runs: readonly ListedRun[]): string {
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
-  const table = [header, ...runs.map(cellsOf)];
-  const widths = header.map((_, column) => Math.max(...table.map((cells) => cells[column]!.length)));
-  return table
-    .map((cells) =>
-      cells
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  return [columns([header, ...runs.map(cellsOf)]), ...more].join('\n');
 }
 
 function cellsOf(run: ListedRun): string[] {

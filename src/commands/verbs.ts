@@ -1,10 +1,10 @@
 import { type SettingName, settings } from '../config.ts';
-import { priorities } from '../ledger/priority.ts';
 import * as parse from '../parse-setting.ts';
 import type { Command } from './command.ts';
 import { runs } from './runs-verb.ts';
 import { sandboxOptions } from './sandbox-options.ts';
-import { json, reason, store, yes } from './shared-options.ts';
+import { schedule } from './schedule-verbs.ts';
+import { json, reason, sending, share, store, target, yes } from './shared-options.ts';
 import { startAll, stopAll } from './stop-verbs.ts';
 
 const input = [
@@ -19,26 +19,6 @@ const input = [
   'allowIdChars',
   'maxDeletes',
 ] as const;
-const token = [
-  'tokenFile',
-  'tokenCommand',
-  'tokenUrl',
-  'clientId',
-  'clientSecretFile',
-  'refreshTokenFile',
-  'scope',
-  'tokenAudience',
-  'tokenAuth',
-] as const;
-const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
-const sending = [
-  'maxConcurrency',
-  'requestTimeoutMs',
-  'retryDelays',
-  'patienceMs',
-  'strictConnections',
-  'stopFile',
-] as const;
 
 const run: Command = {
   name: 'run',
@@ -48,11 +28,7 @@ const run: Command = {
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
-    {
-      flags: '--priority <share>',
-      help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
-      parse: parse.oneOf(priorities),
-    },
+    share,
     yes,
     { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
     json,
@@ -296,6 +272,7 @@ const quickstart: Command = {
 export const verbs: readonly Command[] = [
   run,
   worker,
+  schedule,
   runs,
   status,
   pause,

@@ -38,7 +38,7 @@ describe('readCommandLine', () => {
     expect(Math.abs(ago - 172_800_000)).toBeLessThan(60_000);
     expect(() => read('runs', '--state', 'runing')).toThrow('"runing" is not one of');
     for (const text of ['yesterday', '2026', '2026-13-40', '2 d'])
-      expect(() => read('runs', '--since', text), text).toThrow('expected a time like 2026-11-20');
+      expect(() => read('runs', '--since', text), text).toThrow('expected a moment like');
     expect(() => read('stop-all', '--reason', 'x'.repeat(501))).toThrow('expected at most 500 characters, got 501');
   });
 
