@@ -104,7 +104,9 @@ export function openService(options: ServiceOptions): Service {
     address,
     canTakeMore: () =>
       roads.stop === null &&
-      roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks)),
+      roads.all.some(
+        ({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, watch.missesOne),
+      ),
     handle: chunkHandler({ work, watch, credentials, isCrowded }),
     putBack: ({ run, chunk }) => work.fed(run, [chunk]),
     isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(log, error)),

@@ -7,10 +7,13 @@ export function arrivalsOf({ sandbox }: Scene, name: string): number[] {
   return arrivals.atMs.filter((_, n) => seen[n]!.includes(`/${name}-`));
 }
 
-/** The part of all requests of a stretch of time that was for ids with this beginning. */
-export function partOf(scene: Scene, name: string, fromMs: number, toMs: number): number {
-  const within = (at: number) => at >= fromMs && at < toMs;
-  return arrivalsOf(scene, name).filter(within).length / scene.sandbox.arrivals.atMs.filter(within).length;
+/** The part of the next so many requests that is for ids with this beginning. */
+export async function partOfNext(scene: Scene, requests: number, name: string): Promise<number> {
+  const { seen } = scene.sandbox;
+  const from = seen.length;
+  await until(`${requests} more requests have arrived`, () => seen.length >= from + requests);
+  const next = seen.slice(from, from + requests);
+  return next.filter((request) => request.includes(`/${name}-`)).length / requests;
 }
 
 /** Runs a command to its end; returns when it ended. */

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../src/redis/keys.ts';
+import { openTestRedis } from '../support/redis.ts';
+import { openWorkplace, summaryIn, type Workplace } from '../support/workplace.ts';
+
+let place: Workplace;
+
+beforeAll(async () => {
+  place = await openWorkplace({ objects: { annotations: 0, views: 9 } });
+});
+
+afterAll(() => place.close());
+
+/** A detached run that nobody works on. */
+async function liveRun(list: string, ...more: string[]): Promise<string> {
+  place.write(`${list}.csv`, `id\n${list}\n`);
+  return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
+}
+
+async function auditOf(run: string) {
+  const redis = await openTestRedis();
+  try {
+    return (await redis.lrange(keys.audit(run), 0, -1)).map((entry) => JSON.parse(entry));
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describe.concurrent('expunge priority', () => {
+  it('changes the share of a live run, says what was and what is, and keeps who did it and why', async () => {
+    const run = await liveRun('changed', '--priority', 'low');
+    const ended = await place.expunge(['priority', run, 'high', '--reason', 'needed today', '--json']);
+    expect(ended.code).toBe(0);
+    expect(ended.stderr).toContain(`Run ${run}: priority high; before: low. It holds within a second.`);
+    expect(JSON.parse(ended.stdout)).toEqual({
+      ...{ v: 1, type: 'priority', run, state: 'running', priority: 'high' },
+      before: { priority: 'low' },
+    });
+    expect((await auditOf(run))[0]).toMatchObject({
+      ...{ action: 'priority', by: 'operator', who: expect.stringContaining('@'), reason: 'needed today' },
+      priority: 'high',
+    });
+    expect((await place.expunge(['status', run])).stdout).toContain('priority high');
+    expect((await place.expunge(['priority', run, 'high'])).stderr).toContain('has that priority already: high');
+  });
+
+  it('follows the same list when it is given again with another one', async () => {
+    const run = await liveRun('again');
+    expect(await liveRun('again', '--priority', 'high')).toBe(run);
+    expect(await liveRun('again')).toBe(run);
+    expect((await place.expunge(['status', run])).stdout).toContain('priority high');
+  });
+
+  it('refuses a run that has ended, and a word that is none', async () => {
+    const run = await liveRun('ended');
+    const unknown = await place.expunge(['priority', run, 'hihg']);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining('"hihg" is not one of high, normal, low'),
+    ]);
+    await place.expunge(['cancel', run, '--yes']);
+    const late = await place.expunge(['priority', run, 'high']);
+    expect([late.code, late.stderr]).toEqual([2, expect.stringContaining(`error: run ${run} is cancelled`)]);
+  });
+});
