@@ -131,7 +131,7 @@ describe.concurrent('worker --http', () => {
   });
 
   test('is not ready while it drains, and answers until the end', async ({ expect, onTestFinished }) => {
-    const { scene, worker, probes } = await openWorker(onTestFinished, { objects, latencyMs: 2_000 });
+    const { scene, worker, probes } = await openWorker(onTestFinished, { objects, latencyMs: 3_000 });
     await submit(scene);
     await until('requests are on the wire', async () => (await probes.scrape()).value('expunge_items_in_flight'));
     worker.signal('SIGTERM');
