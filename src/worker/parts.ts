@@ -11,7 +11,7 @@ export type Part = {
   drain?(): void | Promise<void>;
 };
 
-const drainMs = 11_500; // of all parts together: a process is gone 12 s after it was told to go
+const drainMs = 11_200; // of all parts together: a process is gone 12 s after it was told to go
 
 /**
  * The parts of a process. They start in the order of the list, and drain in the opposite one: what uses a part is gone before it.
@@ -50,7 +50,7 @@ export class Parts {
     if (!stop.aborted) this.#state = 'up';
   }
 
-  /** Drains what was started. Never throws, and takes 11.5 s at most: a part that hangs is left behind. Calling it again waits for the same. */
+  /** Drains what was started. Never throws, and takes 11.2 s at most: a part that hangs is left behind. Calling it again waits for the same. */
   drain(): Promise<void> {
     this.#drained ??= this.#drainAll(performance.now() + drainMs);
     return this.#drained;

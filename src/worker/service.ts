@@ -55,8 +55,8 @@ export type Service = {
 };
 
 const longestDrainMs = 10_000; // for what is on the wire, also where a request may take longer
-const drainSpareMs = 500; // beyond that: to hand back what was on the wire
-const closeMs = 400;
+const drainSpareMs = 400; // beyond that: to hand back what was on the wire
+const closeMs = 300;
 
 /** Puts the parts together; `Parts` starts and drains them. */
 export function openService(options: ServiceOptions): Service {

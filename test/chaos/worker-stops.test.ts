@@ -48,6 +48,36 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     expect(await stop(worker)).toBeLessThan(promisedMs);
   });
 
+  test('whose API hangs, and that would wait longer for answers', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
+    const worker = await scene.worker(['--request-timeout-ms', '60000']);
+    await submit(scene);
+    await until('requests hang', () => scene.arrivals.length >= 8);
+    expect(await stop(worker)).toBeLessThan(promisedMs);
+  });
+
+  test.for(['SIGSTOP', 'SIGKILL'] as const)(
+    'whose Redis got %s while it was idle',
+    async (signal, { expect, onTestFinished }) => {
+      const { url, pid } = await openOwnRedis(onTestFinished);
+      const scene = await openScene(onTestFinished);
+      const worker = await scene.worker([], { REDIS_URL: url });
+      process.kill(pid, signal);
+      expect(await stop(worker)).toBeLessThan(promisedMs);
+    },
+  );
+
+  test('whose Redis was never there, or never answered', async ({ expect, onTestFinished }) => {
+    const { url, pid } = await openOwnRedis(onTestFinished);
+    process.kill(pid, 'SIGSTOP');
+    const scene = await openScene(onTestFinished);
+    const nowhere = `unix://${scene.stateDir}/nobody.sock`;
+    const workers = [url, nowhere].map((REDIS_URL) => scene.expunge(['worker'], { REDIS_URL }));
+    await until('they look for it', () => workers.every(({ stderr }) => stderr.includes('Redis: ')));
+    const took = await Promise.all(workers.map((worker) => stop(worker, 6)));
+    for (const ms of took) expect(ms).toBeLessThan(promisedMs);
+  });
+
   test.for(['SIGSTOP', 'SIGKILL'] as const)(
     'whose Redis got %s in the middle of a run',
     async (signal, { expect, onTestFinished }) => {
@@ -60,4 +90,17 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
       expect(await stop(worker)).toBeLessThan(promisedMs);
     },
   );
+});
+
+test.concurrent('a second signal ends a worker at once, also while requests hang', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
+  const worker = await scene.worker();
+  await submit(scene);
+  await until('requests hang', () => scene.arrivals.length >= 8);
+  worker.signal('SIGTERM');
+  await until('it says that it stops', () => worker.stderr.includes('"stopping"'));
+  expect(await stop(worker, 143)).toBeLessThan(1_000);
 });

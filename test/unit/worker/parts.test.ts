@@ -76,7 +76,7 @@ test('leave one behind that hangs when their time is over', async ({ onTestFinis
   const { noted, parts } = noting(['a', 'hangs'], { hangs: { drain: never } });
   await parts.start(running);
   const drained = parts.drain();
-  await vi.advanceTimersByTimeAsync(11_499);
+  await vi.advanceTimersByTimeAsync(11_199);
   expect(parts.state).toBe('draining');
   await vi.advanceTimersByTimeAsync(2);
   await drained;
