@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { ExpungeError, messageOf } from './errors.ts';
 import * as parse from './parse-setting.ts';
+import { type ListSources, readSources } from './schedule/list-source.ts';
 import { suggest } from './suggest.ts';
 
 type Setting<T> = {
@@ -344,8 +345,11 @@ type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F 
     : T
   : never;
 
-/** All settings with their values. Frozen; made once per command, before any work. */
-export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> };
+/** All settings with their values, and the sources of schedules. Frozen; made once per command, before any work. */
+export type Config = { readonly [K in SettingName]: Value<(typeof settings)[K]> } & {
+  /** They stand in the configuration file only, under the same name. */
+  readonly sources: ListSources;
+};
 
 /** Where the value of a setting came from, for `config show`. */
 export type Source = 'flag' | 'environment' | 'file' | 'default';
@@ -372,8 +376,8 @@ type Inputs = {
 /** Flags beat variables beat the configuration file beat defaults. Throws USAGE for unknown names and unreadable values. */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
-  const file = readConfigFile(configFile ?? env.EXPUNGE_CONFIG);
-  const values: Record<string, unknown> = {};
+  const { file, lists } = readConfigFile(configFile ?? env.EXPUNGE_CONFIG);
+  const values: Record<string, unknown> = { sources: lists };
   const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
     const row = settings[name];
@@ -415,16 +419,26 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   }
 }
 
-function readConfigFile(named: string | undefined): Record<string, string> {
+type ConfigFile = { file: Record<string, string>; lists: ListSources };
+
+function readConfigFile(named: string | undefined): ConfigFile {
   const path = named ?? './expunge.config.json';
-  if (!named && !existsSync(path)) return {};
+  if (!named && !existsSync(path)) return { file: {}, lists: {} };
   const content = parseJson(readFile(path), path);
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
-  return Object.fromEntries(
-    Object.entries(content).map(([name, value]) => [knownName(name, path), asText(value, name, path)]),
-  );
+  const { sources = {}, ...others } = content as Record<string, unknown>;
+  const texts = Object.entries(others).map(([name, value]) => [knownName(name, path), asText(value, name, path)]);
+  return { file: Object.fromEntries(texts), lists: readLists(sources, path) };
+}
+
+function readLists(value: unknown, path: string): ListSources {
+  try {
+    return readSources(value);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${path}: "sources": ${messageOf(error)}`, { cause: error });
+  }
 }
 
 function readFile(path: string): string {
@@ -456,5 +470,8 @@ function asText(value: unknown, name: string, path: string): string {
 
 function knownName(name: string, path: string): string {
   if (Object.hasOwn(settings, name)) return name;
-  throw new ExpungeError('USAGE', `${path}: "${name}" is no setting.${suggest(name, Object.keys(settings))}`);
+  throw new ExpungeError(
+    'USAGE',
+    `${path}: "${name}" is no setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,
+  );
 }

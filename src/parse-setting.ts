@@ -95,6 +95,20 @@ export function listenText({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
+/** A number over 1, for "so many times as usual". */
+export const factor = (value: string): number => {
+  const number = Number(value);
+  if (/^\d+(\.\d+)?$/.test(value) && number > 1) return number;
+  throw new Error(`expected a number over 1, got "${value}"`);
+};
+
+/** Ms since 1970 of a date, which is that of UTC, or a time with its distance to UTC. */
+export const moment = (value: string): number => {
+  const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);
+  if (isMoment && Number.isFinite(Date.parse(value))) return Date.parse(value);
+  throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, got "${value}"`);
+};
+
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** Whether a host name of a URL is this machine. */

@@ -1,10 +1,11 @@
 import { type Config, type SettingName, type Source, type Sources, settings } from '../config.ts';
+import { sourceText } from '../schedule/list-source.ts';
 import { settingText } from '../setting-text.ts';
 import type { Invocation } from './command.ts';
 
 /** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */
 export async function execute({ options, config, sources, env, stdout }: Invocation): Promise<number> {
-  const rows = [...settingRows(config, sources), ...secretRows(config, env)];
+  const rows = [...settingRows(config, sources), ...listRows(config), ...secretRows(config, env)];
   stdout.write(options.json ? jsonLines(rows) : table(rows));
   return 0;
 }
@@ -16,6 +17,19 @@ function settingRows(config: Config, sources: Sources): Row[] {
     const { flag, env: variable } = settings[name];
     const value = withoutPassword(settingText(name, config[name]));
     return { setting: flag, variable, value, source: sources[name], from: describe(sources[name], variable) };
+  });
+}
+
+/** Where schedules get their lists from. */
+function listRows({ sources }: Config): Row[] {
+  return Object.entries(sources).map(([name, list]) => {
+    return {
+      setting: `source ${name}`,
+      variable: null,
+      value: sourceText(list),
+      source: 'file',
+      from: describe('file', null),
+    };
   });
 }
 

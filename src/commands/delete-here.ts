@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { startRun } from '../ledger/start-run.ts';
 import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
 import { ownQueueName } from '../queue/queue.ts';
@@ -13,8 +14,7 @@ import { finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
-import type { Session } from './session.ts';
-import { startRun } from './start-run.ts';
+import { type Session, whoAmI } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
@@ -41,7 +41,7 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
   const queueName = ownQueueName(run.id);
   const log = logTo((line) => taker.tell(line));
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
-  const startIt: Part = { name: 'run', start: () => startRun(session, run) }; // with a token: without one it never runs
+  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, whoAmI()) }; // with a token: without one it never runs
   const parts = new Parts([tokenPart(credentials.token), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());

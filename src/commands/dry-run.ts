@@ -1,8 +1,8 @@
+import type { List } from '../input/with-list.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { jsonLines } from './json-lines.ts';
-import type { List } from './read-list.ts';
 
 /** Shows the plan and sends nothing; needs neither a token nor Redis. */
 export async function showDryRun(

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { type Config, type SettingName, settings } from '../config.ts';
 import { exitCodes } from '../errors.ts';
+import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { shellWord } from '../terminal/shell-word.ts';
@@ -10,7 +11,6 @@ import { type Style, styleOf } from '../terminal/style.ts';
 import { count, plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { heldAnnotations, makeSampleList, type SampleList } from './quickstart-list.ts';
-import { makeStateDir } from './read-list.ts';
 import { execute as run } from './run.ts';
 
 /** Every tenth of a percent is a handful of the 2,000 requests. The seed makes it the same weather every time. */

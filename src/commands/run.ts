@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { idPath } from '../guard/check-id.ts';
 import { checkMaxDeletes } from '../guard/check-max-deletes.ts';
 import { readTarget } from '../guard/check-target.ts';
+import type { List } from '../input/with-list.ts';
 import { findUnfinishedRun } from '../ledger/create-run.ts';
 import { resources } from '../ledger/outcome.ts';
 import { pendingOf, type Run } from '../ledger/run.ts';
@@ -17,7 +18,7 @@ import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
 import { showDryRun } from './dry-run.ts';
-import { type List, withList } from './read-list.ts';
+import { withNamedList } from './read-list.ts';
 import { type Credentials, readCredentials } from './service-options.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
 import { submitRun } from './submit-run.ts';
@@ -27,7 +28,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
-  return withList(invocation, async (list) => {
+  return withNamedList(invocation, async (list) => {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
     // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');

@@ -5,6 +5,7 @@ import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
+import { columns } from '../terminal/table.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
@@ -28,17 +29,7 @@ async function list({ options, stdout }: Invocation, { redis }: Session): Promis
 
 function listText(runs: Run[]): string {
   if (runs.length === 0) return 'No runs. Start one: expunge run FILE --resource annotations --base-url URL';
-  const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
-  const table = [header, ...runs.map(cellsOf)];
-  const widths = header.map((_, column) => Math.max(...table.map((cells) => cells[column]!.length)));
-  return table
-    .map((cells) =>
-      cells
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  return columns([['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'], ...runs.map(cellsOf)]);
 }
 
 function cellsOf(run: Run): string[] {

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import { countChunks, readChunks } from '../input/chunk-ids.ts';
+import { readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
-import { claimList, type RunPlan, writeRun } from '../ledger/create-run.ts';
+import { claimList, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { planRun } from '../ledger/plan-run.ts';
 import type { Priority } from '../ledger/priority.ts';
 import { type Run, readRun } from '../ledger/run.ts';
-import { listOf, type Target } from '../ledger/target.ts';
+import type { Target } from '../ledger/target.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { count } from '../terminal/words.ts';
@@ -21,7 +22,10 @@ export async function submitRun(
   target: Target,
   spool: Spool,
 ): Promise<Run> {
-  const plan = runPlan(invocation, target, spool);
+  const { config, options } = invocation;
+  const { who, reason: note } = orderOf(options);
+  const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
+  const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority });
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
   const progress = startProgress(
@@ -36,7 +40,7 @@ export async function submitRun(
   } finally {
     progress.stop();
   }
-  if (invocation.config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
+  if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
   return isOther.includes(true) ? written(redis, id) : run;
@@ -66,26 +70,4 @@ async function changePriority({ options }: Invocation, ledger: Ledger, run: Run)
 
 function orderOf({ reason }: Invocation['options']) {
   return { by: 'operator', who: whoAmI(), reason: typeof reason === 'string' ? reason : '' } as const;
-}
-
-function runPlan({ config, options }: Invocation, target: Target, spool: Spool): RunPlan {
-  return {
-    target,
-    list: listOf(target, spool.sha256),
-    sha256: spool.sha256,
-    files: spool.files,
-    rows: spool.rows,
-    ids: spool.ids.annotations + spool.ids.views,
-    ...countChunks(spool),
-    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
-    rate: config.rate ?? null,
-    burst: config.burst ?? null,
-    priority: (options.priority as Priority | undefined) ?? 'normal',
-    treat: config.treat,
-    expectAbsent: config.expectAbsent,
-    note: typeof options.reason === 'string' ? options.reason : '',
-    keepMs: config.keep,
-    detached: options.detach === true,
-    who: whoAmI(),
-  };
 }

@@ -1,8 +1,9 @@
 import { type SettingName, settings } from '../config.ts';
-import { priorities } from '../ledger/priority.ts';
 import * as parse from '../parse-setting.ts';
-import type { Command, OwnOption } from './command.ts';
+import type { Command } from './command.ts';
 import { sandboxOptions } from './sandbox-options.ts';
+import { schedule } from './schedule-verbs.ts';
+import { json, reason, sending, share, store, target, yes } from './shared-options.ts';
 
 const input = [
   'resource',
@@ -16,24 +17,6 @@ const input = [
   'allowIdChars',
   'maxDeletes',
 ] as const;
-const token = [
-  'tokenFile',
-  'tokenCommand',
-  'tokenUrl',
-  'clientId',
-  'clientSecretFile',
-  'refreshTokenFile',
-  'scope',
-  'tokenAudience',
-  'tokenAuth',
-] as const;
-const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
-const sending = ['maxConcurrency', 'requestTimeoutMs', 'retryDelays', 'patienceMs', 'strictConnections'] as const;
-const store = ['stateDir', 'allowPlaintextRedis'] as const;
-
-const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
-const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
-const reason: OwnOption = { flags: '--reason <text>', help: 'why, for whoever looks at the run later' };
 
 const run: Command = {
   name: 'run',
@@ -43,11 +26,7 @@ const run: Command = {
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
-    {
-      flags: '--priority <share>',
-      help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
-      parse: parse.oneOf(priorities),
-    },
+    share,
     yes,
     { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
     json,
@@ -311,6 +290,7 @@ const quickstart: Command = {
 export const verbs: readonly Command[] = [
   run,
   worker,
+  schedule,
   runs,
   status,
   pause,

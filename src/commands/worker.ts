@@ -13,11 +13,13 @@ import type { Token } from '../token/token.ts';
 import { readVersion } from '../version.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { repeat } from '../worker/repeat.ts';
+import { ScheduleKeeper } from '../worker/schedule-keeper.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
 import { type InCrew, inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
+import { scheduleWork } from './schedule-work.ts';
 import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
 import { type Session, withRedis } from './session.ts';
 
@@ -80,11 +82,14 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
+  const scheduled = scheduleWork({ invocation, session, target, feeder: service.feeder, log });
+  const keeper = new ScheduleKeeper(scheduled, session.queueConnection);
   const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
   return [
     ...(await httpParts(work, service)),
     tokenPart(credentials.token),
     ...service.parts,
+    ...keeper.parts,
     repeat('tender', tendEveryMs, () => tender.tend(), log),
     repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
   ];

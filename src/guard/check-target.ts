@@ -26,12 +26,17 @@ export function readTarget({ baseUrl, account, clientId, allowHttp }: Settings, 
 
 /**
  * Throws USAGE for http to another machine, where the token or the client secret would be readable on the way, unless
- * `--allow-http` names that host.
+ * `--allow-http` names that host. `danger`: what else anyone on the way could do.
  */
-export function refusePlainHttp(flag: string, url: string, allowHttp: string | undefined): void {
+export function refusePlainHttp(
+  flag: string,
+  url: string,
+  allowHttp: string | undefined,
+  danger = 'read the token',
+): void {
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'http:' || isLoopback(hostname) || hostname === allowHttp) return;
-  throw new ExpungeError('USAGE', `${flag} ${url.split('?')[0]}: over http anyone on the way could read the token`, {
+  throw new ExpungeError('USAGE', `${flag} ${url.split('?')[0]}: over http anyone on the way could ${danger}`, {
     next: `use https, or add --allow-http ${hostname}`,
   });
 }

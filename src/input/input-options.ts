@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import { inputError } from './input-error.ts';
@@ -15,6 +16,16 @@ export type InputOptions = {
   delimiter: string;
   allowIdChars: string;
 };
+
+/** The settings that say it. */
+export type InputSettings = Pick<Config, keyof InputOptions>;
+
+/** What settings say about it; those that are not set become null. */
+export function inputOptionsOf(settings: InputSettings): InputOptions {
+  const { column, noHeader, delimiter, allowIdChars } = settings;
+  const { resource = null, resourceColumn = null, format = null } = settings;
+  return { resource, resourceColumn, format, column, noHeader, delimiter, allowIdChars };
+}
 
 const formats: Record<string, Format> = { csv: 'csv', tsv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson', txt: 'lines' };
 

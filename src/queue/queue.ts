@@ -16,6 +16,11 @@ export function ownQueueName(run: string): string {
   return `run-${run}`;
 }
 
+/** The queue in which the bells of a source's schedules ring. */
+export function bellQueueName(source: string): string {
+  return `bells-${source}`;
+}
+
 /** Neither an integer nor with a colon: BullMQ refuses both. */
 function jobId({ run, chunk }: ChunkJob): string {
   return `r${run}-c${chunk}`;

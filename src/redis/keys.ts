@@ -43,6 +43,18 @@ export const keys = {
   limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
   /** hash: what was used of the quotas of that limiter */
   limiterQuotas: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:quotas`,
+  /** set: the schedules of a target */
+  schedules: (fp: string) => `expunge:{${fp}}:schedules`,
+  /** hash: a schedule, what it asks for and how it stands */
+  schedule: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}`,
+  /** string: what became of its slots, as JSON; bounded */
+  scheduleHistory: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:history`,
+  /** list: who did what to the schedule, when and why; newest first, bounded */
+  scheduleAudit: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:audit`,
+  /** string with expiry: who attends to the schedule at the moment */
+  scheduleHand: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:hand`,
+  /** string with expiry: the run that was made for a slot of the schedule */
+  scheduleSlot: (fp: string, name: string, slot: number) => `expunge:{${fp}}:schedule:${name}:slot:${slot}`,
   /** prefix of the queues of a target */
   queuePrefix: (fp: string) => `expunge:{${fp}}`,
 } as const;

@@ -1,7 +1,7 @@
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
 import { messageOf, systemCode } from '../errors.ts';
 
-/** How to reach the authorization server. */
+/** How to reach a server that is asked rarely, as the authorization server is. */
 export type TokenRoute = { ca: string | null; proxy: string | null };
 
 /** The request as `oauth4webapi` makes it. */
@@ -70,7 +70,8 @@ async function readBody(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-function openDispatcher(origin: string, { ca, proxy }: TokenRoute): Client | ProxyAgent {
+/** A connection of its own to one origin; to be destroyed after one request. */
+export function openDispatcher(origin: string, { ca, proxy }: TokenRoute): Client | ProxyAgent {
   const connect = { timeout: deadlineMs / 2, ...(ca === null ? {} : { ca }) };
   const shared = { allowH2: false, connect };
   if (proxy === null) return new Client(origin, shared);

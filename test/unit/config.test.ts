@@ -80,6 +80,15 @@ describe('loadConfig', () => {
     expect(load({ configFile }).config.retryDelays).toEqual([1_000, 2_000, 3_000, 4_000, 5_000]);
   });
 
+  it('reads the sources of schedules, which stand in the file only', () => {
+    const { config } = load({ configFile: fileOf('{"rate": "5/s", "sources": {"inbox": {"glob": "in/*.csv"}}}') });
+    expect(config.sources).toEqual({ inbox: { kind: 'glob', glob: 'in/*.csv', archive: null, settleMs: 5_000 } });
+    expect(load().config.sources).toEqual({});
+    expect(() => load({ configFile: fileOf('{"sources": {"inbox": {"glb": "x"}}}') })).toThrow(
+      '"sources": "inbox": expected one of {"glob"',
+    );
+  });
+
   it('does not repeat what stands in a file that is not JSON: it may be a token', () => {
     const attempt = () => load({ configFile: fileOf('eyJhbGciOiJIUzI1NiJ9.secret') });
     expect(attempt).toThrow('expected a JSON object with settings, it is not JSON');

@@ -1,0 +1,110 @@
+import { ExpungeError, messageOf } from '../errors.ts';
+import { readTarget } from '../guard/check-target.ts';
+import type { Priority } from '../ledger/priority.ts';
+import type { Target } from '../ledger/target.ts';
+import { isName, nameRule } from '../schedule/list-source.ts';
+import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
+import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
+import { checkTiming } from '../schedule/slots.ts';
+import { suggest } from '../suggest.ts';
+import { addedText } from '../terminal/schedule-text.ts';
+import type { Invocation } from './command.ts';
+import { jsonLines } from './json-lines.ts';
+import { scheduleFacts } from './schedule-facts.ts';
+import { withBells } from './schedule-work.ts';
+import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+
+/** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, config, env, stderr, stdout } = invocation;
+  const target = readTarget(config, env);
+  const [name = ''] = args;
+  if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
+  const definition = readDefinition(invocation);
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    const before = await readSchedule(session.redis, target.fp, name);
+    const now = Date.now();
+    const reason = definition.note;
+    const order = { at: now, by: 'operator', who: whoAmI(), reason, replace: options.replace === true } as const;
+    const done = await addSchedule(session.redis, target.fp, name, definition, order);
+    if (done === 'exists') throw exists(name);
+    const schedule = (await readSchedule(session.redis, target.fp, name))!;
+    const listeners = await setBell(session, target, schedule, before);
+    stderr.write(`${addedText(done, schedule, now)}\n`);
+    if (listeners === 0) warnOfSource(invocation, schedule);
+    jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
+    return 0;
+  });
+}
+
+function readDefinition({ options, config }: Invocation): Definition {
+  const timing = readTiming(options);
+  if (config.maxDeletes === undefined) {
+    throw new ExpungeError(
+      'USAGE',
+      'nobody is there to confirm what a schedule deletes: --max-deletes stands for that',
+      {
+        next: 'add --max-deletes N: a list with more ids than that is not deleted',
+      },
+    );
+  }
+  if (!config.resource === !config.resourceColumn) {
+    throw new ExpungeError('USAGE', 'what do the ids name? Exactly one of --resource and --resource-column is needed');
+  }
+  const text = (name: string) => (typeof options[name] === 'string' ? options[name] : '');
+  const from = text('from');
+  if (!isName(from)) {
+    throw new ExpungeError(
+      'USAGE',
+      `--from: expected the name of a source, of ${nameRule}${from && `, got "${from}"`}`,
+    );
+  }
+  return {
+    ...{ ...timing, from },
+    overlap: (options.overlap as Definition['overlap'] | undefined) ?? 'skip',
+    missed: (options.missed as Definition['missed'] | undefined) ?? 'none',
+    graceMs: (options.grace as number | undefined) ?? 600_000,
+    maxGrowth: (options.maxGrowth as number | undefined) ?? 3,
+    allowEmpty: options.allowEmpty === true,
+    priority: (options.priority as Priority | undefined) ?? 'normal',
+    settings: settingTexts(config),
+    note: text('reason'),
+  };
+}
+
+function readTiming({ cron, tz = 'UTC' }: Invocation['options']): { cron: string; tz: string } {
+  if (typeof cron !== 'string')
+    throw new ExpungeError('USAGE', '--cron: expected a pattern like "0 3 * * *", got none');
+  const timing = { cron: cron.trim(), tz: String(tz) };
+  try {
+    checkTiming(timing);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `--cron ${cron} --tz ${tz}: ${messageOf(error)}`, { cause: error });
+  }
+  return timing;
+}
+
+function exists(name: string): ExpungeError {
+  return new ExpungeError('USAGE', `schedule ${name} exists, and is another one`, {
+    next: 'add --replace to change it, or take another name',
+  });
+}
+
+/** Sets its bell, takes down one that hung elsewhere, and returns how many processes will hear it. */
+async function setBell(session: Session, target: Target, schedule: Schedule, before: Schedule | null): Promise<number> {
+  const { name, from, state } = schedule;
+  if (before !== null && before.from !== from)
+    await withBells(session, target, before.from, (bells) => bells.remove(name));
+  return withBells(session, target, from, async (bells) => {
+    if (state === 'active') await bells.keep(name, schedule);
+    return bells.listeners();
+  });
+}
+
+function warnOfSource({ config, stderr }: Invocation, { from }: Schedule): void {
+  const known = Object.keys(config.sources);
+  const nearest = known.includes(from) ? '' : suggest(from, known);
+  stderr.write(
+    `warning: no worker of this target that has the source "${from}" is alive; nothing starts before one is.${nearest}\n`,
+  );
+}

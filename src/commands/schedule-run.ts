@@ -1,0 +1,77 @@
+import { ExpungeError } from '../errors.ts';
+import { readTarget } from '../guard/check-target.ts';
+import { logTo } from '../logger.ts';
+import { createFeeder } from '../queue/feeder.ts';
+import { openQueue, sharedQueueName } from '../queue/queue.ts';
+import type { Made } from '../schedule/make-run.ts';
+import { type Dry, dryRun, runNow } from '../schedule/run-now.ts';
+import { plural } from '../terminal/words.ts';
+import type { Invocation } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
+import { jsonLines } from './json-lines.ts';
+import { findSchedule, scheduleWork } from './schedule-work.ts';
+import { sayOn, withRedis } from './session.ts';
+
+/** Makes a run of a schedule now, with the source of this machine's configuration file, and leaves it to the workers. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, config, env, options, stderr } = invocation;
+  const target = readTarget(config, env);
+  const interrupts = listenForInterrupts(() => stderr.write('\nStopping: no run was started.\n'));
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    const { name } = await findSchedule(session, target, args[0] ?? '');
+    const { queueConnection, ledger } = session;
+    const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
+    try {
+      const feeder = createFeeder(ledger, queue, Date.now);
+      const log = logTo((line) => stderr.write(`${line}\n`));
+      const work = scheduleWork({ invocation, session, target, feeder, log });
+      if (options.dryRun) return tellDry(invocation, name, await dryRun(work, name, interrupts.signal));
+      return await tell(invocation, name, await runNow(work, name, interrupts.signal), await queue.workers());
+    } finally {
+      interrupts.dispose();
+      await queue.close();
+    }
+  });
+}
+
+function tellDry(
+  { options, stdout, stderr }: Invocation,
+  schedule: string,
+  { list, refusal, maxDeletes }: Dry,
+): number {
+  const guard =
+    refusal === null ? `within --max-deletes ${maxDeletes} and the other guards` : `refused: ${refusal.reason}`;
+  stderr.write(
+    `Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\nDry run: nothing was deleted.\n`,
+  );
+  const facts = { ...list, guard: refusal?.guard ?? null, reason: refusal?.reason ?? '' };
+  jsonLines(stdout, options.json)('plan', { dry_run: true, schedule, ...facts });
+  return 0;
+}
+
+function tell({ options, stdout, stderr, config }: Invocation, schedule: string, made: Made, workers: number): number {
+  switch (made.outcome) {
+    case 'started':
+      stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
+      stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
+      if (workers === 0)
+        stderr.write(
+          `warning: no worker of this target is alive; start one: expunge worker --base-url ${config.baseUrl}\n`,
+        );
+      break;
+    case 'empty':
+      stderr.write(`Schedule ${schedule}: the list is empty, there is nothing to delete.\n`);
+      break;
+    case 'refused':
+      throw new ExpungeError('GUARD', `schedule ${schedule}: ${made.refusal.reason}; nothing was sent`, {
+        next: 'look at the list: expunge schedule run NAME --dry-run'.replace('NAME', schedule),
+      });
+    case 'failed':
+    case 'skipped':
+      throw new ExpungeError('USAGE', `schedule ${schedule}: ${made.reason}; nothing was sent`);
+    case 'void':
+      throw new ExpungeError('INTERRUPTED', `schedule ${schedule}: stopped; no run was started`);
+  }
+  jsonLines(stdout, options.json)('scheduled', { schedule, ...made });
+  return 0;
+}

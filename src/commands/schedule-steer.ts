@@ -1,0 +1,58 @@
+import { ExpungeError } from '../errors.ts';
+import { readTarget } from '../guard/check-target.ts';
+import { readRun } from '../ledger/run.ts';
+import type { Target } from '../ledger/target.ts';
+import type { Schedule } from '../schedule/schedule.ts';
+import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/schedule-store.ts';
+import { confirmYes } from '../terminal/ask.ts';
+import { steeredText } from '../terminal/schedule-text.ts';
+import type { Invocation } from './command.ts';
+import { jsonLines } from './json-lines.ts';
+import { scheduleFacts } from './schedule-facts.ts';
+import { findSchedule, withBells } from './schedule-work.ts';
+import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+
+/** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { verb, args, config, env, options, stdout, stderr } = invocation;
+  const target = readTarget(config, env);
+  const action = verb.replace('schedule ', '') as ScheduleAction;
+  const reason = typeof options.reason === 'string' ? options.reason : '';
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+    const schedule = await findSchedule(session, target, args[0] ?? '');
+    if (action === 'remove') await confirmRemoval(invocation, schedule);
+    if (action === 'resume') await refuseHalted(session, schedule);
+    const now = Date.now();
+    await steerSchedule(session.redis, target.fp, schedule.name, action, {
+      at: now,
+      by: 'operator',
+      who: whoAmI(),
+      reason,
+    });
+    await hang(session, target, schedule, action);
+    const after = (await readSchedule(session.redis, target.fp, schedule.name)) ?? schedule;
+    stderr.write(`${steeredText(action, schedule, now)}\n`);
+    jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, after, now));
+    return 0;
+  });
+}
+
+async function confirmRemoval({ options, stdin, stderr, env }: Invocation, { name }: Schedule): Promise<void> {
+  const question = `Remove schedule ${name}? Its runs stay.`;
+  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+}
+
+/** It would be paused again at once. */
+async function refuseHalted({ redis }: Session, { name, lastRun }: Schedule): Promise<void> {
+  const run = lastRun === '' ? null : await readRun(redis, lastRun);
+  if (run?.state !== 'halted') return;
+  throw new ExpungeError('USAGE', `schedule ${name}: its run ${run.id} is halted: ${run.reason}`, {
+    next: `remove the cause and go on with it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
+  });
+}
+
+async function hang(session: Session, target: Target, schedule: Schedule, action: ScheduleAction): Promise<void> {
+  await withBells(session, target, schedule.from, (bells) =>
+    action === 'resume' ? bells.keep(schedule.name, schedule) : bells.remove(schedule.name),
+  );
+}

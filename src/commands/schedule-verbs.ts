@@ -1,0 +1,149 @@
+import * as parse from '../parse-setting.ts';
+import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
+import type { Command, OwnOption } from './command.ts';
+import { json, reason, share, store, targetName, yes } from './shared-options.ts';
+
+const where = [...targetName, ...store] as const;
+
+const addOptions: readonly OwnOption[] = [
+  { flags: '--cron <pattern>', help: 'when: five fields, or six with seconds, as in "0 3 * * *"' },
+  { flags: '--tz <zone>', help: 'by whose clocks: Europe/Berlin (default: UTC)' },
+  {
+    flags: '--from <source>',
+    help: 'where the list comes from: a name among the "sources" of the workers’ configuration file',
+  },
+  {
+    flags: '--overlap <policy>',
+    help: 'when the last run has not ended: skip (default), queue-one or cancel-other',
+    parse: parse.oneOf(overlapPolicies),
+  },
+  {
+    flags: '--missed <policy>',
+    help: 'slots that passed while no worker listened: none are made up for (default), or the latest is',
+    parse: parse.oneOf(missedPolicies),
+  },
+  { flags: '--grace <duration>', help: 'a slot later than this was missed (default: 10min)', parse: parse.duration },
+  {
+    flags: '--max-growth <k>',
+    help: 'pause at a list of more than k × the median of the last ten (default: 3)',
+    parse: parse.factor,
+  },
+  { flags: '--allow-empty', help: 'an empty list is no reason to pause' },
+  { flags: '--replace', help: 'change the schedule of that name' },
+];
+
+const add: Command = {
+  name: 'add',
+  summary: 'add a schedule: workers of the target that have its source make its runs',
+  arguments: '<name>',
+  settings: [...scheduledSettings, ...where],
+  options: [...addOptions, share, reason, json],
+  examples: [
+    [
+      'expunge schedule add nightly --cron "0 3 * * *" --tz Europe/Berlin --from expired --resource views --max-deletes 5000',
+      'every night, never more than 5,000',
+    ],
+    [
+      'expunge schedule add hourly --cron "0 * * * *" --from inbox --resource annotations --max-deletes 100 --overlap queue-one',
+      'one run after the other',
+    ],
+  ],
+  load: () => import('./schedule-add.ts'),
+};
+
+const list: Command = {
+  name: 'list',
+  summary: 'show the schedules of a target, when they are due next, and what became of the last slots',
+  settings: where,
+  options: [json],
+  examples: [
+    ['expunge schedule list', 'as a table'],
+    ['expunge schedule list --json | jq .reason', 'with definition, history and audit trail'],
+  ],
+  load: () => import('./schedule-list.ts'),
+};
+
+const preview: Command = {
+  name: 'preview',
+  summary: 'show the next runs, across clock changes',
+  arguments: '<name>',
+  settings: where,
+  options: [
+    { flags: '--count <n>', help: 'how many (default: 5)', parse: parse.integerFrom(1, 1_000) },
+    {
+      flags: '--after <time>',
+      help: 'from this moment on, as in 2027-03-13T12:00Z (default: now)',
+      parse: parse.moment,
+    },
+    json,
+  ],
+  examples: [
+    ['expunge schedule preview nightly', 'the next five'],
+    ['expunge schedule preview nightly --after 2027-03-27 --count 3', 'around a clock change'],
+  ],
+  load: () => import('./schedule-list.ts'),
+};
+
+const run: Command = {
+  name: 'run',
+  summary: 'make a run of a schedule now, on this machine, under the same guards',
+  arguments: '<name>',
+  settings: [...where, 'protect', 'proxy'],
+  options: [{ flags: '-n, --dry-run', help: 'read the list and ask the guards; delete nothing' }, json],
+  examples: [
+    ['expunge schedule run nightly --dry-run', 'what would be deleted today'],
+    ['expunge schedule run nightly', 'and leave it to the workers'],
+  ],
+  load: () => import('./schedule-run.ts'),
+};
+
+const steer = () => import('./schedule-steer.ts');
+
+const pause: Command = {
+  name: 'pause',
+  summary: 'make no more runs; one that is under way goes on',
+  arguments: '<name>',
+  settings: where,
+  options: [reason, json],
+  examples: [
+    ['expunge schedule pause nightly', 'until somebody resumes it'],
+    ['expunge schedule pause nightly --reason "audit"', 'and say why'],
+  ],
+  load: steer,
+};
+
+const resume: Command = {
+  name: 'resume',
+  summary: 'go on with the next slot; a list that a guard refused has been looked at',
+  arguments: '<name>',
+  settings: where,
+  options: [reason, json],
+  examples: [
+    ['expunge schedule resume nightly', 'go on'],
+    ['expunge schedule resume nightly --reason "the list is right"', 'and say why'],
+  ],
+  load: steer,
+};
+
+const remove: Command = {
+  name: 'remove',
+  summary: 'remove a schedule; its runs stay',
+  arguments: '<name>',
+  settings: where,
+  options: [yes, reason, json],
+  examples: [
+    ['expunge schedule remove nightly', 'asks first'],
+    ['expunge schedule remove nightly --yes --reason "done for good"', 'for scripts'],
+  ],
+  load: steer,
+};
+
+/** `expunge schedule …`. */
+export const schedule: Command = {
+  name: 'schedule',
+  summary: 'delete by the clock: add, list, preview, run, pause, resume and remove schedules',
+  settings: [],
+  examples: [],
+  subcommands: [add, list, preview, run, pause, resume, remove],
+  load: null,
+};

@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExpungeError } from '../errors.ts';
+import type { Target } from '../ledger/target.ts';
+import type { Log } from '../logger.ts';
+import { type Bells, openBells } from '../queue/bell.ts';
+import type { Feeder } from '../queue/feeder.ts';
+import type { Schedule } from '../schedule/schedule.ts';
+import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
+import type { ScheduleWork } from '../schedule/work.ts';
+import { suggest } from '../suggest.ts';
+import type { Invocation } from './command.ts';
+import { type Session, whoAmI } from './session.ts';
+
+type Around = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
+
+/** What the settings say about attending to schedules. */
+export function scheduleWork({ invocation, session, target, feeder, log }: Around): ScheduleWork {
+  const { config, env } = invocation;
+  return {
+    ...{ ledger: session.ledger, target, feeder, log, env },
+    ...{ sources: config.sources, stateDir: config.stateDir, protectFile: config.protect ?? null },
+    ...{ proxy: config.proxy ?? null, allowHttp: config.allowHttp },
+    ...{ who: whoAmI(), now: Date.now },
+    wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
+  };
+}
+
+/** The schedule of that name. Throws USAGE if there is none. */
+export async function findSchedule({ redis }: Session, { fp, baseUrl }: Target, name: string): Promise<Schedule> {
+  const schedule = await readSchedule(redis, fp, name);
+  if (schedule !== null && schedule.state !== 'removed') return schedule;
+  const names = (await listSchedules(redis, fp)).map((known) => known.name);
+  throw new ExpungeError('USAGE', `no schedule of ${baseUrl} is called "${name}".${suggest(name, names)}`, {
+    next: 'expunge schedule list shows them',
+  });
+}
+
+/** Does something with the bells of a source. */
+export async function withBells<T>(
+  { queueConnection }: Session,
+  { fp }: Target,
+  source: string,
+  body: (bells: Bells) => Promise<T>,
+): Promise<T> {
+  const bells = openBells({ fp, source, connection: queueConnection });
+  try {
+    return await body(bells);
+  } finally {
+    await bells.close();
+  }
+}

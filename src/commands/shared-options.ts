@@ -1,0 +1,42 @@
+import { priorities } from '../ledger/priority.ts';
+import * as parse from '../parse-setting.ts';
+import type { OwnOption } from './command.ts';
+
+// Groups of settings and options that several verbs have.
+
+const token = [
+  'tokenFile',
+  'tokenCommand',
+  'tokenUrl',
+  'clientId',
+  'clientSecretFile',
+  'refreshTokenFile',
+  'scope',
+  'tokenAudience',
+  'tokenAuth',
+] as const;
+
+/** Where requests go, and what proves who we are. */
+export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
+
+/** Which target is meant, for verbs that send it nothing. */
+export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp'] as const;
+
+export const sending = [
+  'maxConcurrency',
+  'requestTimeoutMs',
+  'retryDelays',
+  'patienceMs',
+  'strictConnections',
+] as const;
+export const store = ['stateDir', 'allowPlaintextRedis'] as const;
+
+export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
+export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
+export const reason: OwnOption = { flags: '--reason <text>', help: 'why, for whoever looks at it later' };
+
+export const share: OwnOption = {
+  flags: '--priority <share>',
+  help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+  parse: parse.oneOf(priorities),
+};

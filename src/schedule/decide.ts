@@ -1,0 +1,56 @@
+import type { RunState } from '../ledger/run.ts';
+import type { Schedule } from './schedule.ts';
+import { type Due, dueSlots } from './slots.ts';
+
+/** A run of the schedule that has not ended. */
+export type LiveRun = { id: string; state: RunState; reason: string };
+
+/** What to do about a schedule now, with all slots up to `slot`: so many `slots`, or so many that were `missed` before it. */
+export type Decision =
+  | { do: 'nothing' }
+  | { do: 'pause'; reason: string }
+  | { do: 'miss'; slot: number; slots: number; lateMs: number; hadWaited: boolean }
+  | { do: 'skip'; slot: number; slots: number; reason: string }
+  | { do: 'wait'; slot: number; missed: number; cancel: string | null }
+  | { do: 'run'; slot: number; missed: number };
+
+/** Decides by the record, the clock and the last run alone, so whoever asks twice gets the same answer. */
+export function decide(schedule: Schedule, live: LiveRun | null, now: number): Decision {
+  if (schedule.state !== 'active') return { do: 'nothing' };
+  if (live?.state === 'halted') return { do: 'pause', reason: `its run ${live.id} is halted: ${live.reason}` };
+  const due = dueSlots(schedule, schedule.after, now);
+  if (due === null) return afterTheWait(schedule, live, now);
+  if (isMissed(schedule, due.latest, now)) {
+    return { do: 'miss', slot: due.latest, slots: due.count, lateMs: now - due.latest, hadWaited: false };
+  }
+  return live === null ? { do: 'run', slot: due.latest, missed: due.count - 1 } : overlap(schedule, live, due);
+}
+
+function isMissed({ missed, graceMs }: Schedule, since: number, now: number): boolean {
+  return missed === 'none' && now - since > graceMs;
+}
+
+/** A slot that had to wait for a run is late from the end of that run on. */
+function afterTheWait(schedule: Schedule, live: LiveRun | null, now: number): Decision {
+  const { waiting: slot, lastEndedAt, after } = schedule;
+  if (slot === null || live !== null) return { do: 'nothing' };
+  if (!isMissed(schedule, Math.max(slot, lastEndedAt), now)) return { do: 'run', slot, missed: 0 };
+  return { do: 'miss', slot: after, slots: 1, lateMs: now - slot, hadWaited: true };
+}
+
+function overlap(
+  { overlap, waiting }: Schedule,
+  { id, state }: LiveRun,
+  { latest: slot, count: slots }: Due,
+): Decision {
+  const skip = { do: 'skip', slot, slots } as const;
+  switch (overlap) {
+    case 'skip':
+      return { ...skip, reason: `run ${id} has not ended` };
+    case 'queue-one':
+      if (waiting !== null) return { ...skip, reason: `run ${id} has not ended, and a slot waits for it already` };
+      return { do: 'wait', slot, missed: slots - 1, cancel: null };
+    case 'cancel-other':
+      return { do: 'wait', slot, missed: slots - 1, cancel: state === 'cancelling' ? null : id };
+  }
+}

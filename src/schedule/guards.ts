@@ -1,0 +1,60 @@
+import { count } from '../terminal/words.ts';
+import type { GuardCode, Schedule } from './schedule.ts';
+
+/** What the guards look at. */
+export type ListFacts = { rows: number; ids: number; sha256: string };
+
+/** Why a list must not be deleted without somebody looking at it. */
+export type Refusal = { guard: GuardCode; reason: string };
+
+/** So many lists say what is usual. */
+const comparedFrom = 3;
+
+/**
+ * Why the list of a schedule is refused, or null. The guard that was waived lets this list pass; `--max-deletes` always holds: it is what
+ * somebody confirmed.
+ */
+export function refusalOf(list: ListFacts, schedule: Schedule, maxDeletes: number): Refusal | null {
+  const refusals = [tooMany(list, maxDeletes), empty(list, schedule), same(list, schedule), growth(list, schedule)];
+  return (
+    refusals.find(
+      (refusal) => refusal !== null && (refusal.guard === 'too_many' || refusal.guard !== schedule.waived),
+    ) ?? null
+  );
+}
+
+function tooMany({ ids }: ListFacts, maxDeletes: number): Refusal | null {
+  if (ids <= maxDeletes) return null;
+  return { guard: 'too_many', reason: `the list holds ${count(ids)} ids, --max-deletes allows ${count(maxDeletes)}` };
+}
+
+/** An export that went wrong looks like this. */
+function empty({ rows }: ListFacts, { allowEmpty }: Schedule): Refusal | null {
+  return rows > 0 || allowEmpty ? null : { guard: 'empty', reason: 'the list is empty: 0 rows' };
+}
+
+/** Of a run that was cancelled the list may well be the same again. */
+function same({ rows, sha256 }: ListFacts, { lastRun, lastSha256, lastState }: Schedule): Refusal | null {
+  if (rows === 0 || sha256 !== lastSha256 || lastState !== 'completed') return null;
+  return { guard: 'same', reason: `the list is the same as last time, that of run ${lastRun}` };
+}
+
+function growth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule): Refusal | null {
+  if (before.length < comparedFrom) return null;
+  const usual = medianOf(before);
+  if (rows <= maxGrowth * usual) return null;
+  const reason = `the list has ${count(rows)} rows, more than ${maxGrowth} × the usual ${count(usual)} (median of the last ${before.length})`;
+  return { guard: 'growth', reason };
+}
+
+/** Of an even number the higher one of the middle: half rows are none. */
+function medianOf(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+}
+
+/** The rows of the last lists with one more, newest first. */
+export function withRows(before: readonly number[], rows: number): number[] {
+  return [rows, ...before].slice(0, comparedAtMost);
+}
+
+const comparedAtMost = 10;

@@ -1,0 +1,153 @@
+import { messageOf } from '../errors.ts';
+import { readChunks } from '../input/chunk-ids.ts';
+import type { Spool } from '../input/spool.ts';
+import { claimList, writeRun } from '../ledger/create-run.ts';
+import { planRun } from '../ledger/plan-run.ts';
+import { removeRun } from '../ledger/remove-run.ts';
+import { readRun } from '../ledger/run.ts';
+import { leaveToWorkers } from '../queue/leave-to-workers.ts';
+import { isRedisTrouble } from '../redis/connect.ts';
+import { type Refusal, refusalOf, withRows } from './guards.ts';
+import type { Hand } from './hand.ts';
+import { type HistoryEntry, withEntry } from './history.ts';
+import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
+import { type Schedule, settingsOf } from './schedule.ts';
+import { readHistory, type Settlement, settle, steerSchedule } from './schedule-store.ts';
+import type { ScheduleWork } from './work.ts';
+
+/** What became of a slot that was to have a run. `void`: another process sees to it, or the schedule isn't active any more. */
+export type Made =
+  | { outcome: 'started'; run: string; rows: number; ids: number }
+  | { outcome: 'refused'; refusal: Refusal }
+  | { outcome: 'empty' }
+  | { outcome: 'failed' | 'skipped'; reason: string }
+  | { outcome: 'void' };
+
+/** A slot, and whether somebody asked for it by hand: then the schedule may be paused, and a refusal does not pause it. */
+export type Occasion = { slot: number; byHand: boolean };
+
+/**
+ * Makes the run of a slot: reads the list, asks the guards, writes the run, and starts it if no run was made for this slot before. Whatever
+ * comes of it stands in the history. Throws if Redis is in trouble; nothing was started then, or it was and is known.
+ */
+export async function makeRun(work: ScheduleWork, hand: Hand, schedule: Schedule, occasion: Occasion): Promise<Made> {
+  try {
+    return await withScheduledList(work, schedule, hand.signal, (list) => judge(work, hand, schedule, occasion, list));
+  } catch (error) {
+    if (hand.signal.aborted) return { outcome: 'void' };
+    if (isRedisTrouble(error)) throw error;
+    return note(work, hand, occasion, { outcome: 'failed', reason: messageOf(error) });
+  }
+}
+
+async function judge(
+  work: ScheduleWork,
+  hand: Hand,
+  schedule: Schedule,
+  occasion: Occasion,
+  list: ScheduledList,
+): Promise<Made> {
+  const { spool } = list;
+  const refusal = refusalOf(factsOf(spool), schedule, settingsOf(schedule).maxDeletes ?? 0);
+  if (refusal !== null) return refuse(work, hand, occasion, refusal, spool.rows);
+  if (spool.rows === 0) return note(work, hand, occasion, { outcome: 'empty' });
+  return start(work, hand, schedule, occasion, list);
+}
+
+export function factsOf({ rows, ids, sha256 }: Spool) {
+  return { rows, ids: ids.annotations + ids.views, sha256 };
+}
+
+async function refuse(
+  work: ScheduleWork,
+  hand: Hand,
+  occasion: Occasion,
+  refusal: Refusal,
+  rows: number,
+): Promise<Made> {
+  const made = await note(work, hand, occasion, { outcome: 'refused', refusal }, rows);
+  if (occasion.byHand || made.outcome === 'void') return made;
+  const { reason, guard } = refusal;
+  const order = { at: work.now(), by: 'guard', who: work.who, reason, guard } as const;
+  await steerSchedule(work.ledger.redis, hand.fp, hand.name, 'pause', order);
+  work.log.warn({ schedule: hand.name, guard, reason }, 'schedule paused');
+  return made;
+}
+
+/** Writes the run, which nobody works on before it is the one of its slot. */
+async function start(
+  work: ScheduleWork,
+  hand: Hand,
+  schedule: Schedule,
+  occasion: Occasion,
+  { spool, read }: ScheduledList,
+): Promise<Made> {
+  const { ledger, target, who } = work;
+  const settings = settingsOf(schedule);
+  const { note: why, priority } = schedule;
+  const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}` };
+  const plan = planRun(settings, target, spool, origin);
+  const id = await claimList(ledger.redis, plan.list, work.now());
+  if ((await readRun(ledger.redis, id)) !== null) {
+    return note(work, hand, occasion, { outcome: 'skipped', reason: `the same list is under way as run ${id}` });
+  }
+  if ((await settle(ledger.redis, hand, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
+  await writeRun(ledger.redis, id, plan, readChunks(spool), work.now(), () => hand.signal.throwIfAborted());
+  const made = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids } as const;
+  const written = (await readRun(ledger.redis, id))!;
+  const done = await settleSlot(work, hand, occasion, made, spool.rows, {
+    claim: { slot: occasion.slot, run: id },
+    fields: {
+      ...{ preparing: '', lastRun: id, lastState: '', lastSha256: spool.sha256, waived: '' },
+      rows: JSON.stringify(withRows(schedule.rows, spool.rows)),
+      toArchive: read.length === 0 ? '' : JSON.stringify({ run: id, files: read }),
+    },
+  });
+  if (done !== 'done') {
+    await removeRun(ledger.redis, written);
+    return { outcome: 'void' };
+  }
+  work.log.info(
+    { schedule: schedule.name, run: id, rows: spool.rows, slot: new Date(occasion.slot).toISOString() },
+    'scheduled run started',
+  );
+  await leaveToWorkers(ledger, work.feeder, written, plan.who);
+  return made;
+}
+
+async function note(
+  work: ScheduleWork,
+  hand: Hand,
+  occasion: Occasion,
+  made: Made,
+  rows: number | null = null,
+): Promise<Made> {
+  const done = await settleSlot(work, hand, occasion, made, rows, { fields: {} });
+  if (done !== 'done') return { outcome: 'void' };
+  if (made.outcome === 'failed') work.log.warn({ schedule: hand.name, reason: made.reason }, 'a slot has no run');
+  return made;
+}
+
+async function settleSlot(
+  { ledger: { redis }, now, who }: ScheduleWork,
+  hand: Hand,
+  { slot, byHand }: Occasion,
+  made: Made,
+  rows: number | null,
+  { fields, ...settlement }: Settlement,
+): ReturnType<typeof settle> {
+  if (made.outcome === 'void') return 'stopped';
+  const entry: HistoryEntry = {
+    ...{ slot, slots: 1, at: now(), outcome: made.outcome, reason: reasonOf(made), by: who, rows, ended: null },
+    run: made.outcome === 'started' ? made.run : '',
+  };
+  const history = withEntry(await readHistory(redis, hand.fp, hand.name), entry);
+  // A slot that waits while a run is made by hand is still to come.
+  const place = byHand ? {} : { waiting: '' };
+  return settle(redis, hand, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !byHand });
+}
+
+function reasonOf(made: Made): string {
+  if (made.outcome === 'refused') return made.refusal.reason;
+  return 'reason' in made ? made.reason : '';
+}

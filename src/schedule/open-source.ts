@@ -1,0 +1,35 @@
+import { refusePlainHttp } from '../guard/check-target.ts';
+import type { InputFile } from '../input/open-inputs.ts';
+import type { Log } from '../logger.ts';
+import { commandFile } from './command-source.ts';
+import { openGlob } from './glob-source.ts';
+import type { ListSource } from './list-source.ts';
+import type { ReadFiles } from './schedule.ts';
+import { urlFile } from './url-source.ts';
+
+/** What reading a source needs from around it. */
+export type Surroundings = {
+  env: NodeJS.ProcessEnv;
+  proxy: string | null;
+  allowHttp: string | undefined;
+  /** Ends the reading: it throws then. */
+  stop: AbortSignal;
+  wait(ms: number, stop: AbortSignal): Promise<void>;
+  log: Log;
+};
+
+/** A source as input, and the files that could be put away afterwards. */
+export type OpenSource = { files: InputFile[]; read: ReadFiles['files'] };
+
+/** Opens a source. Throws USAGE, here or while it is read, where it gives no whole list. */
+export async function openSource(name: string, source: ListSource, around: Surroundings): Promise<OpenSource> {
+  switch (source.kind) {
+    case 'glob':
+      return openGlob(name, source, around);
+    case 'command':
+      return { files: [commandFile(name, source, around)], read: [] };
+    case 'url':
+      refusePlainHttp(`source ${name}:`, source.url, around.allowHttp, 'change the list');
+      return { files: [urlFile(name, source, around)], read: [] };
+  }
+}

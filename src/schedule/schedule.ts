@@ -1,0 +1,126 @@
+import { type Config, type SettingName, settings } from '../config.ts';
+import type { Priority } from '../ledger/priority.ts';
+import type { RunState } from '../ledger/run.ts';
+import { settingText } from '../setting-text.ts';
+import type { Timing } from './slots.ts';
+
+/** What happens when a slot comes while the last run has not ended. */
+export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
+
+/** What happens with slots that passed while nobody listened: nothing, or one run for the last of them. */
+export const missedPolicies = ['none', 'latest'] as const;
+
+/** What can keep a list from being deleted, and pauses its schedule. */
+export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same';
+
+/** The settings a schedule takes with it, as if they stood on the command line of each of its runs. */
+export const scheduledSettings = [
+  ...(['resource', 'resourceColumn', 'format', 'column', 'noHeader', 'delimiter', 'allowIdChars'] as const),
+  ...(['maxDeletes', 'treat', 'expectAbsent', 'rate', 'burst', 'keep'] as const),
+] satisfies SettingName[];
+
+export type ScheduledSettings = Pick<Config, (typeof scheduledSettings)[number]>;
+
+/** What somebody asked for. Of where the list comes from it holds the name only; see `list-source.ts`. */
+export type Definition = Timing & {
+  from: string;
+  overlap: (typeof overlapPolicies)[number];
+  missed: (typeof missedPolicies)[number];
+  /** A slot that is later than this was missed. */
+  graceMs: number;
+  /** A list of more than so many times the median of the last ones is refused. */
+  maxGrowth: number;
+  /** An empty list is no reason to pause. */
+  allowEmpty: boolean;
+  /** Of its runs, beside others of the target. */
+  priority: Priority;
+  /** Texts, as their flags take them. */
+  settings: Partial<Record<SettingName, string>>;
+  /** Why, for whoever looks at it or at its runs. */
+  note: string;
+};
+
+/** active ⇄ paused → removed. A removed one is kept for a month, for whoever asks what became of it. */
+type ScheduleState = 'active' | 'paused' | 'removed';
+
+/** A schedule as it stands in Redis. Times are ms since 1970. */
+export type Schedule = Definition & {
+  name: string;
+  state: ScheduleState;
+  reason: string; // of the state, in words
+  who: string;
+  changedAt: number;
+  /** Slots up to here have been seen to. */
+  after: number;
+  /** A slot that is to have a run, once the last run has ended; or null. */
+  waiting: number | null;
+  /** The last run that was started, '' = none. */
+  lastRun: string;
+  /** How it ended, as far as anybody has looked: '' = not yet, `lost` = Redis doesn't know it any more. */
+  lastState: RunState | 'lost' | '';
+  lastEndedAt: number;
+  lastSha256: string;
+  /** A run that is being written and not started: '' = none. */
+  preparing: string;
+  /** Rows of the last lists, newest first. */
+  rows: number[];
+  /** The guard that paused it, and the one that lets the next list pass because somebody resumed it; '' = none. */
+  pausedBy: GuardCode | '';
+  waived: GuardCode | '';
+  /** Files to put away once the last run has ended well; null = none. */
+  toArchive: ReadFiles | null;
+};
+
+/** Files as they were when they were read. */
+export type ReadFiles = { run: string; files: { path: string; size: number; mtimeMs: number }[] };
+
+/** The definition's part of the record. */
+export function definitionFields({ settings, note, ...definition }: Definition): Record<string, string> {
+  return {
+    definition: JSON.stringify({ ...definition, settings: Object.fromEntries(Object.entries(settings).sort()) }),
+    note,
+  };
+}
+
+export function parseSchedule(name: string, hash: Record<string, string>): Schedule {
+  const text = (field: string) => hash[field] ?? '';
+  const { settings, ...definition } = JSON.parse(text('definition'));
+  return {
+    ...definition,
+    settings,
+    note: text('note'),
+    name,
+    state: text('state') as ScheduleState,
+    reason: text('reason'),
+    who: text('who'),
+    changedAt: Number(text('changedAt')),
+    after: Number(text('after')),
+    waiting: text('waiting') === '' ? null : Number(text('waiting')),
+    lastRun: text('lastRun'),
+    lastState: text('lastState') as Schedule['lastState'],
+    lastEndedAt: Number(text('lastEndedAt')),
+    lastSha256: text('lastSha256'),
+    preparing: text('preparing'),
+    rows: JSON.parse(hash.rows ?? '[]'),
+    pausedBy: text('pausedBy') as Schedule['pausedBy'],
+    waived: text('waived') as Schedule['waived'],
+    toArchive: text('toArchive') === '' ? null : JSON.parse(text('toArchive')),
+  };
+}
+
+/** The settings of a command that its schedule takes over, as texts; those that have their default are left out. */
+export function settingTexts(config: Config): Definition['settings'] {
+  const texts = scheduledSettings.map((name) => [name, settingText(name, config[name])] as const);
+  return Object.fromEntries(
+    texts.filter(([name, text]) => text !== null && text !== settingText(name, settings[name].fallback as never)),
+  );
+}
+
+/** The texts as values, with the defaults of this release for what is not among them. */
+export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): ScheduledSettings {
+  const values = scheduledSettings.map((name) => {
+    const text = texts[name];
+    return [name, text === undefined ? settings[name].fallback : settings[name].parse(text)];
+  });
+  return Object.fromEntries(values);
+}

@@ -1,0 +1,22 @@
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Target } from '../ledger/target.ts';
+import type { Log } from '../logger.ts';
+import type { Feeder } from '../queue/feeder.ts';
+import type { ListSources } from './list-source.ts';
+import type { Surroundings } from './open-source.ts';
+
+/** What attending to the schedules of a target needs. */
+export type ScheduleWork = Omit<Surroundings, 'stop'> & {
+  ledger: Ledger;
+  target: Target;
+  feeder: Feeder;
+  /** Those this process has. Schedules of all others are none of its business. */
+  sources: ListSources;
+  stateDir: string;
+  /** Ids that are never deleted, whatever a schedule lists. */
+  protectFile: string | null;
+  who: string;
+  /** Milliseconds since 1970. */
+  now(): number;
+  log: Log;
+};

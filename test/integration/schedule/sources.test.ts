@@ -1,0 +1,231 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'vitest';
+import { archiveFiles } from '../../../src/schedule/archive.ts';
+import { readSources } from '../../../src/schedule/list-source.ts';
+import { until } from '../../support/processes.ts';
+import { minute, openStage, type Stage, someIds, start } from './stage.ts';
+
+const one = start + minute;
+
+type AtEnd = Parameters<typeof openStage>[0];
+
+/** A schedule whose lists lie in a folder `in` and go to `done`. `whileWaiting` happens in the settling time. */
+async function openInbox(atEnd: AtEnd, whileWaiting: (stage: Stage) => void = () => {}) {
+  const stage = await openStage(atEnd);
+  mkdirSync(join(stage.folder, 'in'));
+  await stage.add();
+  const archive = join(stage.folder, 'done');
+  const sources = readSources({ expired: { glob: join(stage.folder, 'in', '*.txt'), archive } });
+  const waits: number[] = [];
+  const wait = async (ms: number) => {
+    waits.push(ms);
+    whileWaiting(stage);
+  };
+  return { ...stage, stage, archive, waits, ring: (time: number) => stage.at(time, { sources, wait }) };
+}
+
+describe.concurrent('files', () => {
+  test('are one list, in the order of their names', async ({ expect, onTestFinished }) => {
+    const { file, ring, runs, folder, waits } = await openInbox(onTestFinished);
+    file('in/b.txt', 'b-1\nb-2\n');
+    file('in/a.txt', 'a-1\n');
+    file('in/c.csv', 'not,meant\n');
+    await ring(one);
+    expect((await runs()).map(({ files, rows }) => [files, rows])).toEqual([
+      [[join(folder, 'in/a.txt'), join(folder, 'in/b.txt')], 3],
+    ]);
+    expect(waits).toEqual([5_000]);
+  });
+
+  test.for<[string, (path: string) => void]>([
+    ['grow', (path) => appendFileSync(path, 'x\n')],
+    ['are written over', (path) => utimesSync(path, 1, 1)],
+    ['vanish', (path) => rmSync(path)],
+  ])('that %s meanwhile are left for the next slot', async ([, change], { expect, onTestFinished }) => {
+    const path = (stage: Stage) => join(stage.folder, 'in/half.txt');
+    const { file, ring, runs } = await openInbox(onTestFinished, (stage) => change(path(stage)));
+    file('in/half.txt', 'h-1\n');
+    file('in/whole.txt', 'w-1\nw-2\n');
+    await ring(one);
+    expect((await runs()).map(({ rows }) => rows)).toEqual([2]);
+  });
+
+  test('that come meanwhile are left, and if there is no other nothing starts', async ({ expect, onTestFinished }) => {
+    const { file, ring, runs, stage } = await openInbox(onTestFinished, ({ folder }) =>
+      appendFileSync(join(folder, 'in/half.txt'), 'x\n'),
+    );
+    file('in/half.txt', 'h-1\n');
+    await ring(one);
+    expect(await runs()).toEqual([]);
+    const reason = expect.stringMatching(/^source expired: 1 still being written, no finished file is there/);
+    expect(await stage.history()).toMatchObject([{ outcome: 'failed', reason }]);
+  });
+
+  test('go to the archive once their run has ended well', async ({ expect, onTestFinished }) => {
+    const { file, ring, stage, archive, folder } = await openInbox(onTestFinished);
+    file('in/a.txt', 'a-1\n');
+    await ring(one);
+    const { lastRun } = await stage.schedule();
+    file('in/later.txt', 'l-1\n');
+    await ring(one + 1_000);
+    expect(readdirSync(join(folder, 'in'))).toEqual(['a.txt', 'later.txt']);
+    await stage.finish(lastRun);
+    await ring(one + 2_000);
+    expect(readdirSync(join(folder, 'in'))).toEqual(['later.txt']);
+    expect(readFileSync(join(archive, lastRun, 'a.txt'), 'utf8')).toBe('a-1\n');
+    await ring(one + minute);
+    expect((await stage.runs()).map(({ rows }) => rows)).toEqual([1, 1]);
+  });
+
+  test('are left for the machine that has them', async ({ expect, onTestFinished }) => {
+    const { file, ring, stage, folder, archive } = await openInbox(onTestFinished);
+    const path = file('in/a.txt', 'a-1\n');
+    await ring(one);
+    const { lastRun } = await stage.schedule();
+    await stage.finish(lastRun);
+    renameSync(path, join(folder, 'a.txt')); // as another machine sees it
+    await ring(one + 1_000);
+    expect(await stage.schedule()).toMatchObject({ lastState: 'completed', toArchive: { run: lastRun } });
+    renameSync(join(folder, 'a.txt'), path);
+    await ring(one + 2_000);
+    expect(readdirSync(join(archive, lastRun))).toEqual(['a.txt']);
+    expect((await stage.schedule()).toArchive).toBeNull();
+  });
+
+  test('stay where the run left ids', async ({ expect, onTestFinished }) => {
+    const { file, ring, stage, folder } = await openInbox(onTestFinished);
+    file('in/a.txt', 'a-1\n');
+    await ring(one);
+    const { lastRun } = await stage.schedule();
+    await stage.redis.hset(`expunge:{${lastRun}}:run`, 'failed', 1);
+    await stage.finish(lastRun);
+    await ring(one + 2_000);
+    expect(readdirSync(join(folder, 'in'))).toEqual(['a.txt']);
+    expect((await stage.history())[0]!.ended).toMatchObject({ state: 'completed', left: 1 });
+  });
+
+  test('that changed since they were read are not put away; those of one name are told apart', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { file, folder, archive } = await openInbox(onTestFinished);
+    mkdirSync(join(folder, 'more'));
+    const paths = [file('in/a.txt', 'a-1\n'), file('more/a.txt', 'a-22\n'), file('in/b.txt', 'b-1\n')];
+    const now = new Date();
+    for (const path of paths) utimesSync(path, now, now);
+    const files = paths.map((path, n) => ({ path, size: n === 1 ? 5 : 4, mtimeMs: now.getTime() }));
+    appendFileSync(paths[2]!, 'b-2\n');
+    const { moved, left } = await archiveFiles(archive, { run: 'r1', files });
+    expect(left).toEqual([paths[2]]);
+    expect(moved).toEqual([join(archive, 'r1/1-a.txt'), join(archive, 'r1/2-a.txt')]);
+    expect(readFileSync(moved[1]!, 'utf8')).toBe('a-22\n');
+  });
+});
+
+describe.concurrent('a command', () => {
+  const withCommand = (stage: Stage, command: string[], env: NodeJS.ProcessEnv = {}) =>
+    stage.at(one, { sources: readSources({ expired: { command } }), env: { PATH: process.env.PATH, ...env } });
+
+  test('gives its output as the list, without a shell that reads its arguments', async ({ expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    await withCommand(stage, ['printf', '%s\\n', '$HOME', 'b;c', '$(id)']);
+    const [run] = await stage.runs();
+    expect(run).toMatchObject({ rows: 3, ids: 2, files: ['expired (command printf)'] });
+  });
+
+  test('does not see our secrets, and what it says on stderr stands in the log only', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    const env = { EXPUNGE_TOKEN: 'geheim', EXPUNGE_CLIENT_SECRET: 'geheim', PGHOST: 'db' };
+    await withCommand(stage, ['sh', '-c', 'echo "$PGHOST $EXPUNGE_TOKEN$EXPUNGE_CLIENT_SECRET" >&2; exit 4'], env);
+    expect(stage.told.join('\n')).toContain('"reason":"db"');
+    expect(stage.told.join('\n')).not.toContain('geheim');
+    const [entry] = await stage.history();
+    expect(entry!.reason).toBe('source expired: the command sh ended with 4');
+  });
+
+  test('is killed with all it started when it takes too long, also where that keeps its output open', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    const marker = `7${process.pid}${Date.now() % 100_000}`;
+    const command = ['sh', '-c', `echo a; sleep ${marker} & setsid sleep 3 & wait`];
+    const sources = readSources({ expired: { command, timeout: '300ms' } });
+    await stage.at(one, { sources });
+    expect(await stage.history()).toMatchObject([
+      { outcome: 'failed', reason: expect.stringMatching(/took longer than 0.3 s/) },
+    ]);
+    const isGone = () => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(`sleep ${marker}`);
+    await until('nothing of it is left', isGone);
+  });
+});
+
+/** Serves lists; closed with the test. */
+async function serve(atEnd: AtEnd, answer: (path: string, response: ServerResponse) => void): Promise<string> {
+  const server: Server = createServer((request, response) => answer(request.url ?? '', response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe.concurrent('a URL', () => {
+  test('gives the list of a 200, and its query is nowhere to be seen', async ({ expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    const paths: string[] = [];
+    const url = await serve(onTestFinished, (path, response) => {
+      paths.push(path);
+      response.end(`id\n${someIds('u', 7).join('\n')}`);
+    });
+    await stage.at(one, { sources: readSources({ expired: { url: `${url}/expired.csv?signature=geheim` } }) });
+    expect(paths).toEqual(['/expired.csv?signature=geheim']);
+    const [run] = await stage.runs();
+    expect(run).toMatchObject({ rows: 7, files: [`${url}/expired.csv`] });
+    expect(stage.told.join('\n')).not.toContain('geheim');
+  });
+
+  test.for<[string, (response: ServerResponse) => void, RegExp]>([
+    ['answers 404', (response) => response.writeHead(404).end('a\nb\n'), /answered 404; only 200 is a list/],
+    ['answers 204', (response) => response.writeHead(204).end(), /answered 204/],
+    ['redirects', (response) => response.writeHead(302, { location: '/other.txt' }).end(), /answered 302/],
+    [
+      'is cut off',
+      (response) => {
+        response.writeHead(200, { 'content-length': 100 }).write('a\nb\n');
+        setTimeout(() => response.destroy(), 50);
+      },
+      /gave no whole list/,
+    ],
+    [
+      'does not tell where its answer ends',
+      (response) => void response.socket!.end('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na\nb\n'),
+      /does not say how long its answer is/,
+    ],
+    ['never answers', () => {}, /took longer than 0.3 s/],
+    ['never ends', (response) => void response.writeHead(200).write('a\nb\n'), /took longer than 0.3 s/],
+  ])('that %s starts nothing', async ([, answer, words], { expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    const url = await serve(onTestFinished, (_, response) => answer(response));
+    await stage.at(one, {
+      sources: readSources({ expired: { url: `${url}/list.txt?signature=geheim`, timeout: '300ms' } }),
+    });
+    expect(await stage.runs()).toEqual([]);
+    const [entry] = await stage.history();
+    expect(entry).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(words) });
+    expect(entry!.reason).not.toContain('geheim');
+  });
+});

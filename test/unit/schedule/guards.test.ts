@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { refusalOf, withRows } from '../../../src/schedule/guards.ts';
+import { aSchedule } from './schedules.ts';
+
+const list = { rows: 50, ids: 50, sha256: 'new' };
+const before = { lastRun: 'r1', lastSha256: 'old', lastState: 'completed' as const, rows: [10, 20, 30] };
+const refused = (facts: Partial<typeof list>, more: Parameters<typeof aSchedule>[0] = {}) =>
+  refusalOf({ ...list, ...facts }, aSchedule({ ...before, ...more }), 100);
+
+describe('the guards of a schedule', () => {
+  it('let a usual list pass', () => {
+    expect(refused({})).toBeNull();
+  });
+
+  it('refuse more ids than --max-deletes, whatever was waived', () => {
+    const reason = 'the list holds 101 ids, --max-deletes allows 100';
+    expect(refused({ ids: 101 })).toEqual({ guard: 'too_many', reason });
+    expect(refused({ ids: 101 }, { waived: 'too_many' })).toEqual({ guard: 'too_many', reason });
+  });
+
+  it('refuse an empty list, unless it is allowed', () => {
+    expect(refused({ rows: 0, ids: 0 })).toEqual({ guard: 'empty', reason: 'the list is empty: 0 rows' });
+    expect(refused({ rows: 0, ids: 0 }, { allowEmpty: true })).toBeNull();
+  });
+
+  it('refuse the list of the last run, if that came to its end', () => {
+    const reason = 'the list is the same as last time, that of run r1';
+    expect(refused({ sha256: 'old' })).toEqual({ guard: 'same', reason });
+    expect(refused({ sha256: 'old' }, { lastState: 'cancelled' })).toBeNull();
+  });
+
+  it('refuse more rows than k × the median of the last lists, once there are three', () => {
+    const reason = 'the list has 61 rows, more than 3 × the usual 20 (median of the last 3)';
+    expect(refused({ rows: 60 })).toBeNull();
+    expect(refused({ rows: 61 })).toEqual({ guard: 'growth', reason });
+    expect(refused({ rows: 61 }, { maxGrowth: 4 })).toBeNull();
+    expect(refused({ rows: 61 }, { rows: [1, 1] })).toBeNull();
+  });
+
+  it('let a list pass the one that was waived, and no other', () => {
+    expect(refused({ rows: 61 }, { waived: 'growth' })).toBeNull();
+    expect(refused({ rows: 61, sha256: 'old' }, { waived: 'growth' })).toMatchObject({ guard: 'same' });
+  });
+
+  it('compare with the last ten lists', () => {
+    expect(withRows([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+});

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { previewSlots } from '../../../src/schedule/slot-words.ts';
+import { checkTiming, dueSlots, nextSlots } from '../../../src/schedule/slots.ts';
+
+const preview = (cron: string, tz: string, after: string, count: number) =>
+  previewSlots({ cron, tz }, Date.parse(after), count).map(({ local, note }) => (note ? `${local} (${note})` : local));
+
+describe('a preview', () => {
+  it.each([
+    [
+      'in New York moves a time that the clocks jump over',
+      ['30 2 * * *', 'America/New_York', '2027-03-13T12:00Z'],
+      ['Sun 2027-03-14 03:30 EDT (02:30 does not exist that day)', 'Mon 2027-03-15 02:30 EDT'],
+    ],
+    [
+      'in Berlin moves a time that the clocks jump over',
+      ['30 2 * * *', 'Europe/Berlin', '2027-03-27T12:00Z'],
+      ['Sun 2027-03-28 03:30 CEST (02:30 does not exist that day)', 'Mon 2027-03-29 02:30 CEST'],
+    ],
+    [
+      'in New York has a time that comes twice once',
+      ['30 1 * * *', 'America/New_York', '2027-11-06T12:00Z'],
+      [
+        'Sun 2027-11-07 01:30 EDT (01:30 comes twice that day, this is the first and the only run)',
+        'Mon 2027-11-08 01:30 EST',
+      ],
+    ],
+    [
+      'in Berlin has a time that comes twice once',
+      ['30 2 * * *', 'Europe/Berlin', '2027-10-30T12:00Z'],
+      [
+        'Sun 2027-10-31 02:30 CEST (02:30 comes twice that day, this is the first and the only run)',
+        'Mon 2027-11-01 02:30 CET',
+      ],
+    ],
+    [
+      'goes through both hours where the pattern names every hour',
+      ['*/30 * * * *', 'Europe/Berlin', '2027-10-31T00:10Z'],
+      [
+        'Sun 2027-10-31 02:30 CEST (02:30 comes twice that day, this is the first)',
+        'Sun 2027-10-31 02:00 CET (02:00 comes twice that day, this is the second)',
+        'Sun 2027-10-31 02:30 CET (02:30 comes twice that day, this is the second)',
+        'Sun 2027-10-31 03:00 CET',
+      ],
+    ],
+    [
+      'tells at the first slot behind it what the clocks left out',
+      ['*/30 * * * *', 'America/New_York', '2027-03-14T06:10Z'],
+      [
+        'Sun 2027-03-14 01:30 EST',
+        'Sun 2027-03-14 03:00 EDT (02:00 and 02:30 do not exist that day)',
+        'Sun 2027-03-14 03:30 EDT',
+      ],
+    ],
+    [
+      'joins two times that a clock change makes one',
+      ['0 2,3 * * *', 'Europe/Berlin', '2027-03-27T22:00Z'],
+      ['Sun 2027-03-28 03:00 CEST (02:00 does not exist that day)', 'Mon 2027-03-29 02:00 CEST'],
+    ],
+    [
+      'says nothing where the clocks change at another time',
+      ['0 4 * * *', 'Europe/Berlin', '2027-03-27T12:00Z'],
+      ['Sun 2027-03-28 04:00 CEST', 'Mon 2027-03-29 04:00 CEST'],
+    ],
+    [
+      'tells of a day without a run, where half an hour is missing',
+      ['0 2 * * *', 'Australia/Lord_Howe', '2027-10-02T00:00Z'],
+      ['Mon 2027-10-04 02:00 LHDT (02:00 does not exist on Sun 2027-10-03, when nothing runs)'],
+    ],
+    ['in UTC is plain', ['0 3 * * *', 'UTC', '2027-03-28T00:00Z'], ['Sun 2027-03-28 03:00 UTC']],
+  ])('%s', (_, [cron, tz, after], lines) => {
+    expect(preview(cron!, tz!, after!, lines.length)).toEqual(lines);
+  });
+
+  it.each(['America/New_York', 'Europe/Berlin'])('in %s has one slot a day through both changes', (tz) => {
+    const day = new Intl.DateTimeFormat('en-CA', { timeZone: tz });
+    for (const [from, count] of [
+      ['2027-03-12T12:00Z', 18],
+      ['2027-10-29T12:00Z', 12],
+    ] as const) {
+      for (const hour of [1, 2]) {
+        const slots = nextSlots({ cron: `30 ${hour} * * *`, tz }, Date.parse(from), count);
+        expect(new Set(slots.map((slot) => day.format(slot))).size).toBe(count);
+      }
+    }
+  });
+});
+
+describe('slots that are due', () => {
+  const nightly = { cron: '0 3 * * *', tz: 'UTC' };
+  const at = (text: string) => Date.parse(text);
+
+  it('are none before the next one comes', () => {
+    expect(dueSlots(nightly, at('2027-01-01T03:00Z'), at('2027-01-02T02:59Z'))).toBeNull();
+  });
+
+  it('are counted, and the latest of them is known', () => {
+    const due = dueSlots(nightly, at('2027-01-01T03:00Z'), at('2027-01-04T12:00Z'));
+    expect(due).toEqual({ latest: at('2027-01-04T03:00Z'), count: 3 });
+  });
+
+  it('are found in bounded time also where a schedule of seconds was left alone for years', () => {
+    const due = dueSlots({ cron: '* * * * * *', tz: 'UTC' }, at('2020-01-01T00:00Z'), at('2027-01-01T00:00:00.500Z'));
+    expect(due).toEqual({ latest: at('2027-01-01T00:00Z'), count: 1_000 });
+  });
+
+  it('are found where the slots of years stand together', () => {
+    const due = dueSlots({ cron: '* * 1 1 *', tz: 'UTC' }, at('2020-01-01T00:00Z'), at('2026-12-24T00:00Z'));
+    expect(due?.latest).toBe(at('2026-01-01T23:59Z'));
+  });
+});
+
+describe('a pattern', () => {
+  it.each([
+    ['0 3 * *', 'UTC', 'expected five fields'],
+    ['', 'UTC', 'got none'],
+    ['61 * * * *', 'UTC', 'no time that ever comes'],
+    ['0 0 30 2 *', 'UTC', 'no time that ever comes'],
+    ['H 3 * * *', 'UTC', 'H has no place in it'],
+    ['0 3 * * *', 'Europe/Berln', '"Europe/Berln" is no time zone'],
+  ])('of "%s" in %s is refused', (cron, tz, words) => {
+    expect(() => checkTiming({ cron, tz })).toThrow(words);
+  });
+
+  it.each(['0 3 * * *', '@daily', '*/5 * * * * *', '0 0 29 2 *', '0 3 L * *', '0 3 * * MON-FRI'])(
+    'of "%s" is taken',
+    (cron) => {
+      expect(() => checkTiming({ cron, tz: 'Europe/Berlin' })).not.toThrow();
+    },
+  );
+});
