@@ -10,8 +10,9 @@ export async function noteCompleted(redis: Redis, fp: string, of: string, endedA
   if (endedAt > known) await redis.hset(keys.completed(fp), of, endedAt);
 }
 
-/** When a run of each schedule was last completed, in ms since 1970; `anyRun` for all together. */
+/** When a run of each schedule that there is was last completed, in ms since 1970; `anyRun` for all together. */
 export async function readCompleted(redis: Redis, fp: string): Promise<Record<string, number>> {
-  const hash = await redis.hgetall(keys.completed(fp));
-  return Object.fromEntries(Object.entries(hash).map(([of, at]) => [of, Number(at)]));
+  const [hash, schedules] = await Promise.all([redis.hgetall(keys.completed(fp)), redis.smembers(keys.schedules(fp))]);
+  const known = Object.entries(hash).filter(([of]) => of === anyRun || schedules.includes(of));
+  return Object.fromEntries(known.map(([of, at]) => [of, Number(at)]));
 }

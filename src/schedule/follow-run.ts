@@ -1,3 +1,4 @@
+import { noteCompleted } from '../ledger/completed.ts';
 import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -51,5 +52,6 @@ export async function follow(work: ScheduleWork, hand: Hand, last: Run | null): 
   const history = withEnd(await readHistory(redis, hand.fp, hand.name), id, ended);
   const isWell = state === 'completed' && left === 0;
   const files = isWell ? {} : { toArchive: '' };
+  if (state === 'completed') await noteCompleted(redis, hand.fp, hand.name, last.endedAt);
   await settle(redis, hand, { fields: { lastState: state, lastEndedAt: last.endedAt, ...files }, history });
 }

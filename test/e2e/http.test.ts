@@ -9,7 +9,7 @@ import { openProbes } from '../support/probes.ts';
 import { until } from '../support/processes.ts';
 import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
-const ids = makeIds('h', 600);
+const ids = makeIds('h', 300);
 const objects = annotations(ids);
 const http = ['--http', '0'];
 
@@ -80,7 +80,7 @@ describe.concurrent('worker --http', () => {
     const settled = (outcome: string) =>
       scrape.value(`expunge_items_total{resource="annotations",outcome="${outcome}"}`);
     expect([settled('deleted'), settled('absent'), settled('gone_unconfirmed'), settled('failed')]).toEqual([
-      500, 80, 20, 0,
+      200, 80, 20, 0,
     ]);
     expect(scrape.sum('expunge_requests_total')).toBe(scene.sandbox.counts.requests);
     expect(scrape.value('expunge_requests_total{resource="annotations",code="503"}')).toBe(20);
@@ -131,7 +131,7 @@ describe.concurrent('worker --http', () => {
   });
 
   test('is not ready while it drains, and answers until the end', async ({ expect, onTestFinished }) => {
-    const { scene, worker, probes } = await openWorker(onTestFinished, { objects, latencyMs: 2_000 });
+    const { scene, worker, probes } = await openWorker(onTestFinished, { objects, latencyMs: 3_000 });
     await submit(scene);
     await until('requests are on the wire', async () => (await probes.scrape()).value('expunge_items_in_flight'));
     worker.signal('SIGTERM');

@@ -37,6 +37,7 @@ const badWeather: FaultTable = {
 
 const slots = 32;
 const workers = 2;
+const ownKeys = 10; // of the target and its queue, whatever is deleted
 const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
   EXPUNGE_RETRY_DELAYS: '500ms,1s,2s,4s,8s',
@@ -69,6 +70,8 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
     everyMs(Math.max(8_000, (1_000 * seconds) / 12), over.signal, () => strike(strikes++, sky, redis, own.pid)),
   ];
   const runs = await deleteAll(scene, redis, lists, (1_000 * seconds) / lists.length, env);
+  const isForgotten = async () => (await redis.dbsize()) < idle.keys + ownKeys;
+  await until('Redis has forgotten the runs', isForgotten, 120_000);
   over.abort();
   await Promise.all(beside);
   const counted = (await Promise.all(probes.map(({ scrape }) => scrape()))).map((seen) =>
@@ -87,16 +90,16 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
 }
 
 function listsFor(seconds: number, perSecond: number): string[][] {
-  const count = Math.max(4, Math.round(seconds / 30));
+  const count = Math.max(12, Math.round(seconds / 30));
   return Array.from({ length: count }, (_, n) => makeIds(`s${n}`, Math.round((seconds * perSecond) / count)));
 }
 
-/** Submits a list each time the next one should be begun, and returns the runs as they were when they were completed. */
+/** Submits a list each time the next one should be begun, two ahead at most, and returns the runs as they were when they were completed. */
 async function deleteAll(scene: Scene, redis: Redis, lists: string[][], everyMs: number, env: NodeJS.ProcessEnv) {
   const startedAt = performance.now();
   const ended: Promise<Run>[] = [];
   for (const [n, list] of lists.entries()) {
-    await sleep(Math.max(0, startedAt + n * everyMs - performance.now()));
+    await Promise.all([sleep(Math.max(0, startedAt + n * everyMs - performance.now())), ended[n - 2]]);
     const file = scene.file(`list-${n}.txt`, `${list.join('\n')}\n`);
     const keep = `${Math.ceil(everyMs / 1_000)}s`;
     const id = await submit(scene, [file, '--keep', keep], env);
@@ -150,11 +153,12 @@ async function takeSample(redis: Redis, probes: readonly Probes[]): Promise<Samp
   const seen = await Promise.all(probes.map(({ scrape }) => scrape()));
   const sum = (name: string) => seen.reduce((total, { value }) => total + value(name)!, 0);
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1]);
+  const dbSize = await redis.dbsize();
   return {
     rssMb: sum('process_resident_memory_bytes') / 1e6,
     fds: sum('process_open_fds'),
     handles: sum('nodejs_active_handles_total'),
-    keys: await redis.dbsize(),
+    keys: dbSize,
     redisMb: used / 1e6,
   };
 }

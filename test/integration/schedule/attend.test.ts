@@ -1,4 +1,5 @@
 import { describe, test } from 'vitest';
+import { readCompleted } from '../../../src/ledger/completed.ts';
 import { isSealed } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { attend } from '../../../src/schedule/attend.ts';
@@ -158,6 +159,7 @@ describe.concurrent('while the last run has not ended, a slot', () => {
     await stage.at(three + minute);
     expect(await stage.runs()).toHaveLength(2);
     expect((await stage.history()).at(-1)!.ended).toMatchObject({ state: 'completed' });
+    expect(await readCompleted(stage.redis, stage.target.fp)).toEqual({ nightly: three });
   });
 
   test('waits, one of them, by queue-one', async ({ expect, onTestFinished }) => {

@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { anyRun, noteCompleted, readCompleted } from '../../../src/ledger/completed.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+let redis: Redis;
+const fp = `test-${randomUUID()}`;
+
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+
+afterAll(async () => {
+  await redis.del(keys.completed(fp), keys.schedules(fp));
+  redis.disconnect();
+});
+
+test('the latest end counts, of any run and of the runs of each schedule that there is', async () => {
+  await redis.sadd(keys.schedules(fp), 'nightly');
+  for (const [of, at] of [
+    [anyRun, 2_000],
+    [anyRun, 1_000],
+    ['nightly', 3_000],
+    ['removed', 4_000],
+  ] as const)
+    await noteCompleted(redis, fp, of, at);
+  expect(await readCompleted(redis, fp)).toEqual({ [anyRun]: 2_000, nightly: 3_000 });
+});
