@@ -1,11 +1,13 @@
-import { performance } from 'node:perf_hooks';
-
-/** Tells at each call which share of the time since the last one this process was at work, 0 to 1. */
-export function openOwnLoad(): () => number {
-  let last = performance.eventLoopUtilization();
-  return () => {
-    const before = last;
-    last = performance.eventLoopUtilization();
-    return performance.eventLoopUtilization(last, before).utilization;
+/**
+ * Tells at each call how much computing time this process used since the last one, as a share of the time that passed: 1 is one core. A
+ * process that others keep from computing uses little, and isn't mistaken for a busy one. `nowMs`: monotonic.
+ */
+export function openOwnLoad(nowMs: number): (nowMs: number) => number {
+  let last = { nowMs, cpu: process.cpuUsage() };
+  return (nowMs) => {
+    const { user, system } = process.cpuUsage(last.cpu);
+    const passedMs = nowMs - last.nowMs;
+    last = { nowMs, cpu: process.cpuUsage() };
+    return (user + system) / 1_000 / Math.max(1, passedMs);
   };
 }

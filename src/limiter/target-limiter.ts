@@ -60,11 +60,12 @@ export class TargetLimiter {
   #stop: Stop | null = null; // of the whole target
   readonly #offset = new ClockOffset();
   #isStarved: () => boolean = () => false;
-  readonly #ownLoad = openOwnLoad();
+  readonly #ownLoad: (nowMs: number) => number;
 
   constructor(options: LimiterOptions) {
     this.#options = options;
     this.#holds = new Holds(options.clock);
+    this.#ownLoad = openOwnLoad(options.clock());
   }
 
   start(isStarved: () => boolean): void {
@@ -234,7 +235,7 @@ export class TargetLimiter {
         advised: this.#advised,
         tally: this.#tally,
         starved: this.#isStarved(),
-        busy: this.#ownLoad() >= busyShare,
+        busy: this.#ownLoad(this.#options.clock()) >= busyShare,
         stop: stopHere === null ? '' : storedStop(stopHere),
       },
     };
