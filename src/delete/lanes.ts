@@ -36,7 +36,7 @@ export type LaneLimits = {
 const tickMs = 100;
 const ticksAhead = 2.5;
 const letInEveryMs = 3;
-const crowdedLetInEveryMs = 50;
+const crowdedLetInEveryMs = 20;
 const waitingPerLane = 4;
 const enoughChunks = 4;
 const shortForMs = 150; // a chunk that has to wait for room asks again ten times a second
@@ -100,12 +100,13 @@ export class Lanes {
   /**
    * True when the lanes can use another chunk beside so many in hand: fewer than four requests a lane wait in line. At most one chunk in
    * 3 ms is let in, so that its requests are seen before the next one. Fast answers keep few chunks in hand; stragglers make room for more.
-   * Where they are crowded, somebody may still look twenty times a second whether another run waits for its share, or as often as before
-   * while one is missed.
+   * Where they are crowded, chunks are only taken to find one of a run that waits for its share.
    */
-  letIn(inHand: number, isOneMissed: boolean): boolean {
+  letIn(inHand: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
-    const everyMs = this.isCrowded(inHand) && !isOneMissed ? crowdedLetInEveryMs : letInEveryMs;
+    const isCrowded = this.isCrowded(inHand);
+    if (isCrowded && !isRunWaiting) return false;
+    const everyMs = isCrowded ? crowdedLetInEveryMs : letInEveryMs;
     if (this.#turns.length >= waitingPerLane * this.size || now - this.#letInAt < everyMs) return false;
     this.#letInAt = now;
     return true;

@@ -39,6 +39,13 @@ export async function isAnyRun(redis: Redis, states: readonly RunState[]): Promi
   return false;
 }
 
+/** The detached runs of a target that are running. */
+export async function readRunning(redis: Redis, fp: string): Promise<string[]> {
+  const ids = await redis.smembers(keys.targetRuns(fp));
+  const states = await Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
+  return ids.filter((_, i) => states[i] === 'running');
+}
+
 async function readPage(redis: Redis, page: string[]): Promise<ListedRun[]> {
   const pipeline = redis.pipeline();
   for (const id of page) pipeline.hmget(keys.run(id), ...fields);

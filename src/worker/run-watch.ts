@@ -29,7 +29,6 @@ export type WatchOptions = {
 
 const storeEveryMs = 1_000;
 const leastChunks = 2;
-const missedForMs = 500;
 const idsOfAChunk = 500;
 
 type Watched = {
@@ -53,7 +52,6 @@ export class RunWatch {
   readonly #me = randomUUID().slice(0, 8);
   readonly #runs = new Map<string, Watched>();
   readonly #resting = new Map<string, Watched>(); // handed back until a wait is over, which is time that the run loses
-  readonly #missed = new Map<string, number>(); // runs of which the last chunk in hand has ended, and when
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
   #lookedAt = 0;
@@ -100,13 +98,6 @@ export class RunWatch {
     return this.#runs.has(run);
   }
 
-  /** Whether the last chunk of a run has just ended, and perhaps another one of it waits behind those of other runs. */
-  get missesOne(): boolean {
-    const now = this.#options.clock();
-    for (const [run, at] of this.#missed) if (now - at > missedForMs) this.#missed.delete(run);
-    return this.#missed.size > 0;
-  }
-
   /** Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. */
   isFull(run: string): boolean {
     const known = this.#runs.get(run);
@@ -117,7 +108,6 @@ export class RunWatch {
   /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */
   enter(run: string): { gate: Gate; line: RunLine; meter: RunMeter } {
     const known = this.#runs.get(run);
-    this.#missed.delete(run);
     if (known !== undefined && !known.gate.closed.aborted) {
       known.users++;
       return known;
@@ -141,7 +131,6 @@ export class RunWatch {
     if (known?.gate !== gate || --known.users > 0) return;
     known.line.close();
     this.#runs.delete(run);
-    this.#missed.set(run, this.#options.clock());
     const rests = this.#timer !== null && !gate.closed.aborted && this.#options.surroundings().isHeld;
     if (rests) this.#resting.set(run, known);
     else void this.#store(run, known);

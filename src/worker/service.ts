@@ -4,6 +4,7 @@ import type { DeleteWork } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/request-meter.ts';
 import type { LaneOptions } from '../delete/send-delete.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { Target } from '../ledger/target.ts';
@@ -19,9 +20,11 @@ import type { Token } from '../token/token.ts';
 import { chunkHandler } from './chunk-handler.ts';
 import { followToken } from './credentials.ts';
 import type { Part } from './parts.ts';
+import { repeat } from './repeat.ts';
 import { openRoads, type Roads } from './roads.ts';
 import { RunWatch } from './run-watch.ts';
 import { logTrouble, runStopper } from './stop-runs.ts';
+import { WaitingRuns } from './waiting-runs.ts';
 
 export type ServiceOptions = {
   ledger: Ledger;
@@ -59,6 +62,7 @@ export type Service = {
 const longestDrainMs = 10_000; // for what is on the wire, also where a request may take longer
 const drainSpareMs = 400; // beyond that: to hand back what was on the wire
 const closeMs = 300;
+const lookAroundEveryMs = 500;
 
 /** Puts the parts together; `Parts` starts and drains them. */
 export function openService(options: ServiceOptions): Service {
@@ -99,24 +103,28 @@ export function openService(options: ServiceOptions): Service {
     fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(log, error)),
   };
   const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });
+  const waiting = new WaitingRuns(
+    () => readRunning(ledger.redis, target.fp),
+    (run) => watch.isAtWork(run),
+  );
   const isCrowded = () => roads.all.every(({ lanes }) => lanes.isCrowded(watch.chunks));
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
       roads.stop === null &&
-      roads.all.some(
-        ({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, watch.missesOne),
-      ),
+      roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, waiting.isOne)),
     handle: chunkHandler({ work, watch, credentials, isCrowded }),
     putBack: ({ run, chunk }) => work.fed(run, [chunk]),
     isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(log, error)),
     log,
   });
+  const isOwn = options.queueName !== sharedQueueName;
   const drainAtMostMs = Math.min(options.lane.requestTimeoutMs, longestDrainMs) + drainSpareMs;
   const parts = [
-    queuePart(queue, options.queueName),
+    queuePart(queue, isOwn),
     { name: 'roads', start: roads.start, drain: roads.close },
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
+    ...(isOwn ? [] : [repeat('waiting runs', lookAroundEveryMs, () => waiting.look(), log)]),
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, giveUp, drainAtMostMs) },
   ];
   return {
@@ -133,8 +141,7 @@ export function tokenPart(token: Token): Part {
 }
 
 /** A queue that only this process consumes holds nothing that the ledger doesn't know: it is removed at both ends. */
-function queuePart(queue: ChunkQueue, name: string): Part {
-  const isOwn = name !== sharedQueueName;
+function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
   return {
     name: 'queue',
     // What a killed process left in it would hold chunks back until its locks run out.
