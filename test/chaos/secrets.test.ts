@@ -77,7 +77,8 @@ async function everythingIn(redis: Redis): Promise<string> {
       zset: () => redis.zrange(key, '0', '-1'),
       stream: () => redis.xrange(key, '-', '+'),
     };
-    parts.push(key, await readers[await redis.type(key)]!());
+    const type = await redis.type(key);
+    if (type !== 'none') parts.push(key, await readers[type]!()); // none: it has expired meanwhile
   }
   return JSON.stringify(parts);
 }
