@@ -16,8 +16,8 @@ const rules = {
   surely: 0.03, // … and the greatest standard error of their mean latency as a share of it, …
   longestWindowMs: 2_000, // … unless it took so long
   hungry: 0.4, // share of the calls in which a process had permits but no free slot
-  busy: 0.5, // share of the calls in which a process had next to no idle time: …
-  busyWindowMs: 90, // … after so long its answers are known to take the time that it takes to read them
+  busy: 0.5, // share of the calls in which a process had no computing time left, …
+  busyWindowMs: 300, // … over this time: its answers take as long as it takes to read them
   leastLatencyMs: 1, // below this, latencies differ for reasons of the clock
   lossCut: 0.7, // after time-outs or resets of …
   lossShare: 0.05, // … this part of the answers, …
@@ -91,6 +91,7 @@ export function learnInFlight(before: InFlight, seen: Observation, most: number)
   const window = widen(state.window, seen, seen.now - before.lookedAtMs);
   const latencyMs = Math.max(rules.leastLatencyMs, window.sumMs / Math.max(1, window.count));
   const isStarved = window.starved >= rules.hungry * window.reports;
+  if (window.busy > 0 && window.openMs < rules.busyWindowMs) return { ...state, window };
   if (isBusy(window)) return goBlind({ ...state, window: emptyWindow }, isStarved, latencyMs, most);
   if (!isConclusive(window, latencyMs)) return { ...state, window };
   return judge({ ...state, window: emptyWindow }, latencyMs, isStarved, most);
@@ -179,8 +180,8 @@ function widen(window: Window, seen: Observation, openMs: number): Window {
   };
 }
 
-function isBusy({ openMs, reports, busy }: Window): boolean {
-  return openMs >= rules.busyWindowMs && busy > 0 && busy >= rules.busy * reports;
+function isBusy({ reports, busy }: Window): boolean {
+  return busy > 0 && busy >= rules.busy * reports;
 }
 
 function isConclusive({ openMs, count, squares }: Window, latencyMs: number): boolean {
