@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keys } from '../../src/redis/keys.ts';
-import { openTestRedis } from '../support/redis.ts';
-import { openWorkplace, summaryIn, type Workplace } from '../support/workplace.ts';
+import { liveRun, recordOf } from '../support/live-run.ts';
+import { openWorkplace, type Workplace } from '../support/workplace.ts';
 
 let place: Workplace;
 
@@ -11,24 +10,9 @@ beforeAll(async () => {
 
 afterAll(() => place.close());
 
-/** A detached run that nobody works on. */
-async function liveRun(list: string, ...more: string[]): Promise<string> {
-  place.write(`${list}.csv`, `id\n${list}\n`);
-  return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
-}
-
-async function auditOf(run: string) {
-  const redis = await openTestRedis();
-  try {
-    return (await redis.lrange(keys.audit(run), 0, -1)).map((entry) => JSON.parse(entry));
-  } finally {
-    redis.disconnect();
-  }
-}
-
 describe.concurrent('expunge priority', () => {
   it('changes the share of a live run, says what was and what is, and keeps who did it and why', async () => {
-    const run = await liveRun('changed', '--priority', 'low');
+    const run = await liveRun(place, 'changed', '--priority', 'low');
     const ended = await place.expunge(['priority', run, 'high', '--reason', 'needed today', '--json']);
     expect(ended.code).toBe(0);
     expect(ended.stderr).toContain(`Run ${run}: priority high; before: low. It holds within a second.`);
@@ -36,7 +20,7 @@ describe.concurrent('expunge priority', () => {
       ...{ v: 1, type: 'priority', run, state: 'running', priority: 'high' },
       before: { priority: 'low' },
     });
-    expect((await auditOf(run))[0]).toMatchObject({
+    expect((await recordOf(run)).audit[0]).toMatchObject({
       ...{ action: 'priority', by: 'operator', who: expect.stringContaining('@'), reason: 'needed today' },
       priority: 'high',
     });
@@ -45,14 +29,14 @@ describe.concurrent('expunge priority', () => {
   });
 
   it('follows the same list when it is given again with another one', async () => {
-    const run = await liveRun('again');
-    expect(await liveRun('again', '--priority', 'high')).toBe(run);
-    expect(await liveRun('again')).toBe(run);
+    const run = await liveRun(place, 'again');
+    expect(await liveRun(place, 'again', '--priority', 'high')).toBe(run);
+    expect(await liveRun(place, 'again')).toBe(run);
     expect((await place.expunge(['status', run])).stdout).toContain('priority high');
   });
 
   it('refuses a run that has ended, and a word that is none', async () => {
-    const run = await liveRun('ended');
+    const run = await liveRun(place, 'ended');
     const unknown = await place.expunge(['priority', run, 'hihg']);
     expect([unknown.code, unknown.stderr]).toEqual([
       2,

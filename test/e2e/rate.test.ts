@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readRun } from '../../src/ledger/run.ts';
 import { keys } from '../../src/redis/keys.ts';
+import { liveRun, recordOf } from '../support/live-run.ts';
 import { openTestRedis } from '../support/redis.ts';
-import { openWorkplace, summaryIn, type Workplace } from '../support/workplace.ts';
+import { openWorkplace, type Workplace } from '../support/workplace.ts';
 
 let place: Workplace;
 
@@ -12,25 +12,9 @@ beforeAll(async () => {
 
 afterAll(() => place.close());
 
-/** A detached run that nobody works on. */
-async function liveRun(list: string, ...more: string[]): Promise<string> {
-  place.write(`${list}.csv`, `id\n${list}\n`);
-  return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
-}
-
-async function recordOf(run: string) {
-  const redis = await openTestRedis();
-  try {
-    const audit = (await redis.lrange(keys.audit(run), 0, -1)).map((entry) => JSON.parse(entry));
-    return { run: (await readRun(redis, run))!, stored: await redis.hmget(keys.run(run), 'rate', 'burst'), audit };
-  } finally {
-    redis.disconnect();
-  }
-}
-
 describe.concurrent('expunge rate', () => {
   it('changes the rate of a live run, says what was and what is, and keeps who did it and why', async () => {
-    const run = await liveRun('changed', '--rate', '400/s');
+    const run = await liveRun(place, 'changed', '--rate', '400/s');
     const ended = await place.expunge(['rate', run, '200/s,100000/day', '--burst', '5', '--reason', 'too slow']);
     expect([ended.code, ended.stdout]).toEqual([0, '']);
     expect(ended.stderr).toMatch(
@@ -49,7 +33,7 @@ describe.concurrent('expunge rate', () => {
   });
 
   it('leaves a burst that is not named, and takes rate and burst away with "none"', async () => {
-    const run = await liveRun('taken', '--rate', '400/s', '--burst', '7');
+    const run = await liveRun(place, 'taken', '--rate', '400/s', '--burst', '7');
     await place.expunge(['rate', run, '100/s']);
     expect((await recordOf(run)).stored).toEqual(['100/1000', '7']);
     const { stdout, stderr } = await place.expunge(['rate', run, 'none', '--json']);
@@ -69,7 +53,7 @@ describe.concurrent('expunge rate', () => {
   });
 
   it('refuses a run that has ended, and leaves it as it is', async () => {
-    const run = await liveRun('ended', '--rate', '400/s');
+    const run = await liveRun(place, 'ended', '--rate', '400/s');
     expect((await place.expunge(['cancel', run, '--yes'])).code).toBe(0);
     const before = await recordOf(run);
     const { code, stderr } = await place.expunge(['rate', run, '200/s']);
@@ -93,19 +77,19 @@ describe.concurrent('expunge rate', () => {
 
 describe('the same list again with another --rate', () => {
   it('changes the rate of its run, and without one leaves it', async () => {
-    const run = await liveRun('again', '--rate', '400/s');
-    expect(await liveRun('again', '--rate', '300/s', '--reason', 'slower')).toBe(run);
+    const run = await liveRun(place, 'again', '--rate', '400/s');
+    expect(await liveRun(place, 'again', '--rate', '300/s', '--reason', 'slower')).toBe(run);
     const { stored, audit } = await recordOf(run);
     expect(stored).toEqual(['300/1000', '']);
     expect(audit.filter(({ action }) => action === 'rate')).toMatchObject([{ reason: 'slower', rate: '300/s' }]);
-    expect(await liveRun('again')).toBe(run);
+    expect(await liveRun(place, 'again')).toBe(run);
     expect((await recordOf(run)).stored).toEqual(['300/1000', '']);
   });
 });
 
 describe('a rate that another release wrote', () => {
   it('is told, keeps no list from being shown, and can be replaced', async () => {
-    const run = await liveRun('old');
+    const run = await liveRun(place, 'old');
     const redis = await openTestRedis();
     await redis.hset(keys.run(run), 'rate', '200').finally(() => redis.disconnect());
     expect((await place.expunge(['runs', '--list', 'old.csv'])).stdout).toContain(run);

@@ -1,0 +1,22 @@
+import { type Run, readRun } from '../../src/ledger/run.ts';
+import { keys } from '../../src/redis/keys.ts';
+import { openTestRedis } from './redis.ts';
+import { summaryIn, type Workplace } from './workplace.ts';
+
+/** A detached run of one view that nobody works on; its id. */
+export async function liveRun(place: Workplace, list: string, ...more: string[]): Promise<string> {
+  place.write(`${list}.csv`, `id\n${list}\n`);
+  return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
+}
+
+/** A run, its own rate as it is stored, and what was done to it, the latest first. */
+export async function recordOf(run: string) {
+  const redis = await openTestRedis();
+  try {
+    const audit = (await redis.lrange(keys.audit(run), 0, -1)).map((entry) => JSON.parse(entry));
+    const stored = await redis.hmget(keys.run(run), 'rate', 'burst');
+    return { run: (await readRun(redis, run)) as Run, stored, audit };
+  } finally {
+    redis.disconnect();
+  }
+}
