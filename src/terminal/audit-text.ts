@@ -1,17 +1,10 @@
 import type { AuditEntry } from '../ledger/audit.ts';
 import { plainLine } from './style.ts';
+import { columns } from './table.ts';
 
 /** The entries in aligned lines: when (UTC), what, by whom, why. */
 export function auditText(entries: readonly AuditEntry[]): string[] {
-  const rows = entries.map(rowOf);
-  const width = (column: number) => Math.max(0, ...rows.map((row) => row[column]!.length));
-  const widths = [width(0), width(1), width(2)];
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+  return entries.length === 0 ? [] : columns(entries.map(rowOf)).split('\n');
 }
 
 /** The facts that an action has beside the common ones stand behind it: `rate 200/s`, `halt forbidden`. */
