@@ -10,6 +10,7 @@ import type { Invocation } from './command.ts';
 import { endingOf } from './ending-of.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Session, whoAmI } from './session.ts';
+import { warnOfWorkers } from './warn-of-workers.ts';
 import { withStop } from './with-stop.ts';
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
@@ -22,8 +23,7 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);
-    if (workers === 0)
-      stderr.write(`warning: no worker of this target is alive; start one: expunge worker --base-url ${run.baseUrl}\n`);
+    warnOfWorkers(stderr, workers, run.baseUrl);
     const { target: stop } = await readStops(redis, run.fp);
     if (stop !== null) stderr.write(`${plainLine(`warning: the run waits. ${stopAdvice(stop)}`)}\n`);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);

@@ -11,6 +11,7 @@ import { listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
 import { sayOn, withRedis } from './session.ts';
+import { warnOfWorkers } from './warn-of-workers.ts';
 
 /** Makes a run of a schedule now, with the source of this machine's configuration file, and leaves it to the workers. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -54,17 +55,14 @@ function tell({ options, stdout, stderr, config }: Invocation, schedule: string,
     case 'started':
       stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
       stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
-      if (workers === 0)
-        stderr.write(
-          `warning: no worker of this target is alive; start one: expunge worker --base-url ${config.baseUrl}\n`,
-        );
+      warnOfWorkers(stderr, workers, String(config.baseUrl));
       break;
     case 'empty':
       stderr.write(`Schedule ${schedule}: the list is empty, there is nothing to delete.\n`);
       break;
     case 'refused':
       throw new ExpungeError('GUARD', `schedule ${schedule}: ${made.refusal.reason}; nothing was sent`, {
-        next: 'look at the list: expunge schedule run NAME --dry-run'.replace('NAME', schedule),
+        next: `look at the list: expunge schedule run ${schedule} --dry-run`,
       });
     case 'failed':
     case 'skipped':

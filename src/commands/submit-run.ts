@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { readChunks } from '../input/chunk-ids.ts';
+import { chunkSize } from '../input/row.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -32,7 +33,7 @@ export async function submitRun(
   const progress = startProgress(
     invocation.stderr,
     invocation.env,
-    () => `Writing the list to Redis: ${count(chunks * 500)} ids`,
+    () => `Writing the list to Redis: ${count(chunks * chunkSize)} ids`,
   );
   try {
     await writeRun(redis, id, plan, readChunks(spool), Date.now(), (written) => {

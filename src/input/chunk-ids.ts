@@ -1,11 +1,8 @@
 import { type Resource, resources } from '../ledger/outcome.ts';
 import { readSpool, type SpooledRow } from './read-spool.ts';
-import type { Chunk, SettledBlock, SettledRow } from './row.ts';
+import { type Chunk, chunkSize, type SettledBlock, type SettledRow } from './row.ts';
 import type { Spool } from './spool.ts';
 import { cutId } from './spool-layout.ts';
-
-/** How many ids a chunk, and rows a block, hold at most. */
-const chunkSize = 500;
 
 /** How many chunks and blocks `readChunks` will make of a spool. */
 export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {

@@ -25,6 +25,9 @@ export type RejectCode = (typeof rejectCodes)[number];
 /** One row of the input as it was read: either an id that can be sent, or the reason why it cannot. */
 export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };
 
+/** How many ids a chunk, and rows a block, hold at most. */
+export const chunkSize = 500;
+
 /** Up to 500 ids of one resource, in input order: the unit of the queue. */
 export type Chunk = { n: number; resource: Resource; ids: string[]; positions: Position[] };
 

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { chunkSize } from '../input/row.ts';
 import { keys } from '../redis/keys.ts';
 import type { RunState } from './run.ts';
 
@@ -12,7 +13,6 @@ export type Backlog = {
 };
 
 const runsAtOnce = 500;
-const idsOfAChunk = 500;
 
 /** `now`: milliseconds since 1970. Only reads. */
 export async function readBacklog(redis: Redis, fp: string, now: number): Promise<Backlog> {
@@ -34,7 +34,7 @@ async function readLeft(redis: Redis, id: string, now: number): Promise<Left | n
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
   const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
-  return { state, pending, runnable: Math.min(pending, idsOfAChunk * (chunks - next + open + due)) };
+  return { state, pending, runnable: Math.min(pending, chunkSize * (chunks - next + open + due)) };
 }
 
 function addTo(backlog: Backlog, left: Left | null): void {

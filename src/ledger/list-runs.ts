@@ -32,8 +32,7 @@ export async function* runPages(redis: Redis, since = 0): AsyncGenerator<ListedR
 export async function isAnyRun(redis: Redis, states: readonly RunState[]): Promise<boolean> {
   const ids = await redis.zrevrange(keys.runs, 0, -1);
   for (let from = 0; from < ids.length; from += runsAtOnce) {
-    const page = ids.slice(from, from + runsAtOnce);
-    const found = await Promise.all(page.map((id) => redis.hget(keys.run(id), 'state')));
+    const found = await readStates(redis, ids.slice(from, from + runsAtOnce));
     if (found.some((state) => states.includes(state as RunState))) return true;
   }
   return false;
@@ -42,8 +41,13 @@ export async function isAnyRun(redis: Redis, states: readonly RunState[]): Promi
 /** The detached runs of a target that are running. */
 export async function readRunning(redis: Redis, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const states = await Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
+  const states = await readStates(redis, ids);
   return ids.filter((_, i) => states[i] === 'running');
+}
+
+/** Null for a run that is gone. */
+function readStates(redis: Redis, ids: readonly string[]): Promise<(string | null)[]> {
+  return Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
 }
 
 async function readPage(redis: Redis, page: string[]): Promise<ListedRun[]> {

@@ -3,11 +3,15 @@
  * process that others keep from computing uses little, and isn't mistaken for a busy one. `nowMs`: monotonic.
  */
 export function openOwnLoad(nowMs: number): (nowMs: number) => number {
-  let last = { nowMs, cpu: process.cpuUsage() };
+  let last = { nowMs, usedMs: usedMs() };
   return (nowMs) => {
-    const { user, system } = process.cpuUsage(last.cpu);
-    const passedMs = nowMs - last.nowMs;
-    last = { nowMs, cpu: process.cpuUsage() };
-    return (user + system) / 1_000 / Math.max(1, passedMs);
+    const before = last;
+    last = { nowMs, usedMs: usedMs() };
+    return (last.usedMs - before.usedMs) / Math.max(1, nowMs - before.nowMs);
   };
+}
+
+function usedMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type JobsOptions, Queue, type WorkerOptions } from 'bullmq';
 import type { RedisOptions } from 'ioredis';
 import { keys } from '../redis/keys.ts';
+import { waitUntil } from '../redis/wait-until.ts';
 
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
@@ -43,7 +43,7 @@ export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { loc
 /** Jobs of a queue by where they are. A paused queue keeps them waiting. */
 export type QueueDepth = Record<(typeof depths)[number], number>;
 
-const leavingMs = 250;
+const leavingMs = 250; // for so long Redis may list a worker that has just gone
 const depths = ['waiting', 'active', 'delayed'] as const;
 
 /** The producer's side of a queue. */
@@ -78,19 +78,11 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     workers,
     depth: async () => (await queue.getJobCounts(...depths)) as QueueDepth,
     remove: async () => {
-      if (await isLeft(workers)) await queue.obliterate({ force: true });
+      const isLeft = await waitUntil(async () => (await workers()) === 0, leavingMs);
+      if (isLeft) await queue.obliterate({ force: true });
     },
     close: () => queue.close(),
   };
-}
-
-/** Whether no worker listens. Redis lists one that has just gone for a moment more. */
-async function isLeft(workers: () => Promise<number>): Promise<boolean> {
-  for (let look = 0; look < 10; look++) {
-    if ((await workers()) === 0) return true;
-    await sleep(leavingMs / 10);
-  }
-  return false;
 }
 
 async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Gate } from '../delete/gate.ts';
 import { RunLine } from '../delete/run-line.ts';
 import { RunMeter } from '../delete/run-meter.ts';
+import { chunkSize } from '../input/row.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { ClockOffset } from '../limiter/clock-offset.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
@@ -29,7 +30,6 @@ export type WatchOptions = {
 
 const storeEveryMs = 1_000;
 const leastChunks = 2;
-const idsOfAChunk = 500;
 
 type Watched = {
   gate: Gate;
@@ -102,7 +102,7 @@ export class RunWatch {
   isFull(run: string): boolean {
     const known = this.#runs.get(run);
     if (known === undefined || known.line.perSecond === null) return false;
-    return known.users >= leastChunks + Math.ceil(known.line.perSecond / idsOfAChunk);
+    return known.users >= leastChunks + Math.ceil(known.line.perSecond / chunkSize);
   }
 
   /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */

@@ -79,7 +79,7 @@ export function openService(options: ServiceOptions): Service {
     clock,
     onChange: awaken,
     surroundings: () => ({
-      isHeld: roads.hold !== null || token.waiting !== '',
+      isHeld: roads.hold !== null,
       limit: roads.limit,
       refreshes: token.refreshes,
     }),
