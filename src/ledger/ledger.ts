@@ -13,7 +13,7 @@ import { type HaltCode, type RunState, readableRate, type SteeredBy } from './ru
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
-/** 'missing': RedisClient has lost the run or a part of it. 'stale': another holder has the chunk. */
+/** 'missing': Redis has lost the run or a part of it. 'stale': another holder has the chunk. */
 export type SeenState = RunState | 'missing' | 'stale';
 
 /** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */

@@ -7,7 +7,7 @@ export type Hand = {
   fp: string;
   name: string;
   token: string;
-  /** Aborted when it was lost: RedisClient did not hear of us in time, or `stop` was aborted. Nothing more should be begun then. */
+  /** Aborted when it was lost: Redis did not hear of us in time, or `stop` was aborted. Nothing more should be begun then. */
   signal: AbortSignal;
   /** Lets go of it. If that fails, it is free again after 15 s. */
   release(): Promise<void>;

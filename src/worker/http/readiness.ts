@@ -63,7 +63,7 @@ function targetCheck(hold: Hold | null): Check {
 
 type RedisChecks = Pick<Readiness['checks'], 'redis' | 'ledger'>;
 
-const unknown = decisive(false, 'not known: RedisClient does not answer');
+const unknown = decisive(false, 'not known: Redis does not answer');
 const noAnswer: RedisChecks = { redis: decisive(false, `no answer in ${patienceMs} ms`), ledger: unknown };
 
 async function redisChecks(redis: RedisClient, fp: string, clock: () => number): Promise<RedisChecks> {
