@@ -1,5 +1,6 @@
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
+import { deniedWords } from './denied.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
 export function isRedisTrouble(error: unknown): boolean {
@@ -23,7 +24,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  */
 export function redisWords(error: unknown): string {
   const code = systemCode(error);
-  return knownCodes[code] ?? messageOf(error).slice(0, 200);
+  const message = messageOf(error);
+  return knownCodes[code] ?? deniedWords(message) ?? message.slice(0, 200);
 }
 
 const knownCodes: Record<string, string> = {
