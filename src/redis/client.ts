@@ -20,11 +20,21 @@ const sharedByCluster = {
 } satisfies ClusterOptions;
 
 // A primary that was left behind by a failover keeps taking writes until somebody notices.
-const failover = { failoverDetector: true, sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500) };
+const failover = {
+  failoverDetector: true,
+  sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
+  sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again
+  sentinelCommandTimeout: 1_000, // one that hangs is passed over
+} satisfies RedisOptions;
 
-/** How to reach the address and how to come back to it. */
-export function optionsOf({ options }: RedisAddress): RedisOptions {
-  return { ...options, ...shared, ...(options.sentinels ? failover : {}) };
+/** How to reach the address and how to come back to it, with what its files say by then. */
+export function optionsOf({ options, login }: RedisAddress): RedisOptions {
+  // ioredis calls it as a method of the options that it is going to connect with, those of a duplicate, too.
+  function retryStrategy(this: RedisOptions, times: number): number {
+    Object.assign(this, login?.());
+    return shared.retryStrategy(times);
+  }
+  return { ...options, ...shared, retryStrategy, ...(options.sentinels ? failover : {}) };
 }
 
 /** A client of its own for the address. It connects by itself. */

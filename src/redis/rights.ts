@@ -20,7 +20,8 @@ export const neededCommands: readonly Readonly<Record<string, number>>[] = [
 /** All our keys and those of our queues begin so. */
 export const ourKeys = 'expunge';
 
-const next = 'give it the rights of the README, section Redis: Permissions';
+/** What to do for a login that lacks any. */
+export const rightsAdvice = 'give it the rights that the README lists: Redis, Permissions';
 const namedAtMost = 8;
 
 /**

@@ -1,6 +1,7 @@
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { deniedWords } from './denied.ts';
+import { deniedAdvice, deniedWords } from './denied.ts';
+import { tlsAdvice, tlsWords } from './tls-words.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
 export function isRedisTrouble(error: unknown): boolean {
@@ -11,10 +12,11 @@ export function isRedisTrouble(error: unknown): boolean {
 
 /** The exit-6 error for a Redis that cannot be used. */
 export function unreachable(address: RedisAddress, words: string): ExpungeError {
-  const next =
+  const usual =
     address.kind === 'url'
       ? 'check REDIS_URL and that Redis runs; the same command resumes'
       : 'the same command starts it again and resumes';
+  const next = tlsAdvice(words) ?? deniedAdvice(words) ?? usual;
   return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
 
@@ -23,9 +25,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * failed command, which for AUTH are the password.
  */
 export function redisWords(error: unknown): string {
-  const code = systemCode(error);
-  const message = messageOf(error);
-  return knownCodes[code] ?? deniedWords(message) ?? message.slice(0, 200);
+  return knownCodes[systemCode(error)] ?? tlsWords(error) ?? deniedWords(error) ?? messageOf(error).slice(0, 200);
 }
 
 const knownCodes: Record<string, string> = {
