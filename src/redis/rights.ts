@@ -35,7 +35,7 @@ export async function checkRights(redis: RedisClient): Promise<void> {
   const others = lacking.length > namedAtMost ? ` and ${lacking.length - namedAtMost} more` : '';
   const named = `${lacking.slice(0, namedAtMost).join(', ')}${others}`;
   throw new ExpungeError('UNREACHABLE', `the Redis login lacks the permission for ${named}, on keys ${ourKeys}*`, {
-    next,
+    next: rightsAdvice,
   });
 }
 
