@@ -1,5 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { RedisClient } from './client.ts';
+import { checkRights } from './rights.ts';
 import { redisWords } from './trouble.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
 
@@ -10,12 +11,13 @@ const next = 'change that Redis or point REDIS_URL at another one; without REDIS
 
 /**
  * Reads INFO (never CONFIG: many logins may not) and throws UNREACHABLE for a Redis that would lose the ledger: too old,
- * evicting, a replica, or a cluster behind a plain URL. AOF off is a warning.
+ * evicting, a replica, a cluster behind a plain URL, or with a login that lacks rights. AOF off is a warning.
  */
 export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   const info = parseInfo(await readInfo(redis));
   const refusal = refusalOf(info);
   if (refusal) throw new ExpungeError('UNREACHABLE', refusal, { next });
+  await checkRights(redis);
   const name = info.valkey_version ? 'valkey' : 'redis';
   const version = info.valkey_version ?? info.redis_version ?? '';
   return { version, name, runId: info.run_id ?? '', warnings: warningsOf(info) };

@@ -7,6 +7,7 @@ export type RedisClient = Redis | Cluster;
 const shared = {
   connectTimeout: 2_000,
   enableReadyCheck: true,
+  disableClientInfo: true, // nobody reads it, and a login would need one right more
   retryStrategy: (times: number) => Math.min(100 * times, 1_000),
   // After a failover the old primary answers READONLY: 2 reconnects and sends the command again.
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),

@@ -1,5 +1,6 @@
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
+import { deniedAdvice, deniedWords } from './denied.ts';
 import { tlsAdvice, tlsWords } from './tls-words.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
@@ -15,7 +16,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
     address.kind === 'url'
       ? 'check REDIS_URL and that Redis runs; the same command resumes'
       : 'the same command starts it again and resumes';
-  return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next: tlsAdvice(words) ?? usual });
+  const next = tlsAdvice(words) ?? deniedAdvice(words) ?? usual;
+  return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
 
 /**
@@ -23,7 +25,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * failed command, which for AUTH are the password.
  */
 export function redisWords(error: unknown): string {
-  return knownCodes[systemCode(error)] ?? tlsWords(error) ?? messageOf(error).slice(0, 200);
+  return knownCodes[systemCode(error)] ?? tlsWords(error) ?? deniedWords(error) ?? messageOf(error).slice(0, 200);
 }
 
 const knownCodes: Record<string, string> = {
