@@ -22,6 +22,15 @@ const sharedByCluster = {
 // A primary that was left behind by a failover keeps taking writes until somebody notices.
 const failover = { failoverDetector: true, sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500) };
 
+/** The servers that hold data: one, or every primary of a cluster. */
+export function serversOf(redis: RedisClient): Redis[] {
+  return isCluster(redis) ? redis.nodes('master') : [redis];
+}
+
+export function isCluster(redis: RedisClient): redis is Cluster {
+  return redis instanceof Cluster;
+}
+
 /** How to reach the address and how to come back to it. */
 export function optionsOf({ options }: RedisAddress): RedisOptions {
   return { ...options, ...shared, ...(options.sentinels ? failover : {}) };
@@ -29,12 +38,17 @@ export function optionsOf({ options }: RedisAddress): RedisOptions {
 
 /** A client of its own for the address. It connects by itself. */
 export function openClient({ nodes }: RedisAddress, options: RedisOptions): RedisClient {
-  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false });
+  // Without a delay "on failover" a command is never sent again after its connection broke: it may have run.
+  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false, retryDelayOnFailover: 0 });
   return new Redis({ ...options, replyMapping: 'legacy' }); // the default, which the types want spelled out
 }
 
 /** A client for the cluster these nodes belong to. */
-export function openCluster(nodes: NonNullable<RedisAddress['nodes']>, options: RedisOptions, more: ClusterOptions) {
+export function openCluster(
+  nodes: NonNullable<RedisAddress['nodes']>,
+  options: RedisOptions,
+  more: ClusterOptions = {},
+) {
   const { retryStrategy, ...redisOptions } = options;
   const cluster = new Cluster(nodes, {
     ...sharedByCluster,
