@@ -1,8 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
 
 /** A connection to Redis, whatever set-up is behind it. All keys of one command, script or pipeline must share a hash tag. */
 export type RedisClient = Redis | Cluster;
+
+/** Begins the name of every connection of this process, so that others can be told from ours in CLIENT LIST. */
+export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex')}`;
 
 const shared = {
   connectTimeout: 2_000,

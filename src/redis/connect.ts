@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { Cluster, type RedisOptions } from 'ioredis';
 import { systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
+import { clientName, isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
+import { clusterTrouble } from './cluster-trouble.ts';
 import { redisWords, rootOf, unreachable } from './trouble.ts';
-
-/** Begins the name of every connection of this process, so that others can be told from ours in CLIENT LIST. */
-export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex')}`;
 
 /**
  * The connection of the ledger. Commands fail at once while Redis is away and after 3 s when it hangs, and are never
@@ -57,7 +54,7 @@ export async function ready(redis: RedisClient, address: RedisAddress, deadlineM
   const outcome = await firstOutcome(redis, deadlineMs).then((first) => (first === 'ready' ? reach(redis) : first));
   if (outcome === 'ready') return;
   redis.disconnect();
-  throw unreachable(address, outcome);
+  throw unreachable(address, address.nodes ? await clusterTrouble(address) : outcome);
 }
 
 /** The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile. */

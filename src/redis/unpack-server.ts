@@ -12,29 +12,29 @@ import { startProcess } from './server-process.ts';
 export const unpackedServer: Route = { store: 'folder', start: startUnpacked };
 
 async function startUnpacked(surroundings: Surroundings): Promise<RouteResult> {
-  const program = await unpackedProgram(surroundings);
-  if ('closed' in program) return program;
   const { place } = surroundings;
+  const program = await unpackServer(surroundings);
+  if ('closed' in program) return program;
   const closed = await startProcess(program, place);
   if (closed) return { closed };
   return { options: { path: place.socket }, how: `started ${program.path} ${program.version} on ${place.folder}` };
 }
 
-/** The unpacked server, fetched where the cache has none; or why it cannot be had. */
-export async function unpackedProgram({ place, env, say }: Surroundings): Promise<ServerProgram | { closed: string }> {
+/** The unpacked server, fetched where the cache does not have it yet, or why there is none. */
+export async function unpackServer({ place, env, say }: Surroundings): Promise<ServerProgram | { closed: string }> {
   const release = readRelease();
   if (!release) return { closed: 'this is neither Debian nor Ubuntu, so no packages can be unpacked' };
   const folder = join(cacheFolder(env, place), `${release}-${process.arch}`);
   const closed = (await isUsable(folder)) ? null : await unpackInto(folder, env, say);
-  return closed ? { closed } : programIn(folder);
+  return closed ? { closed } : unpackedProgram(folder);
 }
 
 // Not where a home is shared with a machine that has more libraries of its own: then it is unpacked once more.
 async function isUsable(folder: string): Promise<boolean> {
-  return existsSync(folder) && !('closed' in (await programIn(folder)));
+  return existsSync(folder) && !('closed' in (await unpackedProgram(folder)));
 }
 
-function programIn(folder: string): Promise<ServerProgram | { closed: string }> {
+function unpackedProgram(folder: string): Promise<ServerProgram | { closed: string }> {
   return knowServer(join(folder, 'usr/bin/redis-server'), { LD_LIBRARY_PATH: libraryPath(folder) });
 }
 

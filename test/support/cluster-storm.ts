@@ -17,7 +17,7 @@ export type ClusterStormSeen = {
   run: Run;
   /** The promise that was broken, if any. */
   broken: string | null;
-  /** From the blow to the next request that a mark in the new primary allows. */
+  /** The longest time without a request after the blow. */
   stoodStillMs: number;
   seconds: number;
   /** Whether a worker ended that should have gone on. */
@@ -41,8 +41,9 @@ export async function seeClusterStorm({
   const workers = await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
   const from = performance.now();
   const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'];
-  const { code } = await scene.expunge(args, settings).ended;
-  if (code !== 0) throw new Error(`the run was not submitted: ${scene}`);
+  const submitted = scene.expunge(args, settings);
+  const { code } = await submitted.ended;
+  if (code !== 0) throw new Error(`the run was not submitted: ${submitted.stderr}`);
   const { id } = await scene.run();
   const share = (part: number) =>
     runIs(scene, id, `${part} of it is settled`, ({ settled }) => settled >= part * count, 300_000);
@@ -64,7 +65,7 @@ export async function seeClusterStorm({
 }
 
 /** Waits until the run is so, also while nobody can be asked. */
-export function runIs(scene: Scene, id: string, what: string, condition: (run: Run) => boolean, deadlineMs: number) {
+function runIs(scene: Scene, id: string, what: string, condition: (run: Run) => boolean, deadlineMs: number) {
   return until(
     what,
     async () => {
@@ -75,7 +76,6 @@ export function runIs(scene: Scene, id: string, what: string, condition: (run: R
   );
 }
 
-/** Without a request, of all that were sent since. */
 function longestGap(arrivals: readonly number[], sinceMs: number): number {
   const after = [sinceMs, ...arrivals.filter((at) => at > sinceMs)];
   return after.slice(1).reduce((longest, at, n) => Math.max(longest, at - after[n]!), 0);

@@ -1,9 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type ClusterNode, endNode, freePorts, startNode } from './cluster-node.ts';
+import { Redis } from 'ioredis';
 import { until } from './processes.ts';
-import { findServerProgram } from './server-program.ts';
+import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+
+type AtEnd = (task: () => Promise<void>) => void;
+
+/** A server of a cluster; `redis` speaks to it alone. `isStruck`: it was killed, or made to hang. */
+export type ClusterNode = { port: number; server: RedisProcess; redis: Redis; isStruck: boolean };
 
 /** A Redis Cluster of real processes, three primaries with a replica each. Goes when the test is over. */
 export type TestCluster = {
@@ -19,17 +21,10 @@ export type TestCluster = {
 
 const primaryCount = 3;
 const slotCount = 16_384;
+const nodeTimeoutMs = 2_000;
 
-export async function openCluster(atEnd: (task: () => Promise<void>) => void): Promise<TestCluster> {
-  const program = await findServerProgram(atEnd);
-  const folder = mkdtempSync(join(tmpdir(), 'expunge-cluster-'));
-  const nodes: ClusterNode[] = [];
-  atEnd(async () => {
-    await Promise.all(nodes.map(endNode));
-    rmSync(folder, { recursive: true, force: true });
-  });
-  for (const port of await freePorts(2 * primaryCount)) nodes.push(startNode(program, folder, port));
-  await Promise.all(nodes.map(({ redis }) => until('a server of the cluster answers', () => answers(redis), 60_000)));
+export async function openCluster(atEnd: AtEnd): Promise<TestCluster> {
+  const nodes = await Promise.all(Array.from({ length: 2 * primaryCount }, () => startNode(atEnd)));
   await unite(nodes);
   const living = () => nodes.filter(({ isStruck }) => !isStruck);
   const slotOf = (key: string) => living()[0]!.redis.cluster('KEYSLOT', key);
@@ -48,14 +43,21 @@ export async function openCluster(atEnd: (task: () => Promise<void>) => void): P
     strike: async (key, signal) => {
       const node = await primaryOf(key);
       node.isStruck = true;
-      node.child.kill(signal);
+      node.server.signal(signal);
       return node;
     },
   };
 }
 
-async function answers(redis: ClusterNode['redis']): Promise<boolean> {
-  return (await redis.ping().catch(() => '')) === 'PONG';
+async function startNode(atEnd: AtEnd): Promise<ClusterNode> {
+  const cluster = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
+  const quick = ['--repl-diskless-sync-delay', '0', '--cluster-replica-validity-factor', '0'];
+  const server = await startRedisProcess(atEnd, { args: () => [...cluster, ...quick] });
+  const { port } = server;
+  const redis = new Redis({ port, commandTimeout: 10_000, replyMapping: 'legacy' });
+  redis.on('error', () => {}); // it may be killed
+  atEnd(async () => redis.disconnect());
+  return { port, server, redis, isStruck: false };
 }
 
 /** The first half becomes primaries with a third of the slots each, the second half their replicas. */
