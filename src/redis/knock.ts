@@ -8,6 +8,7 @@ import { redisWords } from './trouble.ts';
 
 const deadlineMs = 3_000;
 const soonMs = 14 * 86_400_000;
+const late = new Error(`no answer in ${deadlineMs / 1_000} s`);
 
 /**
  * Comes to a server as a client would and tells what it meets, step by step: whether it is there, what it shows for TLS, whether it takes the
@@ -45,7 +46,10 @@ async function shakeHands(options: RedisOptions): Promise<Finding> {
   const trouble = refused ?? (await firstOf(socket, 'data'));
   socket.destroy();
   if (!trouble) return judgeShown(shown!, Date.now());
-  const said = redisWords(trouble);
+  const said =
+    trouble === late
+      ? `no handshake in ${deadlineMs / 1_000} s: perhaps it does not speak TLS on this port`
+      : redisWords(trouble);
   const words =
     shown && !tlsAdvice(said)
       ? `it breaks off after the handshake (${said}): perhaps it wants a certificate from us`
@@ -99,9 +103,9 @@ function refusedLogin(words: string): Finding {
 /** What came first: null for the event, else why it cannot come any more. */
 function firstOf(socket: Socket, event: 'connect' | 'secureConnect' | 'data'): Promise<unknown> {
   return new Promise((resolve) => {
-    const late = setTimeout(resolve, deadlineMs, new Error(`no answer in ${deadlineMs / 1_000} s`));
+    const timer = setTimeout(resolve, deadlineMs, late);
     const end = (trouble: unknown) => {
-      clearTimeout(late);
+      clearTimeout(timer);
       resolve(trouble);
     };
     socket
