@@ -71,7 +71,7 @@ export function openService(options: ServiceOptions): Service {
   const giveUp = new AbortController();
   const wakers = new Set<() => void>();
   const awaken = () => wakeAll(wakers, Math.random());
-  const { halt, pauseAll } = runStopper({ ledger, log, watch: () => watch });
+  const { halt, pauseAll, drop } = runStopper({ ledger, log, watch: () => watch });
   const roads = openRoads(options, { clock, onChange: awaken, tooLong: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
@@ -113,7 +113,7 @@ export function openService(options: ServiceOptions): Service {
     canTakeMore: () =>
       roads.stop === null &&
       roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, waiting.isOne)),
-    handle: chunkHandler({ work, watch, credentials, isCrowded }),
+    handle: chunkHandler({ work, watch, credentials, isCrowded, drop }),
     putBack: ({ run, chunk }) => work.fed(run, [chunk]),
     isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(log, error)),
     log,
