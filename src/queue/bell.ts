@@ -1,9 +1,9 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
-import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
-import { bellQueueName, workerOptions } from './queue.ts';
+import { redisWords } from '../redis/trouble.ts';
+import { bellQueueName, countListeners, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
 /** The bells of one source of a target: only who has the source hears them. */
@@ -17,8 +17,8 @@ export type Bells = {
   /** Sets the bell of a schedule where there is none, where it rings at other times, or where BullMQ has lost its next time. */
   keep(schedule: string, times: BellTimes): Promise<void>;
   remove(schedule: string): Promise<void>;
-  /** How many processes listen, or 0 if Redis doesn't tell. */
-  listeners(): Promise<number>;
+  /** How many processes listen, or null if Redis doesn't tell. */
+  listeners(): Promise<number | null>;
   close(): Promise<void>;
 };
 
@@ -42,7 +42,7 @@ export function openBells({ fp, source, connection }: BellAddress): Bells {
       if (!isRight || (bell.next ?? 0) < Date.now() - lostAfterMs) await set(schedule, times);
     },
     remove: async (schedule) => void (await queue.removeJobScheduler(schedule)),
-    listeners: () => queue.getWorkersCount().catch(() => 0),
+    listeners: () => countListeners(queue),
     close: () => within(closeMs, queue.close()),
   };
 }
@@ -61,9 +61,9 @@ export function openEar({ fp, source, connection }: BellAddress, heard: (schedul
     prefix: keys.queuePrefix(fp),
     autorun: false,
   });
-  worker.on('error', (error) => log.warn({ reason: messageOf(error) }, 'a bell has trouble with Redis'));
+  worker.on('error', (error) => log.warn({ reason: redisWords(error) }, 'a bell has trouble with Redis'));
   return {
-    start: () => void worker.run().catch((error) => log.warn({ reason: messageOf(error) }, 'a bell is not heard')),
+    start: () => void worker.run().catch((error) => log.warn({ reason: redisWords(error) }, 'a bell is not heard')),
     // Forced, and as the first close: it returns at once whatever state Redis is in. A bell that is lost is made up for.
     drain: () => worker.close(true).catch(() => {}),
   };

@@ -4,6 +4,7 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
+import { redisWords } from '../redis/trouble.ts';
 import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
@@ -46,7 +47,7 @@ export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log
     connection: address.connection as ConnectionOptions,
     prefix: keys.queuePrefix(address.fp),
   });
-  worker.on('error', (error) => log.warn({ reason: messageOf(error) }, 'the queue has trouble with Redis'));
+  worker.on('error', (error) => log.warn({ reason: redisWords(error) }, 'the queue has trouble with Redis'));
   const stopping = new AbortController();
   const inHand = new Set<Promise<unknown>>();
   const take = async () => {

@@ -52,10 +52,10 @@ export type ChunkQueue = {
   add(jobs: ChunkJob[]): Promise<void>;
   /** Adds them again where the queue has lost them or thinks they are over. */
   restore(jobs: ChunkJob[]): Promise<void>;
-  /** How many workers listen, or 0 if Redis doesn't tell. */
-  workers(): Promise<number>;
+  /** How many workers listen, or null if Redis doesn't tell. */
+  workers(): Promise<number | null>;
   depth(): Promise<QueueDepth>;
-  /** Removes the queue and everything in it, unless a worker listens. */
+  /** Removes the queue and everything in it, unless a worker is known to listen. */
   remove(): Promise<void>;
   close(): Promise<void>;
 };
@@ -68,7 +68,7 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     streams: { events: { maxLen: 1_000 } },
   });
   queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
-  const workers = () => queue.getWorkersCount().catch(() => 0);
+  const workers = () => countListeners(queue);
   return {
     add: async (jobs) => {
       if (jobs.length > 0)
@@ -78,11 +78,16 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     workers,
     depth: async () => (await queue.getJobCounts(...depths)) as QueueDepth,
     remove: async () => {
-      const isLeft = await waitUntil(async () => (await workers()) === 0, leavingMs);
+      const isLeft = await waitUntil(async () => !(await workers()), leavingMs);
       if (isLeft) await queue.obliterate({ force: true });
     },
     close: () => queue.close(),
   };
+}
+
+/** Reads CLIENT LIST: null where the login may not, or Redis is away. */
+export function countListeners(queue: Queue): Promise<number | null> {
+  return queue.getWorkersCount().catch(() => null);
 }
 
 async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {

@@ -11,6 +11,7 @@ export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex
 const shared = {
   connectTimeout: 2_000,
   enableReadyCheck: true,
+  disableClientInfo: true, // nobody reads it, and a login would need one right more
   retryStrategy: (times: number) => Math.min(100 * times, 1_000),
   // After a failover the old primary answers READONLY: 2 reconnects and sends the command again.
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
@@ -24,7 +25,12 @@ const sharedByCluster = {
 } satisfies ClusterOptions;
 
 // A primary that was left behind by a failover keeps taking writes until somebody notices.
-const failover = { failoverDetector: true, sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500) };
+const failover = {
+  failoverDetector: true,
+  sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
+  sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again
+  sentinelCommandTimeout: 1_000, // one that hangs is passed over
+} satisfies RedisOptions;
 
 /** The servers that hold data: one, or every primary of a cluster. */
 export function serversOf(redis: RedisClient): Redis[] {
@@ -35,9 +41,14 @@ export function isCluster(redis: RedisClient): redis is Cluster {
   return redis instanceof Cluster;
 }
 
-/** How to reach the address and how to come back to it. */
-export function optionsOf({ options }: RedisAddress): RedisOptions {
-  return { ...options, ...shared, ...(options.sentinels ? failover : {}) };
+/** How to reach the address and how to come back to it, with what its files say by then. */
+export function optionsOf({ options, login }: RedisAddress): RedisOptions {
+  // ioredis calls it as a method of the options that it is going to connect with, those of a duplicate, too.
+  function retryStrategy(this: RedisOptions, times: number): number {
+    Object.assign(this, login?.());
+    return shared.retryStrategy(times);
+  }
+  return { ...options, ...shared, retryStrategy, ...(options.sentinels ? failover : {}) };
 }
 
 /** A client of its own for the address. It connects by itself. */

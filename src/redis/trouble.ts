@@ -1,5 +1,7 @@
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
+import { deniedAdvice, deniedWords } from './denied.ts';
+import { tlsAdvice, tlsWords } from './tls-words.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
 export function isRedisTrouble(error: unknown): boolean {
@@ -14,10 +16,11 @@ export function isRedisTrouble(error: unknown): boolean {
 
 /** The exit-6 error for a Redis that cannot be used. */
 export function unreachable(address: RedisAddress, words: string): ExpungeError {
-  const next =
+  const usual =
     address.kind === 'url'
       ? 'check REDIS_URL and that Redis runs; the same command resumes'
       : 'the same command starts it again and resumes';
+  const next = tlsAdvice(words) ?? deniedAdvice(words) ?? usual;
   return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
 
@@ -27,7 +30,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  */
 export function redisWords(error: unknown): string {
   const root = rootOf(error);
-  return knownCodes[systemCode(root)] ?? messageOf(root).slice(0, 200);
+  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? deniedWords(root) ?? messageOf(root).slice(0, 200);
 }
 
 /** What the last server of a cluster said, where none of them was of any use; else the error itself. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
+import { redisWords } from '../redis/trouble.ts';
 import type { Part } from './parts.ts';
 
 /** A part that does its task again and again, `everyMs` after the end of the last time. One that fails is told of, and tried again then. */
@@ -8,7 +8,7 @@ export function repeat(name: string, everyMs: number, task: () => Promise<void>,
   const stopping = new AbortController();
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      await task().catch((error) => log.warn({ part: name, reason: messageOf(error) }, 'a task failed, trying again'));
+      await task().catch((error) => log.warn({ part: name, reason: redisWords(error) }, 'a task failed, trying again'));
       await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };

@@ -1,7 +1,7 @@
-import { messageOf } from '../errors.ts';
 import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
+import { redisWords } from '../redis/trouble.ts';
 import type { RunWatch } from './run-watch.ts';
 
 /** How the guards of this process stop runs: here at once, and in Redis for everybody else. */
@@ -53,5 +53,5 @@ export const lostWords =
 
 /** Redis had trouble with something that is tried again anyway. */
 export function logTrouble(log: Log, error: unknown): void {
-  log.warn({ reason: messageOf(error) }, 'Redis did not answer, trying again later');
+  log.warn({ reason: redisWords(error) }, 'Redis did not answer, trying again later');
 }
