@@ -4,16 +4,10 @@ import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isAnyRun } from '../ledger/list-runs.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
-import {
-  connectLedger,
-  isRedisTrouble,
-  queueConnectionOptions,
-  ready,
-  redisWords,
-  unreachable,
-} from '../redis/connect.ts';
+import { connectLedger, isRedisTrouble, queueConnectionOptions, ready, unreachable } from '../redis/connect.ts';
 import { leavePrivateRedis } from '../redis/leave-redis.ts';
 import { resolveRedis } from '../redis/resolve-redis.ts';
+import { redisWords } from '../redis/trouble-words.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */

@@ -1,9 +1,9 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import type { RedisOptions } from 'ioredis';
-import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
 import { bellQueueName, workerOptions } from './queue.ts';
+import { brake, troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
 /** The bells of one source of a target: only who has the source hears them. */
@@ -61,9 +61,11 @@ export function openEar({ fp, source, connection }: BellAddress, heard: (schedul
     prefix: keys.queuePrefix(fp),
     autorun: false,
   });
-  worker.on('error', (error) => log.warn({ reason: messageOf(error) }, 'a bell has trouble with Redis'));
+  const tell = troubleTeller(log, 'the bells have trouble with Redis', () => performance.now());
+  worker.on('error', tell);
+  brake(worker);
   return {
-    start: () => void worker.run().catch((error) => log.warn({ reason: messageOf(error) }, 'a bell is not heard')),
+    start: () => void worker.run().catch(tell),
     // Forced, and as the first close: it returns at once whatever state Redis is in. A bell that is lost is made up for.
     drain: () => worker.close(true).catch(() => {}),
   };

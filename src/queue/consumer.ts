@@ -5,6 +5,7 @@ import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
 import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
+import { troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
 /** How a job ended here: its chunk was worked on; that, and some of it is due again already; or it is left to whoever takes it next. */
@@ -46,7 +47,10 @@ export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log
     connection: address.connection as ConnectionOptions,
     prefix: keys.queuePrefix(address.fp),
   });
-  worker.on('error', (error) => log.warn({ reason: messageOf(error) }, 'the queue has trouble with Redis'));
+  worker.on(
+    'error',
+    troubleTeller(log, 'the queue has trouble with Redis', () => performance.now()),
+  );
   const stopping = new AbortController();
   const inHand = new Set<Promise<unknown>>();
   const take = async () => {

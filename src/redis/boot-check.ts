@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import { redisWords } from './connect.ts';
+import { redisWords } from './trouble-words.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
 
 /** What kind of Redis answered. `runId` changes when its process does; `warnings` are lines for the user. */

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
-import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { ExpungeError, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
+import { redisWords } from './trouble-words.ts';
 
 /** Begins the name of every connection of this process, so that others can be told from ours in CLIENT LIST. */
 export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex')}`;
@@ -92,22 +93,3 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
       : 'the same command starts it again and resumes';
   return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
-
-/**
- * An ioredis error in words that are safe to print. The error object itself is not: it carries the arguments of the
- * failed command, which for AUTH are the password.
- */
-export function redisWords(error: unknown): string {
-  const code = systemCode(error);
-  return knownCodes[code] ?? messageOf(error).slice(0, 200);
-}
-
-const knownCodes: Record<string, string> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'no such host',
-  ENOENT: 'no such socket',
-  EACCES: 'no permission for the socket',
-  ECONNRESET: 'connection reset',
-  ETIMEDOUT: 'connection timed out',
-  EHOSTUNREACH: 'no route to the host',
-};

@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { clientName, redisWords } from './connect.ts';
+import { clientName } from './connect.ts';
+import { redisWords } from './trouble-words.ts';
 
 /** What a look at an address found; 'silent' accepts connections and says nothing. */
 export type Answer = 'ready' | 'loading' | 'nobody' | 'silent';
@@ -13,7 +14,7 @@ export async function probe(options: RedisOptions): Promise<Answer> {
     return 'ready';
   } catch (error) {
     const words = redisWords(error);
-    if (words.startsWith('LOADING')) return 'loading';
+    if (words.includes('LOADING')) return 'loading';
     return words === 'Command timed out' ? 'silent' : 'nobody';
   } finally {
     redis.disconnect();

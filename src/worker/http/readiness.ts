@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Hold } from '../../limiter/target-limiter.ts';
-import { redisWords } from '../../redis/connect.ts';
 import { keys } from '../../redis/keys.ts';
+import { redisWords } from '../../redis/trouble-words.ts';
 import type { Token } from '../../token/token.ts';
 import type { Parts } from '../parts.ts';
 import { askOnce } from './ask-once.ts';
