@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
 import { checkConservation, sumInWords } from '../ledger/conservation.ts';
 import { readOutcomes } from '../ledger/ordered-rows.ts';
@@ -7,9 +6,10 @@ import { ReportFile } from '../ledger/report-file.ts';
 import type { ReportFormat } from '../ledger/report-line.ts';
 import type { Run } from '../ledger/run.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
+import type { RedisClient } from '../redis/client.ts';
 
 export type ReportDeps = {
-  redis: Redis;
+  redis: RedisClient;
   run: Run;
   format: ReportFormat;
   output: string | null; // null: to `out`

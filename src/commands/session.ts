@@ -1,20 +1,26 @@
 import { hostname, userInfo } from 'node:os';
-import type { Redis, RedisOptions } from 'ioredis';
 import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isAnyRun } from '../ledger/list-runs.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
-import { connectLedger, isRedisTrouble, queueConnectionOptions, ready, unreachable } from '../redis/connect.ts';
+import type { RedisClient } from '../redis/client.ts';
+import {
+  closeQueueConnection,
+  connectLedger,
+  openQueueConnection,
+  type QueueConnection,
+  ready,
+} from '../redis/connect.ts';
 import { leavePrivateRedis } from '../redis/leave-redis.ts';
 import { resolveRedis } from '../redis/resolve-redis.ts';
-import { redisWords } from '../redis/trouble-words.ts';
+import { isRedisTrouble, redisWords, unreachable } from '../redis/trouble.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */
 export type Session = {
-  redis: Redis;
+  redis: RedisClient;
   ledger: Ledger;
-  queueConnection: RedisOptions;
+  queueConnection: QueueConnection;
   facts: RedisFacts;
 };
 
@@ -46,15 +52,17 @@ export async function withRedis<T>(
 ): Promise<T> {
   const address = await resolveRedis(config, env, say);
   const redis = connectLedger(address);
+  const queueConnection = openQueueConnection(address);
   try {
     await ready(redis, address);
     const facts = await checkRedis(redis);
     for (const warning of facts.warnings) say(`warning: ${warning}`);
     const ledger = openLedger(redis, haltRules);
-    return await body({ redis, ledger, queueConnection: queueConnectionOptions(address), facts });
+    return await body({ redis, ledger, queueConnection, facts });
   } catch (error) {
     throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {
+    closeQueueConnection(queueConnection);
     await leavePrivateRedis(address, async () => !(await isAnyRun(redis, ['running', 'cancelling'])));
     redis.disconnect();
   }

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { haltRules } from '../guard/thresholds.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
@@ -9,6 +8,7 @@ import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readStops } from '../limiter/stop.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { auditText } from '../terminal/audit-text.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
@@ -91,7 +91,7 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
 }
 
 /** Of a run that has ended: how fast it was. */
-async function pace(redis: Redis, run: Run): Promise<string[]> {
+async function pace(redis: RedisClient, run: Run): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   return paceLines(paceSummary(await readMeasures(redis, run.id), activeMsOf(run, Date.now())));
 }

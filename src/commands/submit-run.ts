@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { readChunks } from '../input/chunk-ids.ts';
 import { chunkSize } from '../input/row.ts';
@@ -10,6 +9,7 @@ import { planRun } from '../ledger/plan-run.ts';
 import type { Priority } from '../ledger/priority.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import type { Target } from '../ledger/target.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { count } from '../terminal/words.ts';
@@ -48,7 +48,7 @@ export async function submitRun(
   return isOther.includes(true) ? written(redis, id) : run;
 }
 
-async function written(redis: Redis, id: string): Promise<Run> {
+async function written(redis: RedisClient, id: string): Promise<Run> {
   const run = await readRun(redis, id);
   if (run === null) throw new ExpungeError('INTERNAL', `run ${id} vanished from Redis while it was written`);
   return run;

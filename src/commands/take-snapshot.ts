@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import { readNextTry } from '../ledger/next-try.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { RateMeter } from '../terminal/rate-meter.ts';
 import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
@@ -14,7 +14,7 @@ export type Inside = { roads: { inFlight: number; stop: Stop | null }; token: Pi
 export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & { stops: TargetStops };
 
 /** Reads it for a run of this target. */
-export async function readAround(redis: Redis, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
+export async function readAround(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
   const reads = [readTargetState(redis, fp), readNextTry(redis, id), readStops(redis, fp)] as const;
   const [targets, nextTryAt, stops] = await Promise.all(reads);
   return { targets, nextTryAt, stops };

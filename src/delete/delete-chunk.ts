@@ -8,7 +8,7 @@ import { bucketOf } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
-import { redisWords } from '../redis/trouble-words.ts';
+import { redisWords } from '../redis/trouble.ts';
 import type { Writes } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';

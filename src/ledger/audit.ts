@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run, SteeredBy } from './run.ts';
 
@@ -26,7 +26,7 @@ export function storedEntry(entry: AuditEntry): string {
 }
 
 /** What was done to a run from its submission on, the oldest first; with it, what was done to all runs of its target meanwhile. */
-export async function readAudit(redis: Redis, run: Run): Promise<AuditEntry[]> {
+export async function readAudit(redis: RedisClient, run: Run): Promise<AuditEntry[]> {
   const [ofRun, ofTarget] = await Promise.all([
     redis.lrange(keys.audit(run.id), 0, -1),
     readTargetAudit(redis, run.fp),
@@ -39,7 +39,7 @@ export async function readAudit(redis: Redis, run: Run): Promise<AuditEntry[]> {
 }
 
 /** What was done to a target as a whole, and which of its runs were removed, the oldest first. */
-export async function readTargetAudit(redis: Redis, fp: string): Promise<AuditEntry[]> {
+export async function readTargetAudit(redis: RedisClient, fp: string): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.targetAudit(fp), 0, -1)).map(parseEntry).reverse();
 }
 
@@ -49,7 +49,7 @@ export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknow
 }
 
 /** Notes what was done to a target, or to a run of which nothing else will be left. */
-export async function noteTargetAction(redis: Redis, fp: string, entry: AuditEntry): Promise<void> {
+export async function noteTargetAction(redis: RedisClient, fp: string, entry: AuditEntry): Promise<void> {
   const key = keys.targetAudit(fp);
   await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, key, storedEntry(entry));
 }

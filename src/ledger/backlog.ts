@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { chunkSize } from '../input/row.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { RunState } from './run.ts';
 
@@ -15,7 +15,7 @@ export type Backlog = {
 const runsAtOnce = 500;
 
 /** `now`: milliseconds since 1970. Only reads. */
-export async function readBacklog(redis: Redis, fp: string, now: number): Promise<Backlog> {
+export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const backlog: Backlog = { runs: {}, pending: 0, runnable: 0 };
   for (let from = 0; from < ids.length; from += runsAtOnce) {
@@ -27,7 +27,7 @@ export async function readBacklog(redis: Redis, fp: string, now: number): Promis
 
 type Left = { state: RunState; pending: number; runnable: number };
 
-async function readLeft(redis: Redis, id: string, now: number): Promise<Left | null> {
+async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
   const [state, ...numbers] = await redis.hmget(keys.run(id), 'state', 'ids', 'settled', 'chunks', 'next');
   if (!state) return null;
   const [all = 0, settled = 0, chunks = 0, next = 0] = numbers.map(Number);

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { headerBytes } from './cells.ts';
 import { decodeChunk } from './manifest.ts';
@@ -9,7 +9,7 @@ const windowSize = 16;
 const namesMax = 10;
 
 /** Names chunks and blocks that Redis has lost or cut, at most ten. Empty if every one of them is whole. */
-export async function findBrokenChunks(redis: Redis, run: Run): Promise<string[]> {
+export async function findBrokenChunks(redis: RedisClient, run: Run): Promise<string[]> {
   const names: string[] = [];
   for await (const name of brokenNames(redis, run)) {
     names.push(name);
@@ -18,7 +18,7 @@ export async function findBrokenChunks(redis: Redis, run: Run): Promise<string[]
   return names;
 }
 
-async function* brokenNames(redis: Redis, run: Run): AsyncGenerator<string> {
+async function* brokenNames(redis: RedisClient, run: Run): AsyncGenerator<string> {
   for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
     const cells = await redis.mgetBuffer(chunks.map(({ n }) => keys.ledger(run.id, n)));
     for (const [i, { n, bytes }] of chunks.entries()) yield* compare(n, bytes, cells[i]!);

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { type ListedRun, runPages } from './list-runs.ts';
 import { pendingOf, type RunState } from './run.ts';
 
@@ -28,7 +28,7 @@ export type RunOrder = keyof typeof orders;
 export const runOrders = Object.keys(orders) as RunOrder[];
 
 /** The newest first, or the largest. In the order of their making no more is read than is wanted. */
-export async function chooseRuns(redis: Redis, choice: RunChoice): Promise<ChosenRuns> {
+export async function chooseRuns(redis: RedisClient, choice: RunChoice): Promise<ChosenRuns> {
   const measure = orders[choice.sort];
   const runs: ListedRun[] = [];
   for await (const page of runPages(redis, choice.since)) {

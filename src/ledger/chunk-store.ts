@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import type { Chunk, SettledBlock } from '../input/row.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type Cell, fateOf } from './cell.ts';
 import { emptyLedgerChunk } from './cells.ts';
@@ -9,7 +9,7 @@ import { encodeBlock, encodeChunk } from './manifest.ts';
  * Writes a manifest chunk and its untouched ledger chunk, unless they are there. Writing twice is harmless: also by a producer that
  * was stopped while another one finished planning and deleting began.
  */
-export function writeChunk(redis: Redis, run: string, chunk: Chunk): Promise<unknown> {
+export function writeChunk(redis: RedisClient, run: string, chunk: Chunk): Promise<unknown> {
   return redis.msetnx(
     keys.manifest(run, chunk.n),
     encodeChunk(chunk),
@@ -19,7 +19,7 @@ export function writeChunk(redis: Redis, run: string, chunk: Chunk): Promise<unk
 }
 
 /** Writes a block of rows settled while reading. Writing twice is harmless: the same list gives the same bytes. */
-export function writeBlock(redis: Redis, run: string, block: SettledBlock): Promise<unknown> {
+export function writeBlock(redis: RedisClient, run: string, block: SettledBlock): Promise<unknown> {
   return redis.set(keys.settled(run, block.n), encodeBlock(block));
 }
 
@@ -29,7 +29,11 @@ export type Detail = { chunk: number; index: number; cell: Cell; excerpt: string
 const detailsPerCode = 1_000;
 
 /** Keeps the excerpt of a failed or unknown id, up to 1,000 for each code. Best effort: the ledger doesn't depend on it. */
-export async function noteDetail(redis: Redis, run: string, { chunk, index, cell, excerpt }: Detail): Promise<void> {
+export async function noteDetail(
+  redis: RedisClient,
+  run: string,
+  { chunk, index, cell, excerpt }: Detail,
+): Promise<void> {
   const { outcome, code } = fateOf(cell);
   if (excerpt === '' || (outcome !== 'failed' && outcome !== 'unknown')) return;
   const kept = await redis.hincrby(keys.details(run), `count:${code}`, 1);

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { Chunk, SettledBlock } from '../input/row.ts';
 import { type Rate, storedRate } from '../limiter/rate.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { writeBlock, writeChunk } from './chunk-store.ts';
 import type { ReadOutcome } from './outcome.ts';
@@ -32,7 +32,7 @@ export type RunPlan = {
 };
 
 /** The unfinished run of this list, or null. */
-export async function findUnfinishedRun(redis: Redis, list: string): Promise<Run | null> {
+export async function findUnfinishedRun(redis: RedisClient, list: string): Promise<Run | null> {
   const id = await redis.get(keys.list(list));
   const run = id === null ? null : await readRun(redis, id);
   return run === null || isSealed(run.state) ? null : run;
@@ -42,7 +42,7 @@ export async function findUnfinishedRun(redis: Redis, list: string): Promise<Run
  * Claims the list for one run id. A producer that died left its id there: it is taken up again, so that the same command makes the
  * same run. The id of a run that has ended is replaced, once, whoever comes first.
  */
-export async function claimList(redis: Redis, list: string, now: number): Promise<string> {
+export async function claimList(redis: RedisClient, list: string, now: number): Promise<string> {
   const id = newRunId(now);
   if ((await redis.set(keys.list(list), id, 'NX')) === 'OK') return id;
   const holder = (await redis.get(keys.list(list))) ?? id;
@@ -71,7 +71,7 @@ return state
  * crash writes the same bytes; a run that is planned already is left as it is.
  */
 export async function writeRun(
-  redis: Redis,
+  redis: RedisClient,
   id: string,
   plan: RunPlan,
   parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
@@ -123,7 +123,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
 const writesAtOnce = 16;
 
 async function writeParts(
-  redis: Redis,
+  redis: RedisClient,
   id: string,
   parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
   onProgress: (chunks: number) => void,

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { fateOf } from './cell.ts';
 import { decodeLedgerChunk } from './cells.ts';
@@ -10,7 +10,7 @@ const shown = 5;
 const chunksRead = 20;
 
 /** The first few ids whose answers a rule counts, from the first chunks of a run; none where Redis has lost them. */
-export async function haltExamples(redis: Redis, run: Run, rules: readonly HaltRule[]): Promise<string[]> {
+export async function haltExamples(redis: RedisClient, run: Run, rules: readonly HaltRule[]): Promise<string[]> {
   const rule = rules.find(({ halt }) => halt === run.halt);
   const examples: string[] = [];
   const end = rule === undefined || run.state !== 'halted' ? 0 : Math.min(run.next, chunksRead);
@@ -18,7 +18,7 @@ export async function haltExamples(redis: Redis, run: Run, rules: readonly HaltR
   return examples.slice(0, shown);
 }
 
-async function examplesIn(redis: Redis, { id }: Run, n: number, rule: HaltRule): Promise<string[]> {
+async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: HaltRule): Promise<string[]> {
   const [bytes, manifest] = await redis.mgetBuffer(keys.ledger(id, n), keys.manifest(id, n));
   if (!bytes || !manifest) return [];
   const { cells } = decodeLedgerChunk(bytes);

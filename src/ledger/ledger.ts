@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { storedEntry } from './audit.ts';
 import type { Cell } from './cell.ts';
@@ -70,7 +70,7 @@ type Scripts = {
  * The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
  * stop a run.
  */
-export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
+export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
   const scripts = defineScripts(redis, haltRules);
   return {
     redis,
@@ -189,7 +189,7 @@ export function openLedger(redis: Redis, haltRules: readonly HaltRule[]) {
   };
 }
 
-function defineScripts(redis: Redis, haltRules: readonly HaltRule[]) {
+function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 5, lua: claimLua });

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { outcomes } from './outcome.ts';
 import { parseRun, type Run, type RunState } from './run.ts';
@@ -15,21 +15,21 @@ const listed = [
 export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts'>;
 
 /** All runs Redis knows, newest first. Names of runs that have expired are cleared away. */
-export async function listRuns(redis: Redis): Promise<ListedRun[]> {
+export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
   const runs: ListedRun[] = [];
   for await (const page of runPages(redis)) runs.push(...page);
   return runs;
 }
 
 /** The runs made since a moment (ms since 1970), newest first, a thousand at a time: each page is one round trip. */
-export async function* runPages(redis: Redis, since = 0): AsyncGenerator<ListedRun[]> {
+export async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
   for (let from = 0; from < ids.length; from += runsAtOnce)
     yield await readPage(redis, ids.slice(from, from + runsAtOnce));
 }
 
 /** Whether any run is in one of these states. */
-export async function isAnyRun(redis: Redis, states: readonly RunState[]): Promise<boolean> {
+export async function isAnyRun(redis: RedisClient, states: readonly RunState[]): Promise<boolean> {
   const ids = await redis.zrevrange(keys.runs, 0, -1);
   for (let from = 0; from < ids.length; from += runsAtOnce) {
     const found = await readStates(redis, ids.slice(from, from + runsAtOnce));
@@ -39,18 +39,18 @@ export async function isAnyRun(redis: Redis, states: readonly RunState[]): Promi
 }
 
 /** The detached runs of a target that are running. */
-export async function readRunning(redis: Redis, fp: string): Promise<string[]> {
+export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const states = await readStates(redis, ids);
   return ids.filter((_, i) => states[i] === 'running');
 }
 
 /** Null for a run that is gone. */
-function readStates(redis: Redis, ids: readonly string[]): Promise<(string | null)[]> {
+function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string | null)[]> {
   return Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
 }
 
-async function readPage(redis: Redis, page: string[]): Promise<ListedRun[]> {
+async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]> {
   const pipeline = redis.pipeline();
   for (const id of page) pipeline.hmget(keys.run(id), ...fields);
   const replies = (await pipeline.exec()) ?? [];

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 /** What the processes that work on a run have measured, summed up. Best effort: a killed process takes its last second along. */
@@ -31,14 +31,14 @@ export const latencyBounds: readonly { bucket: number; seconds: number }[] = Arr
 }));
 
 /** Adds changes to the run's sums, unless it was removed meanwhile. A repetition counts twice, so it is never repeated. */
-export async function addMeasures(redis: Redis, run: string, changes: MeasureChanges): Promise<void> {
+export async function addMeasures(redis: RedisClient, run: string, changes: MeasureChanges): Promise<void> {
   if (changes.size === 0 || !(await redis.exists(keys.run(run)))) return;
   const pipeline = redis.pipeline();
   for (const [field, by] of changes) pipeline.hincrby(keys.measures(run), field, Math.round(by));
   await pipeline.exec();
 }
 
-export async function readMeasures(redis: Redis, run: string): Promise<Measures> {
+export async function readMeasures(redis: RedisClient, run: string): Promise<Measures> {
   return measuresOf(await redis.hgetall(keys.measures(run)));
 }
 

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { mergePages } from './merge-pages.ts';
 import { resources } from './outcome.ts';
 import type { OutcomeRow } from './outcome-row.ts';
@@ -10,7 +10,7 @@ import type { Run } from './run.ts';
  * of the run. Throws INTERNAL for a chunk that Redis has lost. A live run moves on while it is read: each row is as it was
  * when its chunk was read.
  */
-export function readOutcomes(redis: Redis, run: Run): AsyncGenerator<OutcomeRow[]> {
+export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
   const chunks = resources.map((resource) => readChunkPages(redis, run, resource));
   return mergePages([...chunks, readBlockPages(redis, run)]);
 }

@@ -1,11 +1,11 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 
 /** The value of one of a run's numbered keys; null where Redis has lost it. */
 export type Numbered = { n: number; bytes: Buffer | null };
 
 /** The values of the keys 0 … count − 1, `size` of them a round trip and in memory. */
 export async function* readNumbered(
-  redis: Redis,
+  redis: RedisClient,
   keyOf: (n: number) => string,
   count: number,
   size: number,

@@ -1,11 +1,11 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run } from './run.ts';
 
 const keysAtOnce = 500;
 
 /** Lets Redis forget a sealed run after `keepMs`. Repeating it starts the time anew. */
-export async function expireRun(redis: Redis, run: Run): Promise<void> {
+export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   await eachBatch(run, (batch) => {
     const pipeline = redis.pipeline();
     for (const key of batch) pipeline.pexpire(key, run.keepMs);
@@ -15,7 +15,7 @@ export async function expireRun(redis: Redis, run: Run): Promise<void> {
 }
 
 /** Removes everything Redis knows of a run. Repeating it is harmless. */
-export async function removeRun(redis: Redis, run: Run): Promise<void> {
+export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
   await eachBatch(run, (batch) => redis.unlink(...batch));
   if ((await redis.get(keys.list(run.list))) === run.id) await redis.del(keys.list(run.list));
   await redis.srem(keys.targetRuns(run.fp), run.id);

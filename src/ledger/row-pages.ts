@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import type { Chunk } from '../input/row.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { fateOf } from './cell.ts';
 import { decodeLedgerChunk, headerBytes, type LedgerChunk } from './cells.ts';
@@ -16,7 +16,7 @@ const windowSize = 16;
  * The rows of one resource, a chunk a page. Only the chunks of one resource follow each other in input order; those of the
  * other may lie anywhere between them, so each resource is read on its own and passes the manifest of the other by.
  */
-export async function* readChunkPages(redis: Redis, run: Run, resource: Resource): AsyncGenerator<Page> {
+export async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
     const all = window.map(({ n, bytes }) => decodeChunk(n, present(run, `manifest chunk ${n}`, bytes)));
     const chunks = all.filter((chunk) => chunk.resource === resource);
@@ -27,7 +27,7 @@ export async function* readChunkPages(redis: Redis, run: Run, resource: Resource
 }
 
 /** The rows settled while reading, a block a page. */
-export async function* readBlockPages(redis: Redis, run: Run): AsyncGenerator<Page> {
+export async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
     for (const { n, bytes } of window) {
       yield rowsOfBlock(run, decodeBlock(n, present(run, `block ${n} of settled rows`, bytes)).rows);
@@ -35,7 +35,7 @@ export async function* readBlockPages(redis: Redis, run: Run): AsyncGenerator<Pa
   }
 }
 
-async function readLedgers(redis: Redis, run: Run, chunks: Chunk[]): Promise<LedgerChunk[]> {
+async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promise<LedgerChunk[]> {
   if (chunks.length === 0) return [];
   const values = await redis.mgetBuffer(chunks.map(({ n }) => keys.ledger(run.id, n)));
   return chunks.map(({ n, ids }, i) => {
@@ -49,7 +49,12 @@ async function readLedgers(redis: Redis, run: Run, chunks: Chunk[]): Promise<Led
 }
 
 /** Excerpts parallel to the ids of the chunk. Only ids that ended badly have one, and most chunks have no such id. */
-async function readExcerpts(redis: Redis, run: Run, chunk: Chunk, ledger: LedgerChunk): Promise<(string | null)[]> {
+async function readExcerpts(
+  redis: RedisClient,
+  run: Run,
+  chunk: Chunk,
+  ledger: LedgerChunk,
+): Promise<(string | null)[]> {
   const excerpts: (string | null)[] = [];
   const bad = [...ledger.cells.keys()].filter((i) => isBad(ledger.cells[i]!));
   if (bad.length === 0) return excerpts;

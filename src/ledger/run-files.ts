@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { auditFacts, readAudit } from './audit.ts';
 import { type FailureGroup, FailureGroups } from './failure-groups.ts';
 import { readOutcomes } from './ordered-rows.ts';
@@ -22,7 +22,7 @@ const failures: readonly OutcomeRow['outcome'][] = ['failed', 'unknown', 'not_at
  * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson`
  * with what was done to the run. Repeating it replaces them. Throws INTERNAL, in words, if they cannot be written; then the old ones are still there.
  */
-export async function writeRunFiles(redis: Redis, run: Run, folder: string): Promise<RunFiles> {
+export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
   await writeAudit(redis, run, join(folder, 'audit.ndjson'));
   const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
@@ -47,7 +47,7 @@ async function makeFolder(folder: string, run: Run): Promise<void> {
   }
 }
 
-async function writeAudit(redis: Redis, run: Run, path: string): Promise<void> {
+async function writeAudit(redis: RedisClient, run: Run, path: string): Promise<void> {
   const lines = (await readAudit(redis, run)).map((entry) => `${JSON.stringify(auditFacts(entry))}\n`);
   const file = await ReportFile.open(path, run.id);
   try {

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // none that look alike
@@ -13,7 +13,7 @@ export function newRunId(now: number): string {
 }
 
 /** The run a person means: its id, or a beginning or end of it that only one run has. Throws USAGE otherwise. */
-export async function findRunId(redis: Redis, text: string): Promise<string> {
+export async function findRunId(redis: RedisClient, text: string): Promise<string> {
   const all = await redis.zrevrange(keys.runs, 0, -1);
   if (all.includes(text)) return text;
   const matches = text === '' ? [] : all.filter((id) => id.startsWith(text) || id.endsWith(text));

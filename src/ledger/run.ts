@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { type Rate, rateFromStored } from '../limiter/rate.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Outcome } from './outcome.ts';
 import { type Priority, priorityFromStored } from './priority.ts';
@@ -101,7 +101,7 @@ export function activeMsOf(run: Pick<Run, 'activeMs' | 'runningSince'>, now: num
 }
 
 /** The run, or null if Redis doesn't know it (never made, removed, or expired). */
-export async function readRun(redis: Redis, id: string): Promise<Run | null> {
+export async function readRun(redis: RedisClient, id: string): Promise<Run | null> {
   const hash = await redis.hgetall(keys.run(id));
   return hash.state === undefined ? null : parseRun(id, hash);
 }

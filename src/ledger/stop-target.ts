@@ -1,17 +1,17 @@
-import type { Redis } from 'ioredis';
 import { type Stop, stopFromStored, storedStop } from '../limiter/stop.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
 type Order = { who: string; reason: string; at: number };
 
 /** Stops all runs of a target, also those to come. One that is stopped already stays as it was; returns what stopped it before, or null. */
-export function stopTarget(redis: Redis, fp: string, order: Order): Promise<Stop | null> {
+export function stopTarget(redis: RedisClient, fp: string, order: Order): Promise<Stop | null> {
   return change(redis, fp, storedStop({ by: 'operator', ...order }), { action: 'stop-all', ...order });
 }
 
 /** Lets all runs of a target go on; returns what stopped it, or null. Repeating it changes nothing. */
-export function startTarget(redis: Redis, fp: string, order: Order): Promise<Stop | null> {
+export function startTarget(redis: RedisClient, fp: string, order: Order): Promise<Stop | null> {
   return change(redis, fp, '', { action: 'start-all', ...order });
 }
 
@@ -29,7 +29,12 @@ ${noteAuditLua('KEYS[2]', 'ARGV[2]')}
 return before
 `;
 
-async function change(redis: Redis, fp: string, stop: string, entry: Order & { action: string }): Promise<Stop | null> {
+async function change(
+  redis: RedisClient,
+  fp: string,
+  stop: string,
+  entry: Order & { action: string },
+): Promise<Stop | null> {
   const noted = storedEntry({ by: 'operator', ...entry });
   return stopFromStored(String(await redis.eval(stopLua, 2, keys.stop(fp), keys.targetAudit(fp), stop, noted)));
 }

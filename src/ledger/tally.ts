@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { findBrokenChunks } from './broken-chunks.ts';
 import { fateAtSeal, fateOf } from './cell.ts';
@@ -25,7 +25,7 @@ const windowSize = 100;
 const cellValues = 2 ** 16;
 
 /** Counts every row of the run where it is stored, in bounded memory. In a sealed run open cells read as they do at the seal. */
-export async function tallyLedger(redis: Redis, run: Run): Promise<Tally> {
+export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> {
   const tally = tallyCells(await countCells(redis, run), isSealed(run.state) ? fateAtSeal : fateOf);
   await addBlocks(redis, run, tally);
   const rows = tally.pending + sumOf(tally.counts);
@@ -38,7 +38,7 @@ export function sumOf(counts: Record<Outcome, number>): number {
 }
 
 /** How often each value of a cell stands in the ledger: there are few of them, whatever the number of ids. */
-async function countCells(redis: Redis, run: Run): Promise<Float64Array> {
+async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
   const found = new Float64Array(cellValues);
   for await (const chunks of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
     for (const { bytes } of chunks) {
@@ -70,7 +70,7 @@ function noCounts(): Record<Outcome, number> {
   return Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as Record<Outcome, number>;
 }
 
-async function addBlocks(redis: Redis, run: Run, { counts }: Tally): Promise<void> {
+async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promise<void> {
   for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
     for (const { n, bytes } of blocks) {
       for (const row of bytes === null ? [] : decodeBlock(n, bytes).rows) counts[row.outcome] += 1;
@@ -83,14 +83,14 @@ async function addBlocks(redis: Redis, run: Run, { counts }: Tally): Promise<voi
  * changes, so repeating it, also by two processes at once, is harmless. A broken ledger leaves the counters as they are.
  * Returns the run as it stands then; throws INTERNAL if it is gone.
  */
-export async function sealTally(redis: Redis, run: Run): Promise<Run> {
+export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
   const sealed = await readRun(redis, run.id);
   if (sealed === null) throw new ExpungeError('INTERNAL', `run ${run.id} is no longer in Redis`);
   return sealed;
 }
 
-async function writeTally(redis: Redis, run: Run): Promise<void> {
+async function writeTally(redis: RedisClient, run: Run): Promise<void> {
   const { counts, broken } = await tallyLedger(redis, run);
   if (broken.length > 0) return;
   const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = counts;

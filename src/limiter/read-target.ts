@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { InFlight } from './learn-in-flight.ts';
 import { recallRate } from './learn-rate.ts';
@@ -37,7 +37,7 @@ export type LimiterScope = 'all' | 'annotations' | 'views';
 const scopes: readonly LimiterScope[] = ['all', 'annotations', 'views'];
 
 /** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
-export async function readTargetState(redis: Redis, fp: string): Promise<TargetState[]> {
+export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const reads = [
     redis.time(),
     ...scopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { runPaceLua } from './run-pace.lua.ts';
 
 export type PaceKeys = { run: string; members: string; quotas: string };
@@ -19,7 +19,7 @@ export type PaceReply = {
 export type PaceCall = { process: string; wants: boolean; till: string; unused: number };
 
 /** Asks for the state and the priority of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
-export function openPaceCalls(redis: Redis, now: () => string = () => '') {
+export function openPaceCalls(redis: RedisClient, now: () => string = () => '') {
   redis.defineCommand('expungeRunPace', { numberOfKeys: 3, lua: runPaceLua });
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
   return async (keys: PaceKeys, { process, wants, till, unused }: PaceCall): Promise<PaceReply> => {

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 /** Nothing leaves until somebody lifts it. */
@@ -44,7 +44,7 @@ export type TargetStops = { target: Stop | null; processes: Stop[] };
 const aliveMs = 1_000;
 
 /** Only reads, in one round trip. */
-export async function readStops(redis: Redis, fp: string): Promise<TargetStops> {
+export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
   const [stop, files, time] = await Promise.all([
     redis.get(keys.stop(fp)),
     redis.hvals(keys.stopFiles(fp)),

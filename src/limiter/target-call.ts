@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
 import type { Tally } from './tally.ts';
 import { learnedLua, targetLua } from './target.lua.ts';
@@ -71,14 +71,14 @@ type Scripts = {
   expungeLearned(...args: (string | number)[]): Promise<number>;
 };
 
-function scriptsOf(redis: Redis): Scripts {
+function scriptsOf(redis: RedisClient): Scripts {
   redis.defineCommand('expungeTarget', { numberOfKeys: 5, lua: targetLua });
   redis.defineCommand('expungeLearned', { numberOfKeys: 1, lua: learnedLua });
   return redis as unknown as Scripts;
 }
 
 /** The two scripts of a target's limiter. `now` is for tests in a time of their own: '' takes that of Redis. */
-export function openTargetCalls(redis: Redis, keys: LimiterKeys, now: () => string = () => '') {
+export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () => string = () => '') {
   const scripts = scriptsOf(redis);
   return {
     async call(call: TargetCall): Promise<TargetReply> {

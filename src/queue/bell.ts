@@ -1,13 +1,13 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
-import type { RedisOptions } from 'ioredis';
 import type { Log } from '../logger.ts';
+import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { bellQueueName, workerOptions } from './queue.ts';
 import { brake, troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
 /** The bells of one source of a target: only who has the source hears them. */
-export type BellAddress = { fp: string; source: string; connection: RedisOptions };
+export type BellAddress = { fp: string; source: string; connection: QueueConnection };
 
 /** When a bell rings. */
 type BellTimes = { cron: string; tz: string };

@@ -1,5 +1,5 @@
 import { type ConnectionOptions, type JobsOptions, Queue, type WorkerOptions } from 'bullmq';
-import type { RedisOptions } from 'ioredis';
+import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { waitUntil } from '../redis/wait-until.ts';
 
@@ -7,7 +7,7 @@ import { waitUntil } from '../redis/wait-until.ts';
 export type ChunkJob = { run: string; chunk: number };
 
 /** Which queue: all detached runs of a target share one; `run` has one of its own that only it consumes. */
-export type QueueAddress = { fp: string; name: string; connection: RedisOptions };
+export type QueueAddress = { fp: string; name: string; connection: QueueConnection };
 
 /** The queue that a target's workers consume. */
 export const sharedQueueName = 'chunks';

@@ -3,21 +3,39 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import type { PrivatePlace } from './private-place.ts';
 
-/** Where Redis is and how to log in. `label` may be printed: it never holds a password; `options` must not be. */
+/**
+ * Where Redis is and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster, which is found
+ * through any of its `nodes`. `label` may be printed: it never holds a password; `options` must not be.
+ */
 export type RedisAddress = {
   kind: 'url' | 'private';
   label: string;
   options: RedisOptions;
+  nodes?: { host: string; port: number }[]; // cluster only
   stay?: { place: PrivatePlace; presence: Redis }; // private only: counts this process as a client until it leaves
 };
 
-const forms = 'redis://[user:password@]host[:port][/db], rediss://… with TLS, or unix:///path/to/redis.sock';
+const forms =
+  'redis://[user:password@]host[:port][/db], rediss://… with TLS, unix:///path/to/redis.sock, redis+sentinel://host:port,…/master, or redis+cluster://host:port,…';
 
 /**
  * Reads REDIS_URL. Throws USAGE for any other form, and for a server on another machine without TLS unless
  * `allowPlaintext`. The text is never echoed: it may hold a password in a place where nobody expects one.
  */
 export function addressFromUrl(text: string, allowPlaintext: boolean): RedisAddress {
+  const many = /^(rediss?:)\/\/(.*@)?([^@/?]+)(.*)$/s.exec(text.replace(/^(rediss?)\+(sentinel|cluster):/, '$1:'));
+  const kind = /^rediss?\+(sentinel|cluster):/.exec(text)?.[1];
+  if (kind && many) {
+    const [, protocol, user = '', hosts = '', rest = ''] = many;
+    const urls = hosts.split(',').map((host) => `${protocol}//${user}${host}${kind === 'cluster' ? rest : ''}`);
+    if (!urls.every((each) => URL.canParse(each))) throw badUrl(`expected ${forms}`);
+    const addresses = urls.map((each) => hostAddress(new URL(each), allowPlaintext));
+    const { host: _, port: __, ...options } = addresses[0]!.options;
+    const nodes = addresses.map(({ options }) => ({ host: options.host!, port: options.port! }));
+    const label = `${text.slice(0, text.indexOf(':'))}://${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`;
+    if (kind === 'cluster') return { kind: 'url', label, options, nodes };
+    return { kind: 'url', label: `${label}${rest}`, options: { ...options, sentinels: nodes, name: rest.slice(1) } };
+  }
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === 'unix:') return socketAddress(url);
   if (url?.protocol === 'redis:' || url?.protocol === 'rediss:') return hostAddress(url, allowPlaintext);

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import { redisWords } from './trouble-words.ts';
+import type { RedisClient } from './client.ts';
+import { redisWords } from './trouble.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
 
 /** What kind of Redis answered. `runId` changes when its process does; `warnings` are lines for the user. */
@@ -12,7 +12,7 @@ const next = 'change that Redis or point REDIS_URL at another one; without REDIS
  * Reads INFO (never CONFIG: many logins may not) and throws UNREACHABLE for a Redis that would lose the ledger: too old,
  * evicting, a replica, or a cluster behind a plain URL. AOF off is a warning.
  */
-export async function checkRedis(redis: Redis): Promise<RedisFacts> {
+export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   const info = parseInfo(await readInfo(redis));
   const refusal = refusalOf(info);
   if (refusal) throw new ExpungeError('UNREACHABLE', refusal, { next });
@@ -21,7 +21,7 @@ export async function checkRedis(redis: Redis): Promise<RedisFacts> {
   return { version, name, runId: info.run_id ?? '', warnings: warningsOf(info) };
 }
 
-async function readInfo(redis: Redis): Promise<string> {
+async function readInfo(redis: RedisClient): Promise<string> {
   try {
     return await redis.info();
   } catch (error) {

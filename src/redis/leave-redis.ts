@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import type { RedisAddress } from './address.ts';
+import type { RedisClient } from './client.ts';
 import { clientName } from './connect.ts';
 import { oneShot } from './probe.ts';
 import { withStartLock } from './start-lock.ts';
@@ -36,7 +36,7 @@ export async function leavePrivateRedis(
   }
 }
 
-async function isAlone(redis: Redis): Promise<boolean> {
+async function isAlone(redis: RedisClient): Promise<boolean> {
   const clients = String(await redis.client('LIST'))
     .trim()
     .split('\n');

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { clientName } from './connect.ts';
-import { redisWords } from './trouble-words.ts';
+import { redisWords } from './trouble.ts';
 
 /** What a look at an address found; 'silent' accepts connections and says nothing. */
 export type Answer = 'ready' | 'loading' | 'nobody' | 'silent';

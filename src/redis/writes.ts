@@ -1,4 +1,4 @@
-import { refusalWords } from './trouble-words.ts';
+import { refusalWords } from './refusal-words.ts';
 
 /** What a process knows about whether Redis takes what it writes. */
 export type Writes = {

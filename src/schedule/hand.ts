@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
 /** A schedule is attended to by one process at a time: by whoever has it in hand. */
@@ -17,7 +17,12 @@ const heldMs = 15_000;
 const renewEveryMs = 4_000;
 
 /** Takes the schedule in hand, or null if somebody else has it. */
-export async function takeInHand(redis: Redis, fp: string, name: string, stop: AbortSignal): Promise<Hand | null> {
+export async function takeInHand(
+  redis: RedisClient,
+  fp: string,
+  name: string,
+  stop: AbortSignal,
+): Promise<Hand | null> {
   const [key, token] = [keys.scheduleHand(fp, name), randomUUID()];
   if ((await redis.set(key, token, 'PX', heldMs, 'NX')) !== 'OK') return null;
   const lost = new AbortController();

@@ -6,7 +6,7 @@ import { planRun } from '../ledger/plan-run.ts';
 import { removeRun } from '../ledger/remove-run.ts';
 import { readRun } from '../ledger/run.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
-import { isRedisTrouble } from '../redis/connect.ts';
+import { isRedisTrouble } from '../redis/trouble.ts';
 import { type Refusal, refusalOf, withRows } from './guards.ts';
 import type { Hand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { HistoryEntry } from './history.ts';
 import { type Definition, definitionFields, type GuardCode, parseSchedule, type Schedule } from './schedule.ts';
@@ -11,25 +11,25 @@ export type Order = { at: number; by: 'operator' | 'guard'; who: string; reason:
 export type AuditEntry = Order & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
 /** The schedules of a target, by name. */
-export async function listSchedules(redis: Redis, fp: string): Promise<Schedule[]> {
+export async function listSchedules(redis: RedisClient, fp: string): Promise<Schedule[]> {
   const names = (await redis.smembers(keys.schedules(fp))).sort();
   const all = await Promise.all(names.map((name) => readSchedule(redis, fp, name)));
   return all.filter((schedule) => schedule !== null);
 }
 
 /** The schedule, a removed one too; null if Redis doesn't know it. */
-export async function readSchedule(redis: Redis, fp: string, name: string): Promise<Schedule | null> {
+export async function readSchedule(redis: RedisClient, fp: string, name: string): Promise<Schedule | null> {
   const hash = await redis.hgetall(keys.schedule(fp, name));
   return hash.state === undefined ? null : parseSchedule(name, hash);
 }
 
 /** What became of its slots, newest first. */
-export async function readHistory(redis: Redis, fp: string, name: string): Promise<HistoryEntry[]> {
+export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
   return JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
 }
 
 /** Who did what to it, newest first. */
-export async function readAudit(redis: Redis, fp: string, name: string): Promise<AuditEntry[]> {
+export async function readAudit(redis: RedisClient, fp: string, name: string): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.scheduleAudit(fp, name), 0, -1)).map((line) => JSON.parse(line));
 }
 
@@ -38,7 +38,7 @@ export async function readAudit(redis: Redis, fp: string, name: string): Promise
  * What is replaced keeps its history, and its state.
  */
 export async function addSchedule(
-  redis: Redis,
+  redis: RedisClient,
   fp: string,
   name: string,
   definition: Definition,
@@ -62,7 +62,7 @@ export type ScheduleAction = 'pause' | 'resume' | 'remove';
  * names the guard that asks for a pause: who resumes it lets the next list pass that one.
  */
 export async function steerSchedule(
-  redis: Redis,
+  redis: RedisClient,
   fp: string,
   name: string,
   action: ScheduleAction,
@@ -107,7 +107,7 @@ export type Settlement = {
  * for this slot.
  */
 export async function settle(
-  redis: Redis,
+  redis: RedisClient,
   { fp, name, token }: { fp: string; name: string; token: string },
   { fields = {}, history, claim, ifActive = false }: Settlement,
 ): Promise<'done' | 'lost' | 'stopped' | 'taken'> {

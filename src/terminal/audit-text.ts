@@ -2,14 +2,17 @@ import type { AuditEntry } from '../ledger/audit.ts';
 import { plainLine } from './style.ts';
 import { columns } from './table.ts';
 
-/** The entries in aligned lines: when (UTC), what, by whom, why. */
+/** The entries, newest first, in aligned lines: when (UTC), what, by whom, why. */
 export function auditText(entries: readonly AuditEntry[]): string[] {
-  return entries.length === 0 ? [] : columns(entries.map(rowOf)).split('\n');
+  if (entries.length === 0) return [];
+  const isWhole = entries.some(({ action }) => action === 'submit'); // old entries go when there are many
+  const first = isWhole ? entries.findLastIndex(({ action }) => action === 'start') : -1;
+  return columns(entries.map((entry, i) => rowOf(entry, i === first))).split('\n');
 }
 
 /** The facts that an action has beside the common ones stand behind it: `rate 200/s`, `halt forbidden`. */
-function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry): string[] {
-  const what = [action === 'start' ? 'go on' : action, ...Object.entries(facts).map(factText)]
+function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstStart: boolean): string[] {
+  const what = [action === 'start' && !isFirstStart ? 'go on' : action, ...Object.entries(facts).map(factText)]
     .filter(Boolean)
     .join(' ');
   const when = new Date(at).toISOString().slice(0, 19).replace('T', ' ');

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../logger.ts';
-import { redisWords } from '../redis/trouble-words.ts';
+import { redisWords } from '../redis/trouble.ts';
 import type { Part } from './parts.ts';
 
 /**

@@ -1,7 +1,7 @@
-import type { RedisOptions } from 'ioredis';
 import { messageOf } from '../errors.ts';
 import { type Bells, type Ear, openBells, openEar } from '../queue/bell.ts';
 import { within } from '../queue/within.ts';
+import type { QueueConnection } from '../redis/connect.ts';
 import { attend } from '../schedule/attend.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
@@ -22,7 +22,7 @@ export class ScheduleKeeper {
   readonly #stop = new AbortController();
   readonly #attending = new Map<string, Promise<void>>();
 
-  constructor(work: ScheduleWork, connection: RedisOptions) {
+  constructor(work: ScheduleWork, connection: QueueConnection) {
     this.#work = work;
     this.#sources = Object.keys(work.sources).map((name) => {
       const address = { fp: work.target.fp, source: name, connection };

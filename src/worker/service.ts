@@ -1,4 +1,3 @@
-import type { RedisOptions } from 'ioredis';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteWork } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/request-meter.ts';
@@ -15,6 +14,7 @@ import { type Consumer, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
 import { within } from '../queue/within.ts';
+import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { followWrites } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
@@ -29,7 +29,7 @@ import { WaitingRuns } from './waiting-runs.ts';
 
 export type ServiceOptions = {
   ledger: Ledger;
-  queueConnection: RedisOptions;
+  queueConnection: QueueConnection;
   target: Target;
   queueName: string;
   token: Token;

@@ -1,7 +1,7 @@
 import { Queue } from 'bullmq';
 import { describe, test } from 'vitest';
 import { sharedQueueName } from '../../src/queue/queue.ts';
-import { queueConnectionOptions } from '../../src/redis/connect.ts';
+import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from '../support/checker.ts';
 import { until } from '../support/processes.ts';
@@ -43,7 +43,7 @@ describe.concurrent('a run in the middle', () => {
 });
 
 async function obliterate({ target }: Scene): Promise<void> {
-  const connection = queueConnectionOptions(testRedisAddress()) as never;
+  const connection = openQueueConnection(testRedisAddress()) as never;
   const queue = new Queue(sharedQueueName, { prefix: keys.queuePrefix(target.fp), connection });
   await queue.obliterate({ force: true });
   await queue.close();

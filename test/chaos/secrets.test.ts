@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import { describe, test } from 'vitest';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { type OwnRedis, openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
 import { openScene, type Scene } from '../support/scene.ts';
@@ -66,7 +66,7 @@ function filesOf(folder: string): string[] {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-async function everythingIn(redis: Redis): Promise<string> {
+async function everythingIn(redis: RedisClient): Promise<string> {
   const parts: unknown[] = [await redis.client('LIST')];
   for (const key of await redis.keys('*')) {
     const readers: Record<string, () => Promise<unknown>> = {

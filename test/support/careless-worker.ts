@@ -4,7 +4,7 @@ import { targetOf } from '../../src/ledger/target.ts';
 import { createLogger } from '../../src/logger.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
-import { connectLedger, queueConnectionOptions, ready } from '../../src/redis/connect.ts';
+import { connectLedger, openQueueConnection, ready } from '../../src/redis/connect.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';
 import { Parts } from '../../src/worker/parts.ts';
 import { openService } from '../../src/worker/service.ts';
@@ -25,7 +25,7 @@ const service = openService({
   ledger,
   target,
   log,
-  queueConnection: queueConnectionOptions(address),
+  queueConnection: openQueueConnection(address),
   queueName: sharedQueueName,
   token: fixedToken(EXPUNGE_TOKEN!, 'EXPUNGE_TOKEN'),
   lane: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },

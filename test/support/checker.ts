@@ -1,15 +1,15 @@
-import type { Redis } from 'ioredis';
 import { checkConservation } from '../../src/ledger/conservation.ts';
 import { readOutcomes } from '../../src/ledger/ordered-rows.ts';
 import type { Resource } from '../../src/ledger/outcome.ts';
 import type { OutcomeRow } from '../../src/ledger/outcome-row.ts';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import { sealTally, tallyLedger } from '../../src/ledger/tally.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 
 /** What a run is held against: its input, and what the server saw. */
 export type Evidence = {
-  redis: Redis;
+  redis: RedisClient;
   run: Run;
   sandbox: Pick<Sandbox, 'seen' | 'executed' | 'answered204' | 'exists'>;
   resource: Resource;

@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { runStates } from '../../src/ledger/run.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
 
 /** The state of the nth run. */
@@ -11,7 +11,7 @@ export function stateOf(n: number): (typeof runStates)[number] {
  * Writes the records of so many runs, without chunks, into a Redis of the test's own. The nth was made n s after the moment that is
  * returned; n of its ids failed.
  */
-export async function writeManyRuns(redis: Redis, count: number): Promise<number> {
+export async function writeManyRuns(redis: RedisClient, count: number): Promise<number> {
   const start = Date.UTC(2026, 0, 1);
   for (let from = 0; from < count; from += 1_000) {
     const pipeline = redis.pipeline();

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import type { Redis } from 'ioredis';
 import { haltRules } from '../../src/guard/thresholds.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { createFeeder } from '../../src/queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
-import { queueConnectionOptions } from '../../src/redis/connect.ts';
+import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { until } from './processes.ts';
 import { testRedisAddress } from './redis.ts';
@@ -111,7 +112,7 @@ async function lookAt(scene: Scene): Promise<Planned> {
 }
 
 async function tend({ redis, target, run }: Scene): Promise<void> {
-  const connection = queueConnectionOptions(testRedisAddress());
+  const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
   await createFeeder(openLedger(redis, haltRules), queue, Date.now).tend((await run()).id);
   await queue.close();
@@ -119,7 +120,7 @@ async function tend({ redis, target, run }: Scene): Promise<void> {
 
 async function keysOf({ redis }: Scene, match: string): Promise<string[]> {
   const found: string[] = [];
-  for await (const page of redis.scanStream({ match, count: 1_000 })) found.push(...(page as string[]));
+  for await (const page of (redis as Redis).scanStream({ match, count: 1_000 })) found.push(...(page as string[]));
   return [...new Set(found)];
 }
 

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { inject } from 'vitest';
 import { addressFromUrl, type RedisAddress } from '../../src/redis/address.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
 import { readContainer } from '../../src/redis/container-server.ts';
 import { privatePlace } from '../../src/redis/private-place.ts';
@@ -28,7 +29,11 @@ export function testRedisAddress(): RedisAddress {
 
 /** A ledger connection to the Redis of this test run, ready to use. Disconnect it at the end of the test. */
 export async function openTestRedis(): Promise<Redis> {
-  const address = testRedisAddress();
+  return (await openLedgerOn(testRedisAddress())) as Redis; // never a cluster: it is one server
+}
+
+/** A ledger connection to any Redis, ready to use. */
+export async function openLedgerOn(address: RedisAddress): Promise<RedisClient> {
   const redis = connectLedger(address);
   await ready(redis, address);
   return redis;

@@ -8,10 +8,12 @@ import { listRuns } from '../../src/ledger/list-runs.ts';
 import { removeRun } from '../../src/ledger/remove-run.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { type Target, targetOf } from '../../src/ledger/target.ts';
+import { addressFromUrl } from '../../src/redis/address.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { type Running, startExpunge, until } from './processes.ts';
-import { openTestRedis, testRedisUrl } from './redis.ts';
+import { openLedgerOn, testRedisUrl } from './redis.ts';
 
 /** Calls what it is given when the test is over; the context of a test has it. */
 type AtEnd = (task: () => Promise<void>) => void;
@@ -19,7 +21,7 @@ type AtEnd = (task: () => Promise<void>) => void;
 /** A sandbox, a target of its own, a folder, and the processes that a test starts there. Everything goes when the test is over. */
 export type Scene = {
   readonly sandbox: Sandbox;
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly target: Target;
   readonly stateDir: string;
   readonly env: NodeJS.ProcessEnv;
@@ -42,16 +44,21 @@ export type Scene = {
   cells(): Promise<number[][]>;
 };
 
-export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}): Promise<Scene> {
+/** The Redis of a scene that has its own, which goes with the test; `env` is what commands need to log in there. */
+export type SceneRedis = { url: string; env?: NodeJS.ProcessEnv };
+
+export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}, ownRedis?: SceneRedis): Promise<Scene> {
   const arrivals: number[] = [];
   const sandbox = await startSandbox({ record: true, ...options, faults: noting(arrivals, options.faults) });
-  const redis = await openTestRedis();
+  const redisUrl = ownRedis?.url ?? testRedisUrl();
+  const redis = await openLedgerOn(addressFromUrl(redisUrl, true));
   const target = targetOf(sandbox.url, randomUUID());
   const folder = mkdtempSync(join(tmpdir(), 'expunge-scene-'));
   const stateDir = join(folder, 'state');
   const processes: Running[] = [];
   const env = {
-    REDIS_URL: testRedisUrl(),
+    REDIS_URL: redisUrl,
+    ...ownRedis?.env,
     EXPUNGE_TOKEN: sandbox.token,
     EXPUNGE_BASE_URL: sandbox.url,
     EXPUNGE_ACCOUNT: target.account,
@@ -77,7 +84,7 @@ export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}): Pro
     for (const running of processes) running.signal('SIGKILL');
     await Promise.all(processes.map(({ ended }) => ended.catch(() => {})));
     await sandbox.close();
-    await forget(redis, target, await runs());
+    if (!ownRedis) await forget(redis as Redis, target, await runs());
     redis.disconnect();
     rmSync(folder, { recursive: true, force: true });
   });

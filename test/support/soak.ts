@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { type Run, readRun } from '../../src/ledger/run.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { openOwnRedis } from './own-redis.ts';
 import { openProbes, type Probes } from './probes.ts';
@@ -95,7 +95,7 @@ function listsFor(seconds: number, perSecond: number): string[][] {
 }
 
 /** Submits a list each time the next one should be begun, two ahead at most, and returns the runs as they were when they were completed. */
-async function deleteAll(scene: Scene, redis: Redis, lists: string[][], everyMs: number, env: NodeJS.ProcessEnv) {
+async function deleteAll(scene: Scene, redis: RedisClient, lists: string[][], everyMs: number, env: NodeJS.ProcessEnv) {
   const startedAt = performance.now();
   const ended: Promise<Run>[] = [];
   for (const [n, list] of lists.entries()) {
@@ -127,7 +127,7 @@ async function submit(scene: Scene, args: string[], env: NodeJS.ProcessEnv): Pro
 }
 
 /** The connections are cut, Redis freezes, or the API is out for a moment. */
-async function strike(n: number, sky: { isOut: boolean }, redis: Redis, pid: number): Promise<void> {
+async function strike(n: number, sky: { isOut: boolean }, redis: RedisClient, pid: number): Promise<void> {
   const kind = n % 3;
   if (kind === 0) await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   if (kind === 1) {
@@ -149,7 +149,7 @@ async function everyMs(ms: number, over: AbortSignal, task: () => Promise<unknow
   }
 }
 
-async function takeSample(redis: Redis, probes: readonly Probes[]): Promise<Sample> {
+async function takeSample(redis: RedisClient, probes: readonly Probes[]): Promise<Sample> {
   const seen = await Promise.all(probes.map(({ scrape }) => scrape()));
   const sum = (name: string) => seen.reduce((total, { value }) => total + value(name)!, 0);
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1]);

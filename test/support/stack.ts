@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Redis } from 'ioredis';
 import { isSealed, type Run, readRun } from '../../src/ledger/run.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
 import type { JournalPage } from '../../src/sandbox/journal.ts';
 import { madeId } from '../../src/sandbox/objects.ts';
@@ -62,7 +62,7 @@ export async function openStack({ objects, sandbox = [] }: StackOptions): Promis
     rmSync(folder, { recursive: true, force: true });
   };
   /** Redis is published on another port each time it starts. */
-  const withRedis = async <T>(body: (redis: Redis) => Promise<T>): Promise<T> => {
+  const withRedis = async <T>(body: (redis: RedisClient) => Promise<T>): Promise<T> => {
     const address = addressFromUrl(`redis://${await addressOf('redis', '6379')}`, false);
     const redis = connectLedger(address);
     try {

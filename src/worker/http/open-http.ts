@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { Log } from '../../logger.ts';
 import type { ListenAddress } from '../../parse-setting.ts';
 import { sharedQueueName } from '../../queue/queue.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import type { Part, Parts } from '../parts.ts';
 import type { Service } from '../service.ts';
 import { createApp } from './app.ts';
@@ -13,7 +13,7 @@ import { httpPart } from './serve.ts';
 export type HttpOptions = {
   build: Build;
   service: Service;
-  redis: Redis;
+  redis: RedisClient;
   fp: string;
   /** Of all parts of the process. */
   state: () => Parts['state'];

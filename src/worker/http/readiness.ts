@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { Hold } from '../../limiter/target-limiter.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
-import { redisWords } from '../../redis/trouble-words.ts';
+import { redisWords } from '../../redis/trouble.ts';
 import type { Token } from '../../token/token.ts';
 import type { Parts } from '../parts.ts';
 import { askOnce } from './ask-once.ts';
@@ -17,7 +17,7 @@ export type Readiness = {
 
 export type ReadinessOptions = {
   state: () => Parts['state'];
-  redis: Redis;
+  redis: RedisClient;
   fp: string;
   token: Pick<Token, 'waiting'>;
   hold: () => Hold | null;
@@ -66,7 +66,7 @@ type RedisChecks = Pick<Readiness['checks'], 'redis' | 'ledger'>;
 const unknown = decisive(false, 'not known: Redis does not answer');
 const noAnswer: RedisChecks = { redis: decisive(false, `no answer in ${patienceMs} ms`), ledger: unknown };
 
-async function redisChecks(redis: Redis, fp: string, clock: () => number): Promise<RedisChecks> {
+async function redisChecks(redis: RedisClient, fp: string, clock: () => number): Promise<RedisChecks> {
   const askedAt = clock();
   try {
     await redis.ping();
@@ -78,7 +78,7 @@ async function redisChecks(redis: Redis, fp: string, clock: () => number): Promi
 }
 
 /** A full Redis answers, and so does one that became a replica; neither takes results. */
-async function ledgerCheck(redis: Redis, fp: string): Promise<Check> {
+async function ledgerCheck(redis: RedisClient, fp: string): Promise<Check> {
   try {
     await redis.set(keys.probe(fp), '', 'PX', 1_000);
     return decisive(true, 'takes writes');

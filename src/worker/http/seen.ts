@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
 import { readCompleted } from '../../ledger/completed.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import type { Service } from '../service.ts';
 import { askOnce } from './ask-once.ts';
 
@@ -21,7 +21,7 @@ export type Build = { version: string; revision: string };
 export type LookOptions = {
   build: Build;
   service: Service;
-  redis: Redis;
+  redis: RedisClient;
   fp: string;
   queueName: string;
   /** Monotonic ms. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { auditLength, noteTargetAction, readAudit } from '../../../src/ledger/audit.ts';
@@ -9,11 +8,12 @@ import { openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/stop-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 beforeAll(async () => {
   redis = await openTestRedis();
 });

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { readBacklog } from '../../../src/ledger/backlog.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 let ledger: Ledger;
 const fp = `test-${randomUUID()}`;
 const now = Date.now();

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { parseRate } from '../../../src/limiter/rate.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 
 beforeAll(async () => {
   redis = await openTestRedis();

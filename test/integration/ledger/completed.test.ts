@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { anyRun, noteCompleted, readCompleted } from '../../../src/ledger/completed.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 const fp = `test-${randomUUID()}`;
 
 beforeAll(async () => {

@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { chooseRuns, type RunChoice } from '../../../src/ledger/choose-runs.ts';
 import { isAnyRun, listRuns } from '../../../src/ledger/list-runs.ts';
 import { readRun } from '../../../src/ledger/run.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { stateOf, writeManyRuns } from '../../support/many-runs.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
@@ -10,7 +10,7 @@ import { openOwnRedis } from '../../support/own-redis.ts';
 const all = { sort: 'created', limit: Number.POSITIVE_INFINITY } as const;
 
 /** How often somebody waits for Redis: commands that are under way together count once. */
-function countRoundTrips(redis: Redis): { readonly trips: number } {
+function countRoundTrips(redis: RedisClient): { readonly trips: number } {
   const seen = { trips: 0 };
   let underWay = 0;
   const send = redis.sendCommand.bind(redis);

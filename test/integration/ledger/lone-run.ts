@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { removeRun } from '../../../src/ledger/remove-run.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { targetOf } from '../../../src/ledger/target.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 
 /** A planned run of its own with `sizes.length` chunks, in Redis only. Remove it with `forgetRun`. */
-export async function writeTestRun(redis: Redis, sizes: number[], perSecond: number | null = null): Promise<string> {
+export async function writeTestRun(
+  redis: RedisClient,
+  sizes: number[],
+  perSecond: number | null = null,
+): Promise<string> {
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
   const plan: RunPlan = {
@@ -34,7 +38,7 @@ export async function writeTestRun(redis: Redis, sizes: number[], perSecond: num
   return id;
 }
 
-export async function forgetRun(redis: Redis, id: string): Promise<void> {
+export async function forgetRun(redis: RedisClient, id: string): Promise<void> {
   const run = await readRun(redis, id);
   if (run !== null) await removeRun(redis, run);
 }

@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
-import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ReportDeps, reportRun } from '../../../src/commands/report.ts';
 import { openInputs } from '../../../src/input/open-inputs.ts';
@@ -19,10 +18,11 @@ import type { OutcomeRow } from '../../../src/ledger/outcome-row.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { writeRunFiles } from '../../../src/ledger/run-files.ts';
 import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 let id: string;
 let folder: string;
 

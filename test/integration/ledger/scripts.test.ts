@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { attemptsOf, type Cell, isDoubtful, putBack, settle } from '../../../src/ledger/cell.ts';
@@ -8,12 +7,13 @@ import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Join, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { sentOutcomes } from '../../../src/ledger/outcome.ts';
 import { readRun } from '../../../src/ledger/run.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 import { RunModel } from './model.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 let ledger: Ledger;
 beforeAll(async () => {
   redis = await openTestRedis();

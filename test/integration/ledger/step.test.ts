@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { fateOf, isDoubtful, mark, putBack, settle, untouched } from '../../../src/ledger/cell.ts';
@@ -6,11 +5,12 @@ import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 let ledger: Ledger;
 let id: string;
 beforeAll(async () => {

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { until } from '../../support/processes.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
-let redis: Redis;
+let redis: RedisClient;
 
 beforeAll(async () => {
   redis = await openTestRedis();

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RunLine } from '../../../src/delete/run-line.ts';
 import { openPaceCalls, type PaceReply } from '../../../src/limiter/run-pace.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
 // The script of a run's own rate on a real Redis, in a time of our own.
 
-let redis: Redis;
+let redis: RedisClient;
 beforeAll(async () => {
   redis = await openTestRedis();
 });

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseRate, storedRate } from '../../../src/limiter/rate.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import { Tally } from '../../../src/limiter/tally.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
 
-let redis: Redis;
+let redis: RedisClient;
 beforeAll(async () => {
   redis = await openTestRedis();
 });

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { checkRedis } from '../../../src/redis/boot-check.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
 const sound = {
@@ -12,9 +12,9 @@ const sound = {
 };
 
 /** A Redis that answers INFO with these fields. */
-function answering(fields: Record<string, string>): Redis {
+function answering(fields: Record<string, string>): RedisClient {
   const lines = Object.entries({ ...sound, ...fields }).map(([name, value]) => `${name}:${value}`);
-  return { info: async () => `# Server\r\n${lines.join('\r\n')}\r\n` } as unknown as Redis;
+  return { info: async () => `# Server\r\n${lines.join('\r\n')}\r\n` } as unknown as RedisClient;
 }
 
 test('takes the Redis of this test run', async () => {

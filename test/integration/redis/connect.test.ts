@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import { inspect } from 'node:util';
+import type { RedisOptions } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../../src/redis/address.ts';
-import { connectLedger, queueConnectionOptions, ready } from '../../../src/redis/connect.ts';
+import { connectLedger, openQueueConnection, ready } from '../../../src/redis/connect.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
 
 const canary = 'canary-pa55word';
@@ -70,7 +71,7 @@ test('fails ledger commands at once after the connection is lost and comes back 
 });
 
 test('lets queue commands wait for Redis and drops a hung connection after 15 s', () => {
-  const options = queueConnectionOptions(testRedisAddress());
+  const options = openQueueConnection(testRedisAddress()) as RedisOptions;
   expect(options).toMatchObject({ maxRetriesPerRequest: null, socketTimeout: 15_000 });
   expect(options.commandTimeout).toBeUndefined();
   expect([1, 5, 50].map((times) => options.retryStrategy?.(times))).toEqual([100, 500, 1_000]);

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { openBells, openEar } from '../../../src/queue/bell.ts';
-import { queueConnectionOptions } from '../../../src/redis/connect.ts';
+import { openQueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { nextSlot } from '../../../src/schedule/slots.ts';
 import { until } from '../../support/processes.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
-const connection = () => queueConnectionOptions(testRedisAddress());
+const connection = () => openQueueConnection(testRedisAddress());
 
 /** Removes what BullMQ left of a target. */
 async function forget(fp: string): Promise<void> {

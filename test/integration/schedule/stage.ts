@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { listRuns } from '../../../src/ledger/list-runs.ts';
@@ -11,7 +10,8 @@ import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { type Target, targetOf } from '../../../src/ledger/target.ts';
 import { createFeeder } from '../../../src/queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../../../src/queue/queue.ts';
-import { queueConnectionOptions } from '../../../src/redis/connect.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { openQueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { attend } from '../../../src/schedule/attend.ts';
 import type { HistoryEntry } from '../../../src/schedule/history.ts';
@@ -26,7 +26,7 @@ type AtEnd = (task: () => Promise<void>) => void;
 
 /** A schedule `nightly` of a target of its own, a folder for its lists, and a clock that the test sets. No worker deletes anything. */
 export type Stage = {
-  redis: Redis;
+  redis: RedisClient;
   target: Target;
   folder: string;
   work: ScheduleWork;
@@ -53,7 +53,7 @@ export async function openStage(atEnd: AtEnd): Promise<Stage> {
   const redis = await openTestRedis();
   const target = targetOf('http://127.0.0.1:9', randomUUID());
   const folder = mkdtempSync(join(tmpdir(), 'expunge-schedule-'));
-  const connection = queueConnectionOptions(testRedisAddress());
+  const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
   const ledger = openLedger(redis, haltRules);
   const told: string[] = [];

@@ -21,3 +21,9 @@ test('an audit trail is told in aligned lines: when, what, by whom, why', () => 
     '2026-11-20 16:06:07  halt forbidden      guard  all of the first 20',
   ]);
 });
+
+test('the first start of a run is no going on', () => {
+  const entries = ['start', 'pause', 'start', 'submit'].map((action) => ({ ...entry, action }));
+  const told = auditText(entries).map((line) => line.slice(21).replace('ana', '').trim());
+  expect(told).toEqual(['go on', 'pause', 'start', 'submit']);
+});

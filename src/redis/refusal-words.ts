@@ -1,14 +1,9 @@
-import { messageOf, systemCode } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 
 /**
- * An ioredis error in words that are safe to print and go behind "Redis" or its name: `refuses writes: its disk is full (MISCONF)`,
- * `connection refused`. The error object itself is not safe: it carries the arguments of the failed command, which for AUTH are the password.
+ * Why Redis answers and does not do what it was asked, though it may later, in words that go behind "Redis" or its name: `refuses writes: its
+ * disk is full (MISCONF)`; '' for any other error. They never hold what was asked.
  */
-export function redisWords(error: unknown): string {
-  return refusalWords(error) || knownCodes[systemCode(error)] || messageOf(error).slice(0, 200);
-}
-
-/** The same for an error with which Redis answers and does not do what it was asked, though it may later; '' for any other one. */
 export function refusalWords(error: unknown): string {
   const message = messageOf(error);
   const [, code] = refusal.exec(message) ?? [];
@@ -39,17 +34,6 @@ function diskWords(message: string): string {
 
 function permissionWords(message: string): string {
   const [, command] = /run the '([^']+)' command/.exec(message) ?? [];
-  if (command !== undefined) return `its login the command ${command.toUpperCase().replace('|', ' ')}`;
-  return /access .*\bkeys?\b/.test(message) ? 'its login one of our keys' : 'its login a command of our scripts';
+  if (command !== undefined) return `our login the command ${command.toUpperCase().replace('|', ' ')}`;
+  return /access .*\bkeys?\b/.test(message) ? 'our login one of our keys' : 'our login a command of our scripts';
 }
-
-const knownCodes: Record<string, string> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'no such host',
-  EAI_AGAIN: 'its host cannot be looked up',
-  ENOENT: 'no such socket',
-  EACCES: 'no permission for the socket',
-  ECONNRESET: 'connection reset',
-  ETIMEDOUT: 'connection timed out',
-  EHOSTUNREACH: 'no route to the host',
-};
