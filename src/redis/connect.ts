@@ -19,6 +19,7 @@ export function connectLedger(address: RedisAddress, onTrouble: (words: string) 
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0, // with autoResendUnfulfilledCommands off, any other value leaves cut commands pending
     autoResendUnfulfilledCommands: false, // a timed-out command may have run: it must not run again
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false), // looks for the primary; the caller gets the error
     commandTimeout: 3_000,
     socketTimeout: 5_000,
   });

@@ -24,7 +24,11 @@ export type HttpOptions = {
 export function openHttp(address: ListenAddress, { build, service, redis, fp, state, log }: HttpOptions): Part {
   const clock = () => performance.now();
   const { token, roads } = service;
-  const readiness = openReadiness({ state, redis, fp, token, hold: () => roads.hold, clock });
+  const readiness = openReadiness({
+    ...{ state, redis, fp, token, clock },
+    refused: () => service.refused,
+    hold: () => roads.hold,
+  });
   const metrics = openMetrics(openLook({ build, service, redis, fp, queueName: sharedQueueName, clock }));
   return httpPart(address, createApp({ readiness, metrics, log }), log);
 }
