@@ -54,7 +54,8 @@ async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: In
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
   } catch (error) {
     const words = refusalWords(error);
-    const [trouble, then] = words === '' ? ['does not answer', 'is back'] : [words, 'takes writes again'];
+    const [trouble, then] =
+      words === '' ? ['does not answer', 'is back'] : [`refuses writes: ${words}`, 'takes them again'];
     invocation.stderr.write(
       `Redis ${trouble}. What was sent is marked there; the same command resumes once it ${then}.\n`,
     );

@@ -138,9 +138,9 @@ function stopFromOutside({ target, processes }: TargetStops, targets: Around['ta
   return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
 }
 
-/** What people read while Redis answers and takes nothing. `refused`: in words that go behind "Redis". */
+/** What people read while Redis answers and takes nothing. */
 function refusalText(refused: string): string {
-  return `Redis ${refused}; nothing is sent; goes on by itself once it takes writes`;
+  return `Redis refuses writes: ${refused}; nothing is sent; goes on by itself once it takes writes`;
 }
 
 function unreadRateText({ id, unreadRate }: Run): string {

@@ -80,7 +80,9 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
   });
 }
 
-function isPermanent(error: Error): boolean {
+/** Whether waiting for Redis can't help. A name that nobody knows yet may do so for a service that is started with its network. */
+export function isPermanent(error: Error, isService = false): boolean {
+  if (isService && systemCode(error) === 'ENOTFOUND') return false;
   if (/^(WRONGPASS|NOAUTH|NOPERM|ERR )/.test(error.message)) return true;
   return /^(ENOTFOUND|EACCES|CERT_|ERR_TLS|ERR_SSL|EPROTO|.*_CERT|UNABLE_TO_)/.test(systemCode(error));
 }

@@ -3,7 +3,7 @@ import { keys } from './keys.ts';
 import { refusalWords } from './refusal-words.ts';
 
 /**
- * Tries whether Redis takes a write beside the keys of this tag, a run or a target. Returns why it refuses, in words that go behind "Redis", or ''.
+ * Tries whether Redis takes a write beside the keys of this tag, a run or a target. Returns why it refuses, or ''.
  * Leaves a key that is gone after a second. Throws where Redis doesn't answer.
  */
 export async function refusalOfWrites(redis: RedisClient, tag: string): Promise<string> {

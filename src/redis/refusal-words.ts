@@ -1,8 +1,8 @@
 import { messageOf } from '../errors.ts';
 
 /**
- * Why Redis answers and does not do what it was asked, though it may later, in words that go behind "Redis" or its name: `refuses writes: its
- * disk is full (MISCONF)`; '' for any other error. They never hold what was asked.
+ * Why Redis answers and does not do what it was asked, though it may later, in words: `its disk is full (MISCONF)`; '' for any other error. They
+ * never hold what was asked.
  */
 export function refusalWords(error: unknown): string {
   const message = messageOf(error);
@@ -16,13 +16,13 @@ const refusal = /(?:^|-)(MISCONF|OOM|NOREPLICAS|READONLY|NOPERM|LOADING|MASTERDO
 const denialInScript = /The user executing the script can't|ACL failure in script/;
 
 const refusals: Record<string, (message: string) => string> = {
-  MISCONF: (message) => `refuses writes: ${diskWords(message)}`,
-  OOM: () => 'refuses writes: its memory is full, maxmemory is reached',
-  NOREPLICAS: () => 'refuses writes: too few of its replicas are connected',
-  READONLY: () => 'refuses writes: it is a read-only replica',
-  NOPERM: (message) => `refuses ${permissionWords(message)}`,
-  LOADING: () => 'is still loading its data',
-  MASTERDOWN: () => 'is a replica that has lost its primary',
+  MISCONF: diskWords,
+  OOM: () => 'its memory is full, maxmemory is reached',
+  NOREPLICAS: () => 'too few of its replicas are connected',
+  READONLY: () => 'it is a read-only replica',
+  NOPERM: permissionWords,
+  LOADING: () => 'it is still loading its data',
+  MASTERDOWN: () => 'it is a replica that has lost its primary',
 };
 
 /** A snapshot that failed says no more than that; what became of the append-only file is told by the system. */
@@ -34,6 +34,6 @@ function diskWords(message: string): string {
 
 function permissionWords(message: string): string {
   const [, command] = /run the '([^']+)' command/.exec(message) ?? [];
-  if (command !== undefined) return `our login the command ${command.toUpperCase().replace('|', ' ')}`;
-  return /access .*\bkeys?\b/.test(message) ? 'our login one of our keys' : 'our login a command of our scripts';
+  const what = command ?? (/access .*\bkeys?\b/.test(message) ? 'one of our keys' : 'a command of a script');
+  return `the login lacks the permission for ${what}`;
 }

@@ -23,7 +23,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * failed command, which for AUTH are the password.
  */
 export function redisWords(error: unknown): string {
-  return refusalWords(error) || knownCodes[systemCode(error)] || messageOf(error).slice(0, 200);
+  return refusalWords(error) || (knownCodes[systemCode(error)] ?? messageOf(error).slice(0, 200));
 }
 
 const knownCodes: Record<string, string> = {

@@ -2,7 +2,7 @@ import { refusalWords } from './refusal-words.ts';
 
 /** What a process knows about whether Redis takes what it writes. */
 export type Writes = {
-  /** Why Redis answers and doesn't, in words that go behind "Redis"; '' = it does, as far as anybody has noticed. */
+  /** Why Redis answers and doesn't; '' = it does, as far as anybody has noticed. */
   readonly refused: string;
   /** A write that failed; true if Redis refused it, which `onChange` tells of. */
   failed(error: unknown): boolean;

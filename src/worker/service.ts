@@ -54,7 +54,7 @@ export type Service = {
   roads: Roads;
   token: Token;
   meters: Record<Resource, RequestMeter>;
-  /** Why Redis refuses what this process writes, in words that go behind "Redis"; '' = it doesn't. */
+  /** Why Redis refuses what this process writes; '' = it doesn't. */
   readonly refused: string;
   /** How long runs had to wait here because nothing might leave, in ms. */
   readonly heldMs: number;
@@ -146,7 +146,7 @@ export function openService(options: ServiceOptions): Service {
 
 function tellRefusal(refused: string, log: Log): void {
   if (refused === '') log.warn({}, 'Redis takes writes again');
-  else log.warn({ reason: `Redis ${refused}` }, 'nothing is sent any more');
+  else log.warn({ reason: `Redis refuses writes: ${refused}` }, 'nothing is sent any more');
 }
 
 /** The part that gets the first token, and stores one that is being replaced at the end. */
@@ -160,6 +160,7 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
     name: 'queue',
     // What a killed process left in it would hold chunks back until its locks run out.
     start: async () => {
+      queue.open();
       if (isOwn) await queue.remove();
     },
     drain: async () => {

@@ -18,6 +18,8 @@ export type Readiness = {
 export type ReadinessOptions = {
   state: () => Parts['state'];
   redis: RedisClient;
+  /** Why there is no connection to it, as far as it is known; '' while there is one. */
+  trouble: () => string;
   fp: string;
   token: Pick<Token, 'waiting'>;
   /** Why Redis refuses what this process writes, '' = it doesn't. */
@@ -31,16 +33,9 @@ const patienceMs = 800; // probes give up after a second, unless they are told o
 const freshMs = 200;
 
 /** Looks whether this worker can work. Never throws, and answers within a second whatever Redis does. */
-export function openReadiness({
-  state,
-  redis,
-  fp,
-  token,
-  refused,
-  hold,
-  clock,
-}: ReadinessOptions): () => Promise<Readiness> {
-  const lookAtRedis = askOnce(() => redisChecks(redis, fp, refused, clock), { freshMs, patienceMs, clock });
+export function openReadiness(options: ReadinessOptions): () => Promise<Readiness> {
+  const { state, token, hold, clock } = options;
+  const lookAtRedis = askOnce(() => redisChecks(options), { freshMs, patienceMs, clock });
   return async () => {
     const checks = {
       process: processCheck(state()),
@@ -76,17 +71,12 @@ type RedisChecks = Pick<Readiness['checks'], 'redis' | 'ledger'>;
 const unknown = decisive(false, 'not known: Redis does not answer');
 const noAnswer: RedisChecks = { redis: decisive(false, `no answer in ${patienceMs} ms`), ledger: unknown };
 
-async function redisChecks(
-  redis: RedisClient,
-  fp: string,
-  refused: () => string,
-  clock: () => number,
-): Promise<RedisChecks> {
+async function redisChecks({ redis, trouble, fp, refused, clock }: ReadinessOptions): Promise<RedisChecks> {
   const askedAt = clock();
   try {
     await redis.ping();
   } catch (error) {
-    return { redis: decisive(false, redisWords(error)), ledger: unknown };
+    return { redis: decisive(false, trouble() || redisWords(error)), ledger: unknown };
   }
   const answered = decisive(true, `answers in ${(clock() - askedAt).toFixed(1)} ms`);
   return { redis: answered, ledger: await ledgerCheck(redis, fp, refused()) };
@@ -96,7 +86,7 @@ async function redisChecks(
 async function ledgerCheck(redis: RedisClient, fp: string, refused: string): Promise<Check> {
   try {
     const words = refused || (await refusalOfWrites(redis, fp));
-    return decisive(words === '', words || 'takes writes');
+    return decisive(words === '', words ? `refuses writes: ${words}` : 'takes writes');
   } catch (error) {
     return decisive(false, redisWords(error));
   }

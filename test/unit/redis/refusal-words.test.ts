@@ -6,54 +6,48 @@ import { refusalWords } from '../../../src/redis/refusal-words.ts';
 const script = 'script: a050e9e5bce9ce26a6715530e025cdeee1d83851, on @user_script:1.';
 
 test.each([
-  ['MISCONF Errors writing to the AOF file: No space left on device', 'refuses writes: its disk is full (MISCONF)'],
-  [
-    `MISCONF Errors writing to the AOF file: No space left on device. ${script}`,
-    'refuses writes: its disk is full (MISCONF)',
-  ],
+  ['MISCONF Errors writing to the AOF file: No space left on device', 'its disk is full (MISCONF)'],
+  [`MISCONF Errors writing to the AOF file: No space left on device. ${script}`, 'its disk is full (MISCONF)'],
   [
     'MISCONF Errors writing to the AOF file: Input/output error',
-    "refuses writes: it can't write its append-only file: Input/output error (MISCONF)",
+    "it can't write its append-only file: Input/output error (MISCONF)",
   ],
   [
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify …",
-    'refuses writes: its snapshot failed, the disk may be full (MISCONF)',
+    'its snapshot failed, the disk may be full (MISCONF)',
   ],
   [
     `OOM command not allowed when used memory > 'maxmemory'. ${script}`,
-    'refuses writes: its memory is full, maxmemory is reached (OOM)',
+    'its memory is full, maxmemory is reached (OOM)',
   ],
   [
     "ERR Error running script (call to f_a050e): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
-    'refuses writes: its memory is full, maxmemory is reached (OOM)',
+    'its memory is full, maxmemory is reached (OOM)',
   ],
-  [
-    'NOREPLICAS Not enough good replicas to write.',
-    'refuses writes: too few of its replicas are connected (NOREPLICAS)',
-  ],
-  ["READONLY You can't write against a read only replica.", 'refuses writes: it is a read-only replica (READONLY)'],
+  ['NOREPLICAS Not enough good replicas to write.', 'too few of its replicas are connected (NOREPLICAS)'],
+  ["READONLY You can't write against a read only replica.", 'it is a read-only replica (READONLY)'],
   [
     "NOPERM this user has no permissions to run the 'setrange' command",
-    'refuses our login the command SETRANGE (NOPERM)',
+    'the login lacks the permission for setrange (NOPERM)',
   ],
   [
     "NOPERM User u has no permissions to run the 'client|list' command",
-    'refuses our login the command CLIENT LIST (NOPERM)',
+    'the login lacks the permission for client|list (NOPERM)',
   ],
   [
     `ERR ACL failure in script: User u has no permissions to run the 'hset' command ${script}`,
-    'refuses our login the command HSET (NOPERM)',
+    'the login lacks the permission for hset (NOPERM)',
   ],
   [
     `ERR The user executing the script can't run this command or subcommand ${script}`,
-    'refuses our login a command of our scripts (NOPERM)',
+    'the login lacks the permission for a command of a script (NOPERM)',
   ],
   [
     'NOPERM this user has no permissions to access one of the keys used as arguments',
-    'refuses our login one of our keys (NOPERM)',
+    'the login lacks the permission for one of our keys (NOPERM)',
   ],
-  ['NOPERM No permissions to access a key', 'refuses our login one of our keys (NOPERM)'],
-  ['LOADING Redis is loading the dataset in memory', 'is still loading its data (LOADING)'],
+  ['NOPERM No permissions to access a key', 'the login lacks the permission for one of our keys (NOPERM)'],
+  ['LOADING Redis is loading the dataset in memory', 'it is still loading its data (LOADING)'],
 ])('%s', (message, words) => {
   expect(refusalWords(new Error(message))).toBe(words);
 });
