@@ -1,8 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
 
 /** A connection to Redis, whatever set-up is behind it. All keys of one command, script or pipeline must share a hash tag. */
 export type RedisClient = Redis | Cluster;
+
+/** Begins the name of every connection of this process, so that others can be told from ours in CLIENT LIST. */
+export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex')}`;
 
 const shared = {
   connectTimeout: 2_000,
@@ -28,6 +32,15 @@ const failover = {
   sentinelCommandTimeout: 1_000, // one that hangs is passed over
 } satisfies RedisOptions;
 
+/** The servers that hold data: one, or every primary of a cluster. */
+export function serversOf(redis: RedisClient): Redis[] {
+  return isCluster(redis) ? redis.nodes('master') : [redis];
+}
+
+export function isCluster(redis: RedisClient): redis is Cluster {
+  return redis instanceof Cluster;
+}
+
 /** How to reach the address and how to come back to it, with what its files say by then. */
 export function optionsOf({ options, login }: RedisAddress): RedisOptions {
   // ioredis calls it as a method of the options that it is going to connect with, those of a duplicate, too.
@@ -40,12 +53,17 @@ export function optionsOf({ options, login }: RedisAddress): RedisOptions {
 
 /** A client of its own for the address. It connects by itself. */
 export function openClient({ nodes }: RedisAddress, options: RedisOptions): RedisClient {
-  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false });
+  // Without a delay "on failover" a command is never sent again after its connection broke: it may have run.
+  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false, retryDelayOnFailover: 0 });
   return new Redis({ ...options, replyMapping: 'legacy' }); // the default, which the types want spelled out
 }
 
 /** A client for the cluster these nodes belong to. */
-export function openCluster(nodes: NonNullable<RedisAddress['nodes']>, options: RedisOptions, more: ClusterOptions) {
+export function openCluster(
+  nodes: NonNullable<RedisAddress['nodes']>,
+  options: RedisOptions,
+  more: ClusterOptions = {},
+) {
   const { retryStrategy, ...redisOptions } = options;
   const cluster = new Cluster(nodes, {
     ...sharedByCluster,

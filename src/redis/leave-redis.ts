@@ -1,6 +1,6 @@
 import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './client.ts';
-import { clientName } from './connect.ts';
+import { clientName } from './client.ts';
 import { oneShot } from './probe.ts';
 import { withStartLock } from './start-lock.ts';
 import { stopServer } from './stop-redis.ts';

@@ -7,7 +7,11 @@ import { tlsAdvice, tlsWords } from './tls-words.ts';
 export function isRedisTrouble(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name)) return true;
-  return /^(Connection is closed|Command timed out|Stream isn't writeable|Socket timeout)/.test(error.message);
+  if (/^(Connection is closed|Command timed out|Stream isn't writeable|Socket timeout)/.test(error.message))
+    return true;
+  return /^(Too many Cluster redirections|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready)/.test(
+    error.message,
+  );
 }
 
 /** The exit-6 error for a Redis that cannot be used. */
@@ -25,7 +29,13 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * failed command, which for AUTH are the password.
  */
 export function redisWords(error: unknown): string {
-  return knownCodes[systemCode(error)] ?? tlsWords(error) ?? deniedWords(error) ?? messageOf(error).slice(0, 200);
+  const root = rootOf(error);
+  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? deniedWords(root) ?? messageOf(root).slice(0, 200);
+}
+
+/** What the last server of a cluster said, where none of them was of any use; else the error itself. */
+export function rootOf<T>(error: T): T {
+  return (error as { lastNodeError?: T | null } | null)?.lastNodeError ?? error;
 }
 
 const knownCodes: Record<string, string> = {

@@ -53,7 +53,9 @@ export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptio
       env: program.env,
       stdio: 'ignore',
     });
-    return comesUp({ host, port, ...options.login }, () => hasEnded(child!));
+    const isUp = await comesUp({ host, port, ...options.login }, () => hasEnded(child!));
+    if (!isUp) await kill(child);
+    return isUp;
   };
   const port = await firstPort(start);
   if (port === null) throw new Error(`${program.path} did not come up: ${log().slice(-1_000)}`);

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { until } from './processes.ts';
@@ -40,7 +40,11 @@ export async function openSentinelSet(atEnd: AtEnd, options: SentinelOptions = {
   const sentinels = await Promise.all([sentinel(), sentinel(), sentinel()]);
   const asks = sentinels.map(({ port }) => connect(port, sentinelPassword));
   atEnd(async () => asks.forEach((ask) => void ask.disconnect()));
-  await Promise.all(asks.map((ask) => until('a sentinel knows the others', () => knowsAll(ask), 60_000)));
+  await Promise.all(asks.map((ask) => until('a sentinel knows the others', () => knowsAll(ask), 60_000))).catch(
+    (error) => {
+      throw new Error([...sentinels, ...nodes].map(({ log }) => log.slice(-1_000)).join('\n'), { cause: error });
+    },
+  );
   let known = first;
   const primary = async () => {
     const port = await namedPort(asks);
@@ -80,7 +84,8 @@ function writeConfiguration(folder: string, port: number, primary: number, optio
       ? [`requirepass ${options.sentinelPassword}`, `sentinel sentinel-pass ${options.sentinelPassword}`]
       : []),
   ];
-  if (!existsSync(path)) writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 });
+  const isWritten = existsSync(path) && readFileSync(path, 'utf8').includes(`port ${port}\n`);
+  if (!isWritten) writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 });
   return path;
 }
 
