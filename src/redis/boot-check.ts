@@ -12,8 +12,8 @@ const next = 'change that Redis or point REDIS_URL at another one; without REDIS
 
 /**
  * Reads INFO (never CONFIG: many logins may not) and throws UNREACHABLE for a Redis that would lose the ledger: too old,
- * evicting, a replica, a cluster behind a plain URL, or one that doesn't serve all its slots, or with a login that lacks rights. AOF off
- * is a warning. Of a cluster every primary must be sound; the facts are those of one of them.
+ * evicting, a replica, a cluster behind a plain URL, one that doesn't serve all its slots, or with a login that lacks rights. AOF off is a
+ * warning. Of a cluster every primary must be sound; the facts are those of one of them.
  */
 export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   const infos = await Promise.all(
@@ -23,8 +23,8 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
     ? await clusterRefusal(redis, infos)
     : refusalOf(infos[0]!) || plainRefusal(infos[0]!);
   if (refusal) throw new ExpungeError('UNREACHABLE', refusal, { next });
-  await checkRights(redis);
   const info = infos[0]!;
+  await checkRights(redis);
   const name = info.valkey_version ? 'valkey' : 'redis';
   const version = info.valkey_version ?? info.redis_version ?? '';
   return { version, name, runId: info.run_id ?? '', warnings: [...new Set(infos.flatMap(warningsOf))] };
