@@ -3,6 +3,7 @@ import { systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
 import { clientName, isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
 import { clusterTrouble } from './cluster-trouble.ts';
+import { sentinelTrouble } from './look-at-sentinels.ts';
 import { redisWords, rootOf, unreachable } from './trouble.ts';
 
 /**
@@ -55,7 +56,12 @@ export async function ready(redis: RedisClient, address: RedisAddress, deadlineM
   const outcome = await firstOutcome(redis, deadlineMs).then((first) => (first === 'ready' ? reach(redis) : first));
   if (outcome === 'ready') return;
   redis.disconnect();
-  throw unreachable(address, address.nodes ? await clusterTrouble(address) : outcome);
+  throw unreachable(address, await troubleOf(address, outcome));
+}
+
+async function troubleOf(address: RedisAddress, outcome: string): Promise<string> {
+  if (address.nodes) return clusterTrouble(address);
+  return (address.options.sentinels && (await sentinelTrouble(address.options))) || outcome;
 }
 
 /** The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile. */

@@ -7,14 +7,12 @@ import { isCluster, type RedisClient, serversOf } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
 import { type Finding, fine, wrong } from './finding.ts';
 import { judgeServer } from './judge-server.ts';
-import { keys } from './keys.ts';
 import { knock } from './knock.ts';
 import { lookAtCluster } from './look-at-cluster.ts';
 import { askSentinels, judgeSentinels } from './look-at-sentinels.ts';
+import { refusalOfWrites } from './probe-writes.ts';
 import { checkRights } from './rights.ts';
 import { redisWords } from './trouble.ts';
-
-const probeMs = 10_000;
 
 /**
  * Looks at the Redis of an address, from how it is reached to what it promises, and tells one thing after the other. Ends where what
@@ -59,7 +57,7 @@ async function* lookInside(redis: RedisClient, { options }: RedisAddress): Async
   }
   if (isCluster(redis)) yield await lookAtCluster(redis);
   yield await lookAtRights(redis);
-  yield await writeProbe(redis);
+  yield await lookAtWrites(redis);
 }
 
 /** Which server of a cluster it is about. */
@@ -79,24 +77,20 @@ async function lookAtRights(redis: RedisClient): Promise<Finding> {
   );
 }
 
-async function writeProbe(redis: RedisClient): Promise<Finding> {
-  try {
-    await redis.set(keys.probe(randomUUID()), '', 'PX', probeMs);
-    return fine('writes', 'it takes them');
-  } catch (error) {
-    return refused('writes', error);
-  }
+async function lookAtWrites(redis: RedisClient): Promise<Finding> {
+  const words = await refusalOfWrites(redis, randomUUID());
+  if (words === '') return fine('writes', 'it takes them');
+  return wrong('writes', words, advice.find(([code]) => words.includes(code))?.[1] ?? null);
 }
+
+const advice = [
+  ['(OOM)', 'raise its maxmemory, or remove what fills it'],
+  ['(MISCONF)', 'make room on its disk, and see its log'],
+  ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
+  ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
+] as const;
 
 function refused(aspect: string, error: unknown): Finding {
   if (error instanceof ExpungeError) return wrong(aspect, error.message, error.next);
-  const words = redisWords(error);
-  return wrong(aspect, words, advice.find(([pattern]) => pattern.test(words))?.[1] ?? null);
+  return wrong(aspect, redisWords(error), null);
 }
-
-const advice: [RegExp, string][] = [
-  [/^OOM/, 'raise its maxmemory, or remove what fills it'],
-  [/^MISCONF/, 'make room on its disk, and see its log'],
-  [/^NOREPLICAS/, 'bring its replicas back, or lower its min-replicas-to-write'],
-  [/^READONLY/, 'name the primary in REDIS_URL, or its sentinels'],
-];

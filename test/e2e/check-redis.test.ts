@@ -94,7 +94,7 @@ describe.concurrent('expunge check of one Redis', () => {
     expect(lines).toContainEqual(
       expect.stringMatching(/^warn redis memory: .* used of 0\.1 MB; a run halts when it is full$/),
     );
-    expect(lines).toContainEqual(expect.stringMatching(/^wrong redis writes: OOM/));
+    expect(lines).toContain('wrong redis writes: its memory is full, maxmemory is reached (OOM)');
     expect(code).toBe(6);
   });
 
@@ -178,4 +178,7 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
   expect(withoutLogin.code).toBe(6);
   const unknown = await check({ ...env, REDIS_URL: set.url.replace(/main$/, 'other') });
   expect(unknown.lines.at(-2)).toBe('wrong redis sentinels: they know no primary called "other", only main');
+  const runs = await expunge(['runs'], { env: { ...env, REDIS_URL: set.url.replace(/main$/, 'other') } });
+  expect(runs.stderr).toContain('/other: its sentinels: they know no primary called "other", only main');
+  expect(runs.code).toBe(6);
 });
