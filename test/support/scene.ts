@@ -11,6 +11,7 @@ import { type Target, targetOf } from '../../src/ledger/target.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
+import { isRedisTrouble } from '../../src/redis/trouble.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { type Running, startExpunge, until } from './processes.ts';
 import { openLedgerOn, testRedisUrl } from './redis.ts';
@@ -100,8 +101,8 @@ export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}, ownR
       until(
         `the run is ${what}`,
         async () => {
-          known ||= (await runs())[0]?.id ?? '';
-          const now = known ? await readRun(redis, known) : null;
+          known ||= (await runs().catch(orNothing))?.[0]?.id ?? '';
+          const now = known ? await readRun(redis, known).catch(orNothing) : null;
           return now && condition(now) ? now : null;
         },
         deadlineMs,
@@ -112,6 +113,12 @@ export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}, ownR
       return (await Promise.all(all)).map((bytes) => decodeLedgerChunk(bytes!).cells);
     },
   };
+}
+
+/** A test may have taken Redis away for a while. */
+function orNothing(error: unknown): null {
+  if (isRedisTrouble(error)) return null;
+  throw error;
 }
 
 function stopIfOver(running: Running): false {
