@@ -8,6 +8,7 @@ import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
+import { refusalWords } from '../redis/refusal-words.ts';
 import { type EndingKind, endingText } from '../terminal/ending.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { startProgress } from '../terminal/progress.ts';
@@ -52,9 +53,12 @@ async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: In
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
-  } catch {
+  } catch (error) {
+    const words = refusalWords(error);
+    const [trouble, then] =
+      words === '' ? ['does not answer', 'is back'] : [`refuses writes: ${words}`, 'takes them again'];
     invocation.stderr.write(
-      'Redis does not answer. What was sent is marked there; the same command resumes once it is back.\n',
+      `Redis ${trouble}. What was sent is marked there; the same command resumes once it ${then}.\n`,
     );
     return null;
   }

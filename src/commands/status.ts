@@ -7,7 +7,6 @@ import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { readStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { auditText } from '../terminal/audit-text.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
@@ -56,8 +55,8 @@ async function writeJson({ options, stdout }: Invocation, { redis }: Session, ru
   const print = jsonLines(stdout, true);
   if (options.audit)
     for (const entry of await readAudit(redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
-  const { target } = await readStops(redis, run.fp);
-  stdout.write(`${JSON.stringify(summaryOf(withStop(run, target), exitOf(run), Date.now()))}\n`);
+  const { stops, refused } = await readAround(redis, run);
+  stdout.write(`${JSON.stringify(summaryOf(withStop(run, stops.target, refused), exitOf(run), Date.now()))}\n`);
 }
 
 const shownActions = 3;

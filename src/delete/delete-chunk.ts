@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../errors.ts';
 import { idPath } from '../guard/check-id.ts';
 import { attemptsOf, type Cell, isSettled } from '../ledger/cell.ts';
 import type { LedgerChunk } from '../ledger/cells.ts';
@@ -9,6 +8,8 @@ import { bucketOf } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
+import { redisWords } from '../redis/trouble.ts';
+import type { Writes } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import { parkedForMs } from './backoff.ts';
@@ -25,6 +26,7 @@ import { type VerdictTable, verdictsWith } from './verdict.ts';
 /** What a process brings to every chunk it works on. */
 export type DeleteWork = {
   ledger: Ledger;
+  writes: Writes;
   roads: Record<Resource, Road>;
   /** What this process sends and settles, for its metrics. */
   meters: Record<Resource, RequestMeter>;
@@ -165,13 +167,14 @@ async function handBack(
 }
 
 /** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */
-async function persist<T>(write: (n: number) => Promise<T>, { giveUp, log }: DeleteWork): Promise<T> {
+async function persist<T>(write: (n: number) => Promise<T>, { writes, giveUp, log }: DeleteWork): Promise<T> {
   for (let n = 1; ; n++) {
     try {
       return await write(n);
     } catch (error) {
+      const isRefused = writes.failed(error);
       if (giveUp.aborted) throw error;
-      if (n === 1) log.warn({ reason: messageOf(error) }, 'Redis does not take results, trying again');
+      if (n === 1 && !isRefused) log.warn({ reason: redisWords(error) }, 'Redis does not take results, trying again');
       await sleep(redisRetryMs, undefined, { signal: giveUp }).catch(() => {});
     }
   }

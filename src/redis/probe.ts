@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { clientName } from './connect.ts';
+import { clientName } from './client.ts';
 import { redisWords } from './trouble.ts';
 
 /** What a look at an address found; 'silent' accepts connections and says nothing. */
@@ -14,7 +14,7 @@ export async function probe(options: RedisOptions): Promise<Answer> {
     return 'ready';
   } catch (error) {
     const words = redisWords(error);
-    if (words.startsWith('LOADING')) return 'loading';
+    if (words.includes('LOADING')) return 'loading';
     return words === 'Command timed out' ? 'silent' : 'nobody';
   } finally {
     redis.disconnect();

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import { clientName } from './connect.ts';
+import { clientName } from './client.ts';
 import {
   type ContainerRecord,
   containerExists,

@@ -51,7 +51,7 @@ async function deleteIt(
     return isDue;
   } catch (error) {
     if (error instanceof ExpungeError) work.halt(run, 'ledger_lost', `${error.message}: ${repair}`);
-    else logTrouble(work.log, error);
+    else logTrouble(work, error);
     return false;
   } finally {
     watch.leave(run, gate);

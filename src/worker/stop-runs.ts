@@ -1,7 +1,8 @@
-import { messageOf } from '../errors.ts';
 import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
+import { redisWords } from '../redis/trouble.ts';
+import type { Writes } from '../redis/writes.ts';
 import type { RunWatch } from './run-watch.ts';
 
 /** How the guards of this process stop runs: here at once, and in Redis for everybody else. */
@@ -13,16 +14,16 @@ export type RunStopper = {
   drop(run: string): void;
 };
 
-type Around = { ledger: Ledger; log: Log; watch(): RunWatch };
+type Around = { ledger: Ledger; writes: Writes; log: Log; watch(): RunWatch };
 
-export function runStopper({ ledger, log, watch }: Around): RunStopper {
+export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
   const dropped = new Set<string>(); // told of once
   const halting = new Set<string>(); // one halt for each run: hundreds of requests may notice the same thing
   const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
     ledger
       .steer(run, Date.now(), { ...steering, by: 'guard', who: '' })
       .then((states: [SeenState, SeenState]) => log.debug({ run, states }, 'stopped'))
-      .catch((error) => logTrouble(log, error));
+      .catch((error) => logTrouble({ log, writes }, error));
   return {
     halt: (run, code, reason) => {
       watch().close(run);
@@ -52,6 +53,6 @@ export const lostWords =
   'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
 
 /** Redis had trouble with something that is tried again anyway. */
-export function logTrouble(log: Log, error: unknown): void {
-  log.warn({ reason: messageOf(error) }, 'Redis did not answer, trying again later');
+export function logTrouble({ log, writes }: { log: Log; writes: Writes }, error: unknown): void {
+  if (!writes.failed(error)) log.warn({ reason: redisWords(error) }, 'Redis did not answer, trying again later');
 }
