@@ -4,13 +4,25 @@ import type { Redis } from 'ioredis';
 import { between } from './readme-tables.ts';
 import type { SceneRedis } from './scene.ts';
 
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+
 /** What the README has behind `ACL SETUSER expunge`, with another password. */
 export function loginRule(password: string): string[] {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const [, rule] = /ACL SETUSER expunge ([^`]+)/.exec(between(readme, 'login') ?? '') ?? [];
   if (rule === undefined) throw new Error('the README makes no login');
-  const words = rule.split(/[\s\\]+/).filter((word) => word !== '');
-  return words.map((word) => word.replace(/^'(.*)'$/, '$1').replace('PASSWORD', () => password));
+  return wordsOf(rule).map((word) => word.replace('PASSWORD', () => password));
+}
+
+/** What the README adds to it for a cluster. */
+export function clusterRights(): string[] {
+  const [, rights] = /a cluster `([^`]+)`/.exec(readme) ?? [];
+  if (rights === undefined) throw new Error('the README names no rights for a cluster');
+  return wordsOf(rights);
+}
+
+function wordsOf(shell: string): string[] {
+  const words = shell.split(/[\s\\]+/).filter((word) => word !== '');
+  return words.map((word) => word.replace(/^'(.*)'$/, '$1'));
 }
 
 /** Makes that login with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
