@@ -2,6 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isAnyRun } from '../ledger/list-runs.ts';
+import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import type { RedisClient } from '../redis/client.ts';
 import {
@@ -21,7 +22,13 @@ export type Session = {
   redis: RedisClient;
   ledger: Ledger;
   queueConnection: QueueConnection;
-  facts: RedisFacts;
+};
+
+/** One to a Redis that may not be there yet. */
+export type EarlySession = Session & {
+  address: RedisAddress;
+  /** Why there is no connection, as far as it is known; '' while there is one. */
+  trouble(): string;
 };
 
 /** Who gives orders, for the audit trail: EXPUNGE_USER where it is set, else `user@machine`. */
@@ -48,17 +55,39 @@ export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
 export async function withRedis<T>(
   { config, env }: Pick<Invocation, 'config' | 'env'>,
   say: (line: string) => void,
-  body: (session: Session) => Promise<T>,
+  body: (session: Session & { facts: RedisFacts }) => Promise<T>,
+): Promise<T> {
+  return withEarlyRedis({ config, env }, say, async (session) => {
+    await ready(session.redis, session.address);
+    return body({ ...session, facts: await checkSession(session, say) });
+  });
+}
+
+/** Throws UNREACHABLE for a Redis that is unfit, and says what may be wrong with one that isn't. */
+export async function checkSession({ redis }: Session, say: (line: string) => void): Promise<RedisFacts> {
+  const facts = await checkRedis(redis);
+  for (const warning of facts.warnings) say(`warning: ${warning}`);
+  return facts;
+}
+
+/** The same for a command that waits for Redis and checks it by itself. */
+export async function withEarlyRedis<T>(
+  { config, env }: Pick<Invocation, 'config' | 'env'>,
+  say: (line: string) => void,
+  body: (session: EarlySession) => Promise<T>,
 ): Promise<T> {
   const address = await resolveRedis(config, env, say);
-  const redis = connectLedger(address);
+  let trouble = '';
+  const redis = connectLedger(address, (words) => {
+    trouble = words;
+  });
+  redis.on('ready', () => {
+    trouble = '';
+  });
   const queueConnection = openQueueConnection(address);
   try {
-    await ready(redis, address);
-    const facts = await checkRedis(redis);
-    for (const warning of facts.warnings) say(`warning: ${warning}`);
     const ledger = openLedger(redis, haltRules);
-    return await body({ redis, ledger, queueConnection, facts });
+    return await body({ redis, ledger, queueConnection, address, trouble: () => trouble });
   } catch (error) {
     throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {

@@ -7,14 +7,13 @@ import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { readStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { auditText } from '../terminal/audit-text.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { panelText } from '../terminal/panel.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
-import { plural } from '../terminal/words.ts';
+import { plural, timeOfDay } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { listenForInterrupts } from './interrupts.ts';
@@ -56,8 +55,8 @@ async function writeJson({ options, stdout }: Invocation, { redis }: Session, ru
   const print = jsonLines(stdout, true);
   if (options.audit)
     for (const entry of await readAudit(redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
-  const { target } = await readStops(redis, run.fp);
-  stdout.write(`${JSON.stringify(summaryOf(withStop(run, target), exitOf(run), Date.now()))}\n`);
+  const { stops, refused } = await readAround(redis, run);
+  stdout.write(`${JSON.stringify(summaryOf(withStop(run, stops.target, refused), exitOf(run), Date.now()))}\n`);
 }
 
 const shownActions = 3;
@@ -79,6 +78,7 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
+    ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
@@ -94,6 +94,11 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
 async function pace(redis: RedisClient, run: Run): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   return paceLines(paceSummary(await readMeasures(redis, run.id), activeMsOf(run, Date.now())));
+}
+
+/** Why some of what is gone can't be called absent. */
+function doubt({ doubt, doubtSince }: Run): string[] {
+  return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
 }
 
 function expiry(run: Run): string[] {

@@ -3,21 +3,32 @@ import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { refusalOfWrites } from '../redis/probe-writes.ts';
 import { RateMeter } from '../terminal/rate-meter.ts';
 import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
 /** What of a deleting process can be seen from inside. */
-export type Inside = { roads: { inFlight: number; stop: Stop | null }; token: Pick<Token, 'waiting' | 'refreshes'> };
+export type Inside = {
+  roads: { inFlight: number; stop: Stop | null };
+  token: Pick<Token, 'waiting' | 'refreshes'>;
+  refused: string;
+};
 
 /** What explains the pace of a run. */
-export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & { stops: TargetStops };
+export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & { stops: TargetStops; refused: string };
 
-/** Reads it for a run of this target. */
+/** Reads it for a run of this target, and tries whether Redis takes writes. */
 export async function readAround(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
-  const reads = [readTargetState(redis, fp), readNextTry(redis, id), readStops(redis, fp)] as const;
-  const [targets, nextTryAt, stops] = await Promise.all(reads);
-  return { targets, nextTryAt, stops };
+  const reads = [
+    readTargetState(redis, fp),
+    readNextTry(redis, id),
+    readStops(redis, fp),
+    refusalOfWrites(redis, id),
+  ] as const;
+  const [targets, nextTryAt, stops, words] = await Promise.all(reads);
+  const refused = words.includes('NOPERM') ? '' : words; // a login that may only look says nothing about those who write
+  return { targets, nextTryAt, stops, refused };
 }
 
 const eventsKept = 5;
@@ -27,7 +38,7 @@ export class SnapshotTaker {
   readonly #meter = new RateMeter();
   readonly #inside: Inside | null;
   #run: Run;
-  #around: Around = { targets: [], nextTryAt: null, stops: { target: null, processes: [] } };
+  #around: Around = { targets: [], nextTryAt: null, stops: { target: null, processes: [] }, refused: '' };
   #changedAt: number | null = null;
   #idleMs = 0;
   #isAway = false;
@@ -61,7 +72,7 @@ export class SnapshotTaker {
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const left = run.ids - run.settled;
-    const { stops, ...around } = this.#around;
+    const { stops, refused: _, ...around } = this.#around;
     return {
       at,
       runId: run.id,
@@ -108,6 +119,8 @@ export class SnapshotTaker {
 
   #waiting(): Waiting | null {
     if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
+    const refused = this.#inside?.refused || this.#around.refused;
+    if (refused !== '') return { reason: refusalText(refused), leftMs: 0 };
     if (this.#run.unreadRate !== '') return { reason: unreadRateText(this.#run), leftMs: 0 };
     const reason = this.#inside?.token.waiting ?? '';
     return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
@@ -123,6 +136,11 @@ export class SnapshotTaker {
 /** Seen from outside, a process that a file stops matters only where no other one goes on. */
 function stopFromOutside({ target, processes }: TargetStops, targets: Around['targets']): Stop | null {
   return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
+}
+
+/** What people read while Redis answers and takes nothing. */
+function refusalText(refused: string): string {
+  return `Redis refuses writes: ${refused}; nothing is sent; goes on by itself once it takes writes`;
 }
 
 function unreadRateText({ id, unreadRate }: Run): string {

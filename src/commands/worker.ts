@@ -7,6 +7,7 @@ import { learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import type { ListenAddress } from '../parse-setting.ts';
 import { sharedQueueName } from '../queue/queue.ts';
+import { awaitRedis } from '../redis/await-redis.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
@@ -21,7 +22,7 @@ import { type InCrew, inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
 import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
-import { type Session, withRedis } from './session.ts';
+import { checkSession, type EarlySession, type Session, withEarlyRedis } from './session.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. With `--workers` it
@@ -40,19 +41,16 @@ export async function execute(invocation: Invocation): Promise<number> {
   return work({ invocation, target, credentials, crew, log }, stop);
 }
 
-function work(own: Omit<WorkerWork, 'session' | 'state'>, stop: AbortSignal): Promise<number> {
-  const { invocation, target, log } = own;
-  const { config } = invocation;
-  return withRedis(
+function work(own: Own, stop: AbortSignal): Promise<number> {
+  const { invocation, log } = own;
+  return withEarlyRedis(
     invocation,
     (line) => log.info({}, line),
     async (session) => {
-      const pace = await learnedPace(session, target.fp, config);
-      const parts: Parts = new Parts(await partsOf({ ...own, session, state: () => parts.state }), log);
+      const parts: Parts = new Parts(await partsOf({ ...own, session, stop, state: () => parts.state }), log);
       try {
         await parts.start(stop);
-        if (parts.state === 'up')
-          log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
+        if (parts.state === 'up') await tellReady(own, session);
         await aborted(stop);
       } finally {
         await parts.drain();
@@ -63,13 +61,11 @@ function work(own: Omit<WorkerWork, 'session' | 'state'>, stop: AbortSignal): Pr
   );
 }
 
-type WorkerWork = {
-  invocation: Invocation;
-  session: Session;
-  target: Target;
-  credentials: Credentials;
-  crew: InCrew | null;
-  log: Log;
+type Own = { invocation: Invocation; target: Target; credentials: Credentials; crew: InCrew | null; log: Log };
+
+type WorkerWork = Own & {
+  session: EarlySession;
+  stop: AbortSignal;
   /** Of the parts. */
   state: () => Parts['state'];
 };
@@ -87,12 +83,34 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
   const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
   return [
     ...(await httpParts(work, service)),
+    { name: 'redis', start: () => startRedis(work) },
     tokenPart(credentials.token),
     ...service.parts,
     ...keeper.parts,
     repeat('tender', tendEveryMs, () => tender.tend(), log),
     repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
   ];
+}
+
+/** Services come up in any order: a worker waits for its Redis, and ends only if that is of no use. */
+async function startRedis({ session, stop, log }: WorkerWork): Promise<void> {
+  const { redis, address } = session;
+  const tell = (reason: string) => log.warn({ redis: address.label, reason }, 'waiting for Redis');
+  do {
+    await awaitRedis(redis, address, stop, tell);
+    try {
+      if (!stop.aborted) await checkSession(session, (line) => log.info({}, line));
+      return;
+    } catch (error) {
+      if (redis.status === 'ready') throw error;
+    }
+  } while (!stop.aborted);
+}
+
+async function tellReady({ invocation, target, log }: Own, session: Session): Promise<void> {
+  const { config } = invocation;
+  const pace = await learnedPace(session, target.fp, config).catch(() => ''); // Redis may be away again
+  log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
 }
 
 /** What answers over HTTP, if it is wanted. It comes first and goes last, so that its probes tell of both. */
@@ -102,7 +120,8 @@ async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
   if (config.http === undefined) return [];
   const { openHttp } = await import('../worker/http/open-http.ts');
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
-  return [openHttp(portOf(config.http, crew), { build, service, redis: session.redis, fp: target.fp, state, log })];
+  const { redis, trouble } = session;
+  return [openHttp(portOf(config.http, crew), { build, service, redis, trouble, fp: target.fp, state, log })];
 }
 
 /** The workers of a crew take the ports from the given one on. */

@@ -28,6 +28,8 @@ local s = {}
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do s[stored[i]] = stored[i + 1] end
 local function number(field) return tonumber(s[field] or '0') end
+-- First a write that takes memory: where Redis has none left it then refuses the call as a whole, and its caller learns of that.
+redis.call('HSET', KEYS[1], 'seenAt', string.format('%.4f', now))
 local function put(field, value) s[field] = string.format('%.14g', value) end
 local function putTime(field, value) s[field] = string.format('%.4f', value) end
 local function add(field, value) put(field, number(field) + value) end

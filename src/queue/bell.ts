@@ -2,8 +2,9 @@ import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
-import { redisWords } from '../redis/trouble.ts';
+import { lazily } from './lazily.ts';
 import { bellQueueName, countListeners, workerOptions } from './queue.ts';
+import { brake, troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
 /** The bells of one source of a target: only who has the source hears them. */
@@ -25,25 +26,32 @@ export type Bells = {
 const lostAfterMs = 30_000;
 const closeMs = 400;
 
-/** Its queue is never paused: BullMQ would ring twice after that. */
+/** Its queue is never paused: BullMQ would ring twice after that. It connects with its first use. */
 export function openBells({ fp, source, connection }: BellAddress): Bells {
-  const queue = new Queue(bellQueueName(source), {
-    connection: connection as ConnectionOptions,
-    prefix: keys.queuePrefix(fp),
-    streams: { events: { maxLen: 100 } },
+  const queue = lazily(() => {
+    const made = new Queue(bellQueueName(source), {
+      connection: connection as ConnectionOptions,
+      prefix: keys.queuePrefix(fp),
+      streams: { events: { maxLen: 100 } },
+    });
+    made.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
+    return made;
   });
-  queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
   const set = (schedule: string, { cron, tz }: BellTimes) =>
-    queue.upsertJobScheduler(schedule, { pattern: cron, tz }, { name: 'ring', data: { schedule }, opts: bellOptions });
+    queue().upsertJobScheduler(
+      schedule,
+      { pattern: cron, tz },
+      { name: 'ring', data: { schedule }, opts: bellOptions },
+    );
   return {
     keep: async (schedule, times) => {
-      const bell = await queue.getJobScheduler(schedule);
+      const bell = await queue().getJobScheduler(schedule);
       const isRight = bell?.pattern === times.cron && bell.tz === times.tz;
       if (!isRight || (bell.next ?? 0) < Date.now() - lostAfterMs) await set(schedule, times);
     },
-    remove: async (schedule) => void (await queue.removeJobScheduler(schedule)),
-    listeners: () => countListeners(queue),
-    close: () => within(closeMs, queue.close()),
+    remove: async (schedule) => void (await queue().removeJobScheduler(schedule)),
+    listeners: () => countListeners(queue()),
+    close: async () => void (queue.made && (await within(closeMs, queue.made.close()))),
   };
 }
 
@@ -52,19 +60,24 @@ const bellOptions = { removeOnComplete: true, removeOnFail: true };
 /** The side that hears. */
 export type Ear = { start(): void; drain(): Promise<void> };
 
-/** `heard` is told the schedule whose bell rang; what it does is not waited for, so that the next bell can ring. */
+/** Connects when it starts. `heard` is told the schedule whose bell rang; what it does is not waited for, so that the next bell can ring. */
 export function openEar({ fp, source, connection }: BellAddress, heard: (schedule: string) => void, log: Log): Ear {
   const ring = async (job: { data: { schedule: string } }) => heard(job.data.schedule);
-  const worker = new Worker<{ schedule: string }>(bellQueueName(source), ring, {
-    ...workerOptions,
-    connection: connection as ConnectionOptions,
-    prefix: keys.queuePrefix(fp),
-    autorun: false,
+  const tell = troubleTeller(log, 'the bells have trouble with Redis', () => performance.now());
+  const worker = lazily(() => {
+    const made = new Worker<{ schedule: string }>(bellQueueName(source), ring, {
+      ...workerOptions,
+      connection: connection as ConnectionOptions,
+      prefix: keys.queuePrefix(fp),
+      autorun: false,
+    });
+    made.on('error', tell);
+    brake(made);
+    return made;
   });
-  worker.on('error', (error) => log.warn({ reason: redisWords(error) }, 'a bell has trouble with Redis'));
   return {
-    start: () => void worker.run().catch((error) => log.warn({ reason: redisWords(error) }, 'a bell is not heard')),
+    start: () => void worker().run().catch(tell),
     // Forced, and as the first close: it returns at once whatever state Redis is in. A bell that is lost is made up for.
-    drain: () => worker.close(true).catch(() => {}),
+    drain: async () => worker.made?.close(true).catch(() => {}),
   };
 }

@@ -4,8 +4,9 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
-import { redisWords } from '../redis/trouble.ts';
+import { lazily } from './lazily.ts';
 import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
+import { troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
 /** How a job ended here: its chunk was worked on; that, and some of it is due again already; or it is left to whoever takes it next. */
@@ -25,6 +26,7 @@ export type ConsumerOptions = {
   log: Log;
 };
 
+/** Connects when it starts. */
 export type Consumer = {
   start(): void;
   /** Takes no more jobs, stops those in hand, and returns when they have ended; bounded by the handler, not by Redis. */
@@ -42,17 +44,12 @@ const finishMs = 500;
  * locks are renewed here. Our values become BullMQ's in this folder only.
  */
 export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log }: ConsumerOptions): Consumer {
-  const worker = new Worker<ChunkJob>(address.name, null, {
-    ...workerOptions,
-    connection: address.connection as ConnectionOptions,
-    prefix: keys.queuePrefix(address.fp),
-  });
-  worker.on('error', (error) => log.warn({ reason: redisWords(error) }, 'the queue has trouble with Redis'));
+  const worker = lazily(() => connect(address, log));
   const stopping = new AbortController();
   const inHand = new Set<Promise<unknown>>();
   const take = async () => {
     const token = randomUUID();
-    const job: Job<ChunkJob> | undefined = await worker.getNextJob(token);
+    const job: Job<ChunkJob> | undefined = await worker().getNextJob(token);
     if (job === undefined) return;
     const work = workOn(job, token, handle, stopping.signal, log)
       .then((end) => {
@@ -70,16 +67,32 @@ export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log
   };
   return {
     start: () => {
-      worker.startStalledCheckTimer().catch(() => {}); // tells of errors by itself
+      worker()
+        .startStalledCheckTimer()
+        .catch(() => {}); // tells of errors by itself
       void loop();
     },
     drain: async () => {
       stopping.abort();
       await Promise.allSettled(inHand);
       // Forced, and as the first close: it returns at once whatever state Redis is in. Chunks were handed back before.
-      await worker.close(true).catch(() => {});
+      await worker.made?.close(true).catch(() => {});
     },
   };
+}
+
+function connect({ fp, name, connection }: QueueAddress, log: Log): Worker<ChunkJob> {
+  const prefix = keys.queuePrefix(fp);
+  const worker = new Worker<ChunkJob>(name, null, {
+    ...workerOptions,
+    connection: connection as ConnectionOptions,
+    prefix,
+  });
+  worker.on(
+    'error',
+    troubleTeller(log, 'the queue has trouble with Redis', () => performance.now()),
+  );
+  return worker;
 }
 
 const { lockDuration } = workerOptions;

@@ -2,6 +2,7 @@ import { type ConnectionOptions, type JobsOptions, Queue, type WorkerOptions } f
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { waitUntil } from '../redis/wait-until.ts';
+import { lazily } from './lazily.ts';
 
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
@@ -46,21 +47,46 @@ export type QueueDepth = Record<(typeof depths)[number], number>;
 const leavingMs = 250; // for so long Redis may list a worker that has just gone
 const depths = ['waiting', 'active', 'delayed'] as const;
 
-/** The producer's side of a queue. */
+/** The producer's side of a queue. It connects with its first use. */
 export type ChunkQueue = {
+  open(): void;
   /** Adds the jobs of chunks; a job that is there already stays as it is. */
   add(jobs: ChunkJob[]): Promise<void>;
   /** Adds them again where the queue has lost them or thinks they are over. */
   restore(jobs: ChunkJob[]): Promise<void>;
   /** How many workers listen, or null if Redis doesn't tell. */
   workers(): Promise<number | null>;
+  /** Throws before the first use. */
   depth(): Promise<QueueDepth>;
   /** Removes the queue and everything in it, unless a worker is known to listen. */
   remove(): Promise<void>;
   close(): Promise<void>;
 };
 
-export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
+export function openQueue(address: QueueAddress): ChunkQueue {
+  const queue = lazily(() => connect(address));
+  const workers = () => countListeners(queue());
+  return {
+    open: () => void queue(),
+    add: async (jobs) => {
+      if (jobs.length > 0)
+        await queue().addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
+    },
+    restore: (jobs) => restore(queue(), jobs),
+    workers,
+    depth: async () => {
+      if (queue.made === null) throw new Error('the queue was not opened');
+      return (await queue.made.getJobCounts(...depths)) as QueueDepth;
+    },
+    remove: async () => {
+      const isLeft = await waitUntil(async () => !(await workers()), leavingMs);
+      if (isLeft) await queue().obliterate({ force: true });
+    },
+    close: async () => queue.made?.close(),
+  };
+}
+
+function connect({ fp, name, connection }: QueueAddress): Queue {
   const queue = new Queue(name, {
     connection: connection as ConnectionOptions,
     prefix: keys.queuePrefix(fp),
@@ -68,21 +94,7 @@ export function openQueue({ fp, name, connection }: QueueAddress): ChunkQueue {
     streams: { events: { maxLen: 1_000 } },
   });
   queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
-  const workers = () => countListeners(queue);
-  return {
-    add: async (jobs) => {
-      if (jobs.length > 0)
-        await queue.addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
-    },
-    restore: (jobs) => restore(queue, jobs),
-    workers,
-    depth: async () => (await queue.getJobCounts(...depths)) as QueueDepth,
-    remove: async () => {
-      const isLeft = await waitUntil(async () => !(await workers()), leavingMs);
-      if (isLeft) await queue.obliterate({ force: true });
-    },
-    close: () => queue.close(),
-  };
+  return queue;
 }
 
 /** Reads CLIENT LIST: null where the login may not, or Redis is away. */

@@ -22,6 +22,7 @@ const sharedByCluster = {
   clusterRetryStrategy: shared.retryStrategy,
   slotsRefreshInterval: 1_000, // off by default
   slotsRefreshTimeout: 2_000,
+  dnsLookup: (host, done) => done(null, host), // where TLS looks at the name, an address would not do
 } satisfies ClusterOptions;
 
 // A primary that was left behind by a failover keeps taking writes until somebody notices.

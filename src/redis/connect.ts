@@ -16,6 +16,7 @@ export function connectLedger(address: RedisAddress, onTrouble: (words: string) 
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0, // with autoResendUnfulfilledCommands off, any other value leaves cut commands pending
     autoResendUnfulfilledCommands: false, // a timed-out command may have run: it must not run again
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false), // looks for the primary; the caller gets the error
     commandTimeout: 3_000,
     socketTimeout: 5_000,
   });
@@ -82,7 +83,9 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
   });
 }
 
-function isPermanent(error: Error): boolean {
+/** Whether waiting for Redis can't help. A name that nobody knows yet may do so for a service that is started with its network. */
+export function isPermanent(error: Error, isService = false): boolean {
+  if (isService && systemCode(error) === 'ENOTFOUND') return false;
   if (/^(WRONGPASS|NOAUTH|NOPERM|ERR )/.test(error.message)) return true;
   return /^(ENOTFOUND|EACCES|CERT_|ERR_TLS|ERR_SSL|EPROTO|.*_CERT|UNABLE_TO_)/.test(systemCode(error));
 }

@@ -25,6 +25,8 @@ export const keys = {
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
   /** hash: what processes have measured of the run: latencies, refusals, waiting */
   measures: (run: string) => `expunge:{${run}}:measures`,
+  /** hash, private Redis only: of = a process, ancestors = those whose data it took over whole, ended = the last to say goodbye */
+  lineage: 'expunge:lineage',
   /** sorted set of all runs by creation time in ms */
   runs: 'expunge:runs',
   /** string: the run that was made from this list for this target */
@@ -35,8 +37,8 @@ export const keys = {
   tending: (fp: string) => `expunge:{${fp}}:tending`,
   /** hash: schedule, '' for any → when a run of it was last completed, in ms */
   completed: (fp: string) => `expunge:{${fp}}:completed`,
-  /** string with expiry: whether Redis takes writes */
-  probe: (fp: string) => `expunge:{${fp}}:probe`,
+  /** string with expiry: whether Redis takes writes beside this run or target */
+  probe: (tag: string) => `expunge:{${tag}}:probe`,
   /** hash: the limiter of a target, or of one of its resources */
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
   /** hash: which processes want permits of that limiter */

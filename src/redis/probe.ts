@@ -14,7 +14,7 @@ export async function probe(options: RedisOptions): Promise<Answer> {
     return 'ready';
   } catch (error) {
     const words = redisWords(error);
-    if (words.startsWith('LOADING')) return 'loading';
+    if (words.includes('LOADING')) return 'loading';
     return words === 'Command timed out' ? 'silent' : 'nobody';
   } finally {
     redis.disconnect();

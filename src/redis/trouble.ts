@@ -1,6 +1,7 @@
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { deniedAdvice, deniedWords } from './denied.ts';
+import { deniedAdvice } from './denied.ts';
+import { refusalWords } from './refusal-words.ts';
 import { tlsAdvice, tlsWords } from './tls-words.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
@@ -30,7 +31,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  */
 export function redisWords(error: unknown): string {
   const root = rootOf(error);
-  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? deniedWords(root) ?? messageOf(root).slice(0, 200);
+  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || messageOf(root).slice(0, 200));
 }
 
 /** What the last server of a cluster said, where none of them was of any use; else the error itself. */
@@ -41,6 +42,7 @@ export function rootOf<T>(error: T): T {
 const knownCodes: Record<string, string> = {
   ECONNREFUSED: 'connection refused',
   ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'its host cannot be looked up',
   ENOENT: 'no such socket',
   EACCES: 'no permission for the socket',
   ECONNRESET: 'connection reset',

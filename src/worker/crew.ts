@@ -23,7 +23,11 @@ const drainMs = 11_700; // a worker is gone by then, or hangs
 const steadyMs = 60_000; // who lived so long had no trouble with starting
 
 /** No other start would end better. */
-const final: readonly (number | null)[] = [exitCodes.USAGE.exit, exitCodes.CREDENTIALS.exit];
+const final: readonly (number | null)[] = [
+  exitCodes.USAGE.exit,
+  exitCodes.CREDENTIALS.exit,
+  exitCodes.UNREACHABLE.exit, // a Redis that isn't there is waited for
+];
 
 /**
  * Keeps worker processes alive, each under its number: one that ends is replaced. When `stop` is aborted, or one ends with what no other

@@ -3,12 +3,20 @@ import type { Log } from '../logger.ts';
 import { redisWords } from '../redis/trouble.ts';
 import type { Part } from './parts.ts';
 
-/** A part that does its task again and again, `everyMs` after the end of the last time. One that fails is told of, and tried again then. */
+/**
+ * A part that does its task again and again, `everyMs` after the end of the last time. One that fails is tried again then; why is told
+ * once, until it is something else or the task has gone well.
+ */
 export function repeat(name: string, everyMs: number, task: () => Promise<void>, log: Log): Part {
   const stopping = new AbortController();
+  let told = '';
+  const tell = (reason: string) => {
+    if (reason !== told && reason !== '') log.warn({ part: name, reason }, 'a task failed, trying again');
+    told = reason;
+  };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      await task().catch((error) => log.warn({ part: name, reason: redisWords(error) }, 'a task failed, trying again'));
+      tell(await task().then(() => '', redisWords));
       await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };

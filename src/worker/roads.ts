@@ -8,6 +8,7 @@ import type { LimiterScope } from '../limiter/read-target.ts';
 import type { Stop } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
+import type { Writes } from '../redis/writes.ts';
 import type { ServiceOptions } from './service.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
 import { stopTeller } from './stop-teller.ts';
@@ -33,7 +34,7 @@ export type Roads = {
   readonly limit: number | null;
 };
 
-type Around = { clock: () => number; onChange(): void; tooLong(reason: string): void };
+type Around = { clock: () => number; writes: Writes; onChange(): void; tooLong(reason: string): void };
 
 /** One road for everything, or one for each resource where the target limits them apart. */
 export function openRoads(options: ServiceOptions, around: Around): Roads {
@@ -87,11 +88,11 @@ function openRoad(
   scope: LimiterScope,
   options: ServiceOptions,
   stopFile: StopFile,
-  { clock, onChange, tooLong }: Around,
+  { clock, writes, onChange, tooLong }: Around,
 ): OpenRoad {
   const { ledger, target, token, lane, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
-    calls: openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)),
+    calls: followed(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
     ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
     stopHere: () => stopFile.stop,
     onChange: () => {
@@ -103,6 +104,23 @@ function openRoad(
   const origin = new URL(target.baseUrl).origin;
   const lanes: Lanes = new Lanes(maxConcurrency, () => new Lane({ ...lane, origin }), limits, clock);
   return { scope, limiter, limits, lanes };
+}
+
+/** The limiter writes ten times a second, whatever there is to do: so it is noticed soon when Redis takes no writes, and when it does again. */
+function followed({ call, learned }: ReturnType<typeof openTargetCalls>, writes: Writes) {
+  return {
+    call: async (report: Parameters<typeof call>[0]) => {
+      try {
+        const reply = await call(report);
+        writes.took();
+        return reply;
+      } catch (error) {
+        writes.failed(error);
+        throw error;
+      }
+    },
+    learned,
+  };
 }
 
 function isLimited({ known, hasRate }: TargetLimiter): boolean {

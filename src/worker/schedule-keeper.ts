@@ -2,6 +2,7 @@ import { messageOf } from '../errors.ts';
 import { type Bells, type Ear, openBells, openEar } from '../queue/bell.ts';
 import { within } from '../queue/within.ts';
 import type { QueueConnection } from '../redis/connect.ts';
+import { refusalWords } from '../redis/refusal-words.ts';
 import { attend } from '../schedule/attend.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
@@ -82,15 +83,16 @@ export class ScheduleKeeper {
     const known = this.#attending.get(name);
     if (known) return known;
     const task = attend(this.#work, name, this.#stop.signal)
-      .catch((error) => {
-        this.#work.log.warn(
-          { schedule: name, reason: messageOf(error) },
-          'a schedule has trouble, looking again later',
-        );
-      })
+      .catch((error) => this.#tell(name, error))
       .finally(() => this.#attending.delete(name));
     this.#attending.set(name, task);
     return task;
+  }
+
+  /** That Redis refuses writes is told by those who delete, and need not be told of each schedule. */
+  #tell(schedule: string, error: unknown): void {
+    const level = refusalWords(error) === '' ? 'warn' : 'debug';
+    this.#work.log[level]({ schedule, reason: messageOf(error) }, 'a schedule has trouble, looking again later');
   }
 }
 

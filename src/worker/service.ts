@@ -16,6 +16,7 @@ import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
 import { within } from '../queue/within.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
+import { followWrites } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import { chunkHandler } from './chunk-handler.ts';
 import { followToken } from './credentials.ts';
@@ -53,6 +54,8 @@ export type Service = {
   roads: Roads;
   token: Token;
   meters: Record<Resource, RequestMeter>;
+  /** Why Redis refuses what this process writes; '' = it doesn't. */
+  readonly refused: string;
   /** How long runs had to wait here because nothing might leave, in ms. */
   readonly heldMs: number;
   /** In the order in which they start. The token is none of them: what else a process does may need it first. */
@@ -71,8 +74,9 @@ export function openService(options: ServiceOptions): Service {
   const giveUp = new AbortController();
   const wakers = new Set<() => void>();
   const awaken = () => wakeAll(wakers, Math.random());
-  const { halt, pauseAll } = runStopper({ ledger, log, watch: () => watch });
-  const roads = openRoads(options, { clock, onChange: awaken, tooLong: pauseAll });
+  const writes = followWrites(clock, (refused) => tellRefusal(refused, log));
+  const { halt, pauseAll, drop } = runStopper({ ledger, writes, log, watch: () => watch });
+  const roads = openRoads(options, { clock, writes, onChange: awaken, tooLong: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
@@ -91,6 +95,7 @@ export function openService(options: ServiceOptions): Service {
   const meters = { annotations: new RequestMeter(), views: new RequestMeter() };
   const work: DeleteWork = {
     ...options,
+    writes,
     roads: roads.of,
     meters,
     wakers,
@@ -100,7 +105,7 @@ export function openService(options: ServiceOptions): Service {
     random: Math.random,
     giveUp: giveUp.signal,
     halt,
-    fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(log, error)),
+    fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(work, error)),
   };
   const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
@@ -112,10 +117,11 @@ export function openService(options: ServiceOptions): Service {
     address,
     canTakeMore: () =>
       roads.stop === null &&
+      writes.refused === '' &&
       roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, waiting.isOne)),
-    handle: chunkHandler({ work, watch, credentials, isCrowded }),
+    handle: chunkHandler({ work, watch, credentials, isCrowded, drop }),
     putBack: ({ run, chunk }) => work.fed(run, [chunk]),
-    isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(log, error)),
+    isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(work, error)),
     log,
   });
   const isOwn = options.queueName !== sharedQueueName;
@@ -129,10 +135,18 @@ export function openService(options: ServiceOptions): Service {
   ];
   return {
     ...{ queue, feeder, roads, token, meters, parts },
+    get refused() {
+      return writes.refused;
+    },
     get heldMs() {
       return watch.heldMs;
     },
   };
+}
+
+function tellRefusal(refused: string, log: Log): void {
+  if (refused === '') log.warn({}, 'Redis takes writes again');
+  else log.warn({ reason: `Redis refuses writes: ${refused}` }, 'nothing is sent any more');
 }
 
 /** The part that gets the first token, and stores one that is being replaced at the end. */
@@ -146,6 +160,7 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
     name: 'queue',
     // What a killed process left in it would hold chunks back until its locks run out.
     start: async () => {
+      queue.open();
       if (isOwn) await queue.remove();
     },
     drain: async () => {

@@ -2,6 +2,7 @@ import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { redisWords } from '../redis/trouble.ts';
+import type { Writes } from '../redis/writes.ts';
 import type { RunWatch } from './run-watch.ts';
 
 /** How the guards of this process stop runs: here at once, and in Redis for everybody else. */
@@ -9,17 +10,20 @@ export type RunStopper = {
   halt(run: string, code: HaltCode, reason: string): void;
   /** The server asked to wait for longer than anybody should without being asked. Whoever looks at the runs decides. */
   pauseAll(reason: string): void;
+  /** Redis has lost the whole run: nothing of it can be steered any more. */
+  drop(run: string): void;
 };
 
-type Around = { ledger: Ledger; log: Log; watch(): RunWatch };
+type Around = { ledger: Ledger; writes: Writes; log: Log; watch(): RunWatch };
 
-export function runStopper({ ledger, log, watch }: Around): RunStopper {
+export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
+  const dropped = new Set<string>(); // told of once
   const halting = new Set<string>(); // one halt for each run: hundreds of requests may notice the same thing
   const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
     ledger
       .steer(run, Date.now(), { ...steering, by: 'guard', who: '' })
       .then((states: [SeenState, SeenState]) => log.debug({ run, states }, 'stopped'))
-      .catch((error) => logTrouble(log, error));
+      .catch((error) => logTrouble({ log, writes }, error));
   return {
     halt: (run, code, reason) => {
       watch().close(run);
@@ -27,6 +31,12 @@ export function runStopper({ ledger, log, watch }: Around): RunStopper {
       halting.add(run);
       log.error({ run, code, reason }, 'halting the run');
       void steer(run, { action: 'halt', reason, halt: code }).finally(() => halting.delete(run));
+    },
+    drop: (run) => {
+      watch().close(run);
+      if (dropped.has(run)) return;
+      dropped.add(run);
+      log.error({ run, reason: lostWords }, 'leaving the run');
     },
     pauseAll: (reason) => {
       for (const run of watch().runs) {
@@ -38,7 +48,11 @@ export function runStopper({ ledger, log, watch }: Around): RunStopper {
   };
 }
 
+/** Why nothing more can be done for a run. */
+export const lostWords =
+  'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
+
 /** Redis had trouble with something that is tried again anyway. */
-export function logTrouble(log: Log, error: unknown): void {
-  log.warn({ reason: redisWords(error) }, 'Redis did not answer, trying again later');
+export function logTrouble({ log, writes }: { log: Log; writes: Writes }, error: unknown): void {
+  if (!writes.failed(error)) log.warn({ reason: redisWords(error) }, 'Redis did not answer, trying again later');
 }

@@ -74,7 +74,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     const nowhere = `unix://${scene.stateDir}/nobody.sock`;
     const workers = [url, nowhere].map((REDIS_URL) => scene.expunge(['worker'], { REDIS_URL }));
     await until('they look for it', () => workers.every(({ stderr }) => stderr.includes('Redis: ')));
-    const took = await Promise.all(workers.map((worker) => stop(worker, 6)));
+    const took = await Promise.all(workers.map((worker) => stop(worker)));
     for (const ms of took) expect(ms).toBeLessThan(promisedMs);
   });
 

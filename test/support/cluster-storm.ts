@@ -2,15 +2,19 @@ import { type Run, readRun } from '../../src/ledger/run.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
 import { openCluster } from './cluster.ts';
+import { startRun } from './fleet.ts';
 import { until } from './processes.ts';
 import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
 export type ClusterStorm = {
   ids: number;
   atEnd: Parameters<typeof openScene>[0];
-  /** What becomes of the primary of the run. */
+  /** 0: a run in its own process. */
+  workers: number;
+  /** Which primary is struck: the one that has the run, or the one that has the target and its queue. */
+  victim: 'run' | 'target';
+  /** It dies, or it hangs until another one has taken over, and then wakes. */
   signal: 'SIGKILL' | 'SIGSTOP';
-  settings?: NodeJS.ProcessEnv;
 };
 
 export type ClusterStormSeen = {
@@ -20,47 +24,46 @@ export type ClusterStormSeen = {
   /** The longest time without a request after the blow. */
   stoodStillMs: number;
   seconds: number;
-  /** Whether a worker ended that should have gone on. */
+  /** Whether a process ended that should have gone on. */
   hasEnded: boolean;
 };
 
+const quietMs = 500;
+const feltMs = 1_000; // a blow that nobody feels came too late
+
 /**
- * Two workers and a detached run on a cluster of three primaries. In the middle of it the slot of the run is moved to another primary,
- * then that of the target and its queue, and then the primary that has the run is struck.
+ * A run on a cluster of three primaries. In the middle of it the slot of the run is moved to another primary, with a break in which
+ * nothing can be done, then that of the target and its queue, and then a primary is struck.
  */
-export async function seeClusterStorm({
-  ids: count,
-  atEnd,
-  signal,
-  settings,
-}: ClusterStorm): Promise<ClusterStormSeen> {
+export async function seeClusterStorm(storm: ClusterStorm): Promise<ClusterStormSeen> {
+  const { ids: count, atEnd, signal } = storm;
   const [ids, bystanders] = [makeIds('c', count), makeIds('bystander', 100)];
   const cluster = await openCluster(atEnd);
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const scene = await openScene(atEnd, { objects, latencyMs: 20 }, cluster);
-  const workers = await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
+  const workers = await Promise.all(Array.from({ length: storm.workers }, () => scene.worker()));
   const from = performance.now();
-  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'];
-  const submitted = scene.expunge(args, settings);
-  const { code } = await submitted.ended;
-  if (code !== 0) throw new Error(`the run was not submitted: ${submitted.stderr}`);
+  const running = await startRun(scene, ids, workers.length > 0 ? ['--detach'] : []);
   const { id } = await scene.run();
+  const [runKey, targetKey] = [keys.run(id), `${keys.queuePrefix(scene.target.fp)}:`];
   const share = (part: number) =>
     runIs(scene, id, `${part} of it is settled`, ({ settled }) => settled >= part * count, 300_000);
   await share(0.2);
-  await cluster.moveSlotOf(keys.run(id));
+  await cluster.moveSlotOf(runKey, () => until('nothing leaves any more', () => isQuiet(scene), 20_000));
   await share(0.4);
-  await cluster.moveSlotOf(`${keys.queuePrefix(scene.target.fp)}:`);
+  await cluster.moveSlotOf(targetKey);
   await share(0.6);
-  await cluster.strike(keys.run(id), signal);
+  await cluster.strike(storm.victim === 'run' ? runKey : targetKey, signal);
   const struckAt = performance.now();
+  await until('requests leave again', () => longestGap(scene.arrivals, struckAt) > feltMs, 60_000);
+  cluster.wake();
   const run = await runIs(scene, id, 'it is completed', ({ state }) => state === 'completed', 300_000);
   return {
     run,
     broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
     stoodStillMs: longestGap(scene.arrivals, struckAt),
     seconds: (performance.now() - from) / 1_000,
-    hasEnded: workers.some(({ isOver }) => isOver),
+    hasEnded: workers.some(({ isOver }) => isOver) || (await running.ended).code !== 0,
   };
 }
 
@@ -76,6 +79,11 @@ function runIs(scene: Scene, id: string, what: string, condition: (run: Run) => 
   );
 }
 
+function isQuiet({ arrivals }: Scene): boolean {
+  return arrivals.at(-1)! < performance.now() - quietMs;
+}
+
+/** The longest time between requests, up to the last one. */
 function longestGap(arrivals: readonly number[], sinceMs: number): number {
   const after = [sinceMs, ...arrivals.filter((at) => at > sinceMs)];
   return after.slice(1).reduce((longest, at, n) => Math.max(longest, at - after[n]!), 0);

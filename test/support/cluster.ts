@@ -13,10 +13,12 @@ export type TestCluster = {
   readonly nodes: readonly ClusterNode[];
   /** The server that has the slot of this key now, as the living ones see it. */
   primaryOf(key: string): Promise<ClusterNode>;
-  /** Moves the slot of this key, with all that is in it, to another primary while clients use it; returns that one. */
-  moveSlotOf(key: string): Promise<ClusterNode>;
-  /** Kills the primary that has the slot of this key, or makes it hang; returns it. */
-  strike(key: string, signal: 'SIGKILL' | 'SIGSTOP'): Promise<ClusterNode>;
+  /** Moves the slot of this key, with all that is in it, to another primary while clients use it; `halfWay` holds it up in the middle. */
+  moveSlotOf(key: string, halfWay?: () => Promise<unknown>): Promise<void>;
+  /** Kills the primary that has the slot of this key, or makes it hang. */
+  strike(key: string, signal: 'SIGKILL' | 'SIGSTOP'): Promise<void>;
+  /** What hangs goes on. */
+  wake(): void;
 };
 
 const primaryCount = 3;
@@ -33,18 +35,22 @@ export async function openCluster(atEnd: AtEnd): Promise<TestCluster> {
     url: `redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodes,
     primaryOf,
-    moveSlotOf: async (key) => {
+    moveSlotOf: async (key, halfWay = async () => {}) => {
       const slot = await slotOf(key);
       const from = await ownerOf(living(), slot);
-      const to = (await primariesAmong(living())).find((node) => node !== from)!;
-      await moveSlot(slot, from, to);
-      return to;
+      const primaries = await primariesAmong(living());
+      const to = primaries.find((node) => node !== from)!;
+      await moveKeys(slot, from, to, halfWay);
+      const id = await to.redis.cluster('MYID');
+      for (const { redis } of [to, ...primaries]) await redis.cluster('SETSLOT', slot, 'NODE', id);
     },
     strike: async (key, signal) => {
       const node = await primaryOf(key);
       node.isStruck = true;
       node.server.signal(signal);
-      return node;
+    },
+    wake: () => {
+      for (const { isStruck, server } of nodes) if (isStruck) server.signal('SIGCONT');
     },
   };
 }
@@ -97,8 +103,13 @@ async function settles(
   }
 }
 
-/** Moves the slot the way a resharding tool does, key by key. */
-async function moveSlot(slot: number, from: ClusterNode, to: ClusterNode): Promise<void> {
+/** The way a resharding tool does it, a few keys at a time. */
+async function moveKeys(
+  slot: number,
+  from: ClusterNode,
+  to: ClusterNode,
+  halfWay: () => Promise<unknown>,
+): Promise<void> {
   const [fromId, toId] = await Promise.all([from, to].map(({ redis }) => redis.cluster('MYID')));
   await to.redis.cluster('SETSLOT', slot, 'IMPORTING', fromId!);
   await from.redis.cluster('SETSLOT', slot, 'MIGRATING', toId!);
@@ -106,8 +117,9 @@ async function moveSlot(slot: number, from: ClusterNode, to: ClusterNode): Promi
     const keys = (await from.redis.cluster('GETKEYSINSLOT', slot, 10)) as string[];
     if (keys.length === 0) break;
     await from.redis.migrate('127.0.0.1', to.port, '', 0, 5_000, 'KEYS', ...keys);
+    await halfWay();
+    halfWay = async () => {};
   }
-  for (const { redis } of [to, from]) await redis.cluster('SETSLOT', slot, 'NODE', toId!);
 }
 
 async function ownerOf(living: readonly ClusterNode[], slot: number): Promise<ClusterNode> {

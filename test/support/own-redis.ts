@@ -9,9 +9,12 @@ import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 /** A Redis that only one test uses, because it breaks it or looks at all that is in there. Goes when the test is over. */
 export type OwnRedis = { url: string; pid: number; connect(): Redis };
 
-/** With a password where one is given. */
-export async function openOwnRedis(atEnd: (task: () => Promise<void>) => void, password?: string): Promise<OwnRedis> {
-  const stateDir = makeStateDir();
+/** With a password where one is given, and with its files in a folder of the caller's. */
+export async function openOwnRedis(
+  atEnd: (task: () => Promise<void>) => void,
+  password?: string,
+  stateDir = makeStateDir(),
+): Promise<OwnRedis> {
   const address = await openPrivateRedis(stateDir, process.env, () => {}, [serverOnPath, unpackedServer]);
   const pid = serverPid(privatePlace(stateDir))!;
   address.stay?.presence.disconnect();

@@ -123,6 +123,12 @@ export const families: readonly Family[] = [
     read: ({ redis }) => [{ value: redis === null ? 0 : 1 }],
   },
   {
+    name: 'expunge_redis_takes_writes',
+    type: 'gauge',
+    help: '0 while Redis refuses what this process writes: a full disk or memory, too few replicas, or it became a replica.',
+    read: ({ service }) => [{ value: service.refused === '' ? 1 : 0 }],
+  },
+  {
     name: 'expunge_redis_round_trip_seconds',
     type: 'gauge',
     help: 'How long a PING took.',

@@ -14,6 +14,8 @@ export type HttpOptions = {
   build: Build;
   service: Service;
   redis: RedisClient;
+  /** Why there is no connection to it, as far as it is known; '' while there is one. */
+  trouble: () => string;
   fp: string;
   /** Of all parts of the process. */
   state: () => Parts['state'];
@@ -21,10 +23,17 @@ export type HttpOptions = {
 };
 
 /** The part of a worker that answers probes and scrapes. */
-export function openHttp(address: ListenAddress, { build, service, redis, fp, state, log }: HttpOptions): Part {
+export function openHttp(
+  address: ListenAddress,
+  { build, service, redis, trouble, fp, state, log }: HttpOptions,
+): Part {
   const clock = () => performance.now();
   const { token, roads } = service;
-  const readiness = openReadiness({ state, redis, fp, token, hold: () => roads.hold, clock });
+  const readiness = openReadiness({
+    ...{ state, redis, trouble, fp, token, clock },
+    refused: () => service.refused,
+    hold: () => roads.hold,
+  });
   const metrics = openMetrics(openLook({ build, service, redis, fp, queueName: sharedQueueName, clock }));
   return httpPart(address, createApp({ readiness, metrics, log }), log);
 }

@@ -1,6 +1,6 @@
 import type { Hold } from '../../limiter/target-limiter.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { keys } from '../../redis/keys.ts';
+import { refusalOfWrites } from '../../redis/probe-writes.ts';
 import { redisWords } from '../../redis/trouble.ts';
 import type { Token } from '../../token/token.ts';
 import type { Parts } from '../parts.ts';
@@ -18,8 +18,12 @@ export type Readiness = {
 export type ReadinessOptions = {
   state: () => Parts['state'];
   redis: RedisClient;
+  /** Why there is no connection to it, as far as it is known; '' while there is one. */
+  trouble: () => string;
   fp: string;
   token: Pick<Token, 'waiting'>;
+  /** Why Redis refuses what this process writes, '' = it doesn't. */
+  refused: () => string;
   hold: () => Hold | null;
   /** Monotonic ms. */
   clock: () => number;
@@ -29,8 +33,9 @@ const patienceMs = 800; // probes give up after a second, unless they are told o
 const freshMs = 200;
 
 /** Looks whether this worker can work. Never throws, and answers within a second whatever Redis does. */
-export function openReadiness({ state, redis, fp, token, hold, clock }: ReadinessOptions): () => Promise<Readiness> {
-  const lookAtRedis = askOnce(() => redisChecks(redis, fp, clock), { freshMs, patienceMs, clock });
+export function openReadiness(options: ReadinessOptions): () => Promise<Readiness> {
+  const { state, token, hold, clock } = options;
+  const lookAtRedis = askOnce(() => redisChecks(options), { freshMs, patienceMs, clock });
   return async () => {
     const checks = {
       process: processCheck(state()),
@@ -66,22 +71,22 @@ type RedisChecks = Pick<Readiness['checks'], 'redis' | 'ledger'>;
 const unknown = decisive(false, 'not known: Redis does not answer');
 const noAnswer: RedisChecks = { redis: decisive(false, `no answer in ${patienceMs} ms`), ledger: unknown };
 
-async function redisChecks(redis: RedisClient, fp: string, clock: () => number): Promise<RedisChecks> {
+async function redisChecks({ redis, trouble, fp, refused, clock }: ReadinessOptions): Promise<RedisChecks> {
   const askedAt = clock();
   try {
     await redis.ping();
   } catch (error) {
-    return { redis: decisive(false, redisWords(error)), ledger: unknown };
+    return { redis: decisive(false, trouble() || redisWords(error)), ledger: unknown };
   }
   const answered = decisive(true, `answers in ${(clock() - askedAt).toFixed(1)} ms`);
-  return { redis: answered, ledger: await ledgerCheck(redis, fp) };
+  return { redis: answered, ledger: await ledgerCheck(redis, fp, refused()) };
 }
 
 /** A full Redis answers, and so does one that became a replica; neither takes results. */
-async function ledgerCheck(redis: RedisClient, fp: string): Promise<Check> {
+async function ledgerCheck(redis: RedisClient, fp: string, refused: string): Promise<Check> {
   try {
-    await redis.set(keys.probe(fp), '', 'PX', 1_000);
-    return decisive(true, 'takes writes');
+    const words = refused || (await refusalOfWrites(redis, fp));
+    return decisive(words === '', words ? `refuses writes: ${words}` : 'takes writes');
   } catch (error) {
     return decisive(false, redisWords(error));
   }

@@ -1,0 +1,98 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { messageOf, systemCode } from '../../src/errors.ts';
+import { refusalWords } from '../../src/redis/refusal-words.ts';
+import { type OwnRedis, openOwnRedis } from './own-redis.ts';
+import { until } from './processes.ts';
+
+type AtEnd = (task: () => Promise<void>) => void;
+
+/** A Redis that can be filled up, so that it takes no writes, and emptied again. Both return once that is so. */
+export type FullRedis = OwnRedis & { fill(): Promise<void>; free(): Promise<void> };
+
+/** Which of its stores is filled. */
+export type Store = 'disk' | 'memory';
+
+const diskMegabytes = 32;
+
+/** Where `canFill` says that it can be had. */
+export async function openFullRedis(store: Store, atEnd: AtEnd): Promise<FullRedis> {
+  return store === 'disk' ? onSmallDisk(atEnd) : inSmallMemory(atEnd);
+}
+
+/** False where no disk of its own can be mounted, as anybody but root may not; says so on the console. */
+export function canFill(store: Store): boolean {
+  if (store === 'memory') return true;
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-disk-'));
+  try {
+    mountAt(folder);
+    execFileSync('umount', [folder], { stdio: 'ignore' });
+    return true;
+  } catch (error) {
+    console.log(`skipped: no disk of its own can be mounted here (${messageOf(error)})`);
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function inSmallMemory(atEnd: AtEnd): Promise<FullRedis> {
+  const own = await openOwnRedis(atEnd);
+  const admin = own.connect();
+  const limit = async (bytes: number, isFull: boolean) => {
+    await admin.config('SET', 'maxmemory', bytes);
+    await untilIt(admin, isFull);
+  };
+  return { ...own, fill: () => limit(1, true), free: () => limit(0, false) };
+}
+
+async function onSmallDisk(atEnd: AtEnd): Promise<FullRedis> {
+  const disk = mkdtempSync(join(tmpdir(), 'expunge-disk-'));
+  mountAt(disk);
+  atEnd(async () => {
+    execFileSync('umount', ['--lazy', disk], { stdio: 'ignore' });
+    rmSync(disk, { recursive: true, force: true });
+  });
+  const stateDir = join(disk, 'state');
+  mkdirSync(stateDir);
+  const own = await openOwnRedis(atEnd, undefined, stateDir);
+  const admin = own.connect();
+  const ballast = join(disk, 'ballast');
+  return {
+    ...own,
+    fill: async () => {
+      fillWith(ballast);
+      await untilIt(admin, true);
+    },
+    free: async () => {
+      rmSync(ballast);
+      await untilIt(admin, false);
+    },
+  };
+}
+
+function mountAt(folder: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${diskMegabytes}m`, 'tmpfs', folder], { stdio: 'ignore' });
+}
+
+/** Writes until the disk is full. What is left of its last page is filled by Redis itself. */
+function fillWith(file: string): void {
+  for (const size of [1 << 20, 1 << 12]) {
+    try {
+      for (;;) writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
+    } catch (error) {
+      if (systemCode(error) !== 'ENOSPC') throw error;
+    }
+  }
+}
+
+/** Redis notices with its next write that its disk is full, and within a second that it isn't any more. */
+async function untilIt(admin: Redis, refuses: boolean): Promise<void> {
+  await until(refuses ? 'Redis refuses writes' : 'Redis takes writes', async () => {
+    const words = await admin.set('filler', 'x'.repeat(1_000)).then(() => '', refusalWords);
+    return (words !== '') === refuses;
+  });
+}
