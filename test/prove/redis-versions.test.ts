@@ -9,7 +9,9 @@ import { useEverything } from '../support/use-everything.ts';
 
 /** Images first; a package is of use where its version could not be had as an image. */
 const releases: Release[] = [
-  ...['6.2', '7.0', '7.2', '7.4', '8.0', '8.2', '8.4', '8.6', '8'].map((version) => ({ image: `redis:${version}-alpine` })),
+  ...['6.2', '7.0', '7.2', '7.4', '8.0', '8.2', '8.4', '8.6', '8'].map((version) => ({
+    image: `redis:${version}-alpine`,
+  })),
   ...['7.2', '8.0', '8.1', '9.0', '9.1'].map((version) => ({ image: `valkey/valkey:${version}-alpine` })),
   { tools: 'redis-tools', release: 'bookworm' },
   { tools: 'redict-tools', release: 'bookworm-backports', over: 'bookworm' }, // Redis 7.2 under another name
