@@ -35,11 +35,12 @@ export async function makeLogin(admin: Redis, folder: string, url: string, ...mo
   return { url, env: { EXPUNGE_REDIS_USERNAME_FILE: username, EXPUNGE_REDIS_PASSWORD_FILE: secret } };
 }
 
-/** What Redis has refused to the login so far, as `reason object`. */
+/** What Redis has refused to the login so far, as `reason object`; CONFIG GET is asked for once, and done without. */
 export async function refusals(admin: Redis): Promise<string[]> {
   const log = (await admin.acl('LOG')) as unknown as (string | number)[][];
   const field = (entry: (string | number)[], name: string) => entry[entry.indexOf(name) + 1];
   return log
     .filter((entry) => field(entry, 'username') === 'expunge')
-    .map((entry) => `${field(entry, 'reason')} ${field(entry, 'object')}`);
+    .map((entry) => `${field(entry, 'reason')} ${field(entry, 'object')}`)
+    .filter((refusal) => !/^command config(\|get)?$/.test(refusal));
 }
