@@ -4,28 +4,30 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { messageOf, systemCode } from '../../src/errors.ts';
+import type { Run } from '../../src/ledger/run.ts';
 import { refusalWords } from '../../src/redis/refusal-words.ts';
 import { type OwnRedis, openOwnRedis } from './own-redis.ts';
 import { until } from './processes.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 
-/** A Redis that can be filled up, so that it takes no writes, and emptied again. Both return once that is so. */
-export type FullRedis = OwnRedis & { fill(): Promise<void>; free(): Promise<void> };
+/** A Redis that can be filled up, so that it takes no writes of this run, and emptied again. Both return once that is so. */
+export type FullRedis = OwnRedis & { fill(run: Pick<Run, 'id' | 'fp'>): Promise<void>; free(): Promise<void> };
 
-/** Which of its stores is filled. */
-export type Store = 'disk' | 'memory';
+/** Which of its stores is filled. `rights`: it isn't full, but refuses the keys of the run, and takes all others. */
+export type Store = 'disk' | 'memory' | 'rights';
 
 const diskMegabytes = 32;
 
 /** Where `canFill` says that it can be had. */
 export async function openFullRedis(store: Store, atEnd: AtEnd): Promise<FullRedis> {
-  return store === 'disk' ? onSmallDisk(atEnd) : inSmallMemory(atEnd);
+  if (store === 'disk') return onSmallDisk(atEnd);
+  return store === 'memory' ? inSmallMemory(atEnd) : withRights(atEnd);
 }
 
 /** False where no disk of its own can be mounted, as anybody but root may not; says so on the console. */
 export function canFill(store: Store): boolean {
-  if (store === 'memory') return true;
+  if (store !== 'disk') return true;
   const folder = mkdtempSync(join(tmpdir(), 'expunge-disk-'));
   try {
     mountAt(folder);
@@ -47,6 +49,17 @@ async function inSmallMemory(atEnd: AtEnd): Promise<FullRedis> {
     await untilIt(admin, isFull);
   };
   return { ...own, fill: () => limit(1, true), free: () => limit(0, false) };
+}
+
+async function withRights(atEnd: AtEnd): Promise<FullRedis> {
+  const own = await openOwnRedis(atEnd);
+  const admin = own.connect();
+  const allow = async (...keys: string[]) => void (await admin.acl('SETUSER', 'default', 'resetkeys', ...keys));
+  return {
+    ...own,
+    fill: ({ id, fp }) => allow(`%R~expunge:{${id}}*`, `~expunge:{${fp}}*`, '~expunge:runs', '~filler'),
+    free: () => allow('~*'),
+  };
 }
 
 async function onSmallDisk(atEnd: AtEnd): Promise<FullRedis> {
