@@ -38,7 +38,7 @@ export function awaitRedis(
 
 /** Tells other words at once, and the same ones after 5, 10, 20, 40 s, and then once a minute. */
 function tellAgain(tell: (words: string) => void) {
-  let words = 'no answer yet';
+  let words = 'no answer yet; it may be loading its data';
   let againMs = firstAgainMs;
   const later = () =>
     setTimeout(() => {

@@ -62,7 +62,7 @@ export async function ready(redis: RedisClient, address: RedisAddress, deadlineM
 }
 
 function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
-  let words = `no answer in ${deadlineMs / 1000} s`;
+  let words = `no answer in ${deadlineMs / 1000} s; it may be loading its data`;
   return new Promise((resolve) => {
     const end = (outcome: string) => {
       clearTimeout(timer);

@@ -23,7 +23,9 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * failed command, which for AUTH are the password.
  */
 export function redisWords(error: unknown): string {
-  return refusalWords(error) || (knownCodes[systemCode(error)] ?? messageOf(error).slice(0, 200));
+  const message = messageOf(error);
+  if (message.startsWith("Stream isn't writeable")) return 'there is no connection to it';
+  return refusalWords(error) || (knownCodes[systemCode(error)] ?? message.slice(0, 200));
 }
 
 const knownCodes: Record<string, string> = {

@@ -15,7 +15,7 @@ const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 
 describe.concurrent('a run in the middle whose Redis takes no writes', () => {
   test.for(cases.filter(({ store }) => canFill(store)))(
-    'stands still, says why, and goes on by itself ($store full, $workers workers)',
+    'stands still, says why, and goes on by itself ($store, $workers workers)',
     async ({ store, workers, why }, { expect, onTestFinished }) => {
       const { said, status, resumedAfterMs, ...seen } = await seeRedisRefuse({
         ...{ store, workers, ids: 1_500, ms: 1_500, settings },
@@ -57,7 +57,7 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
     const env = { ...settings, EXPUNGE_REQUEST_TIMEOUT_MS: '1000' };
     const interrupted = scene.expunge(args, env);
-    await until('the run is in the middle', () => scene.arrivals.length > 200);
+    await until('the run is in the middle', () => scene.arrivals.length > 200, 60_000);
     await redis.fill(await scene.run());
     interrupted.signal('SIGINT');
     expect((await interrupted.ended).code).toBe(130);
@@ -71,4 +71,17 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     const run = await scene.run();
     expect(await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
   });
+});
+
+test.concurrent('ended runs can be removed from a Redis whose memory is full', async ({ expect, onTestFinished }) => {
+  const redis = await openFullRedis('memory', onTestFinished);
+  const scene = await openScene(onTestFinished, { objects: annotations(ids.slice(0, 10)) }, redis);
+  const run = scene.expunge(['run', scene.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
+  expect((await run.ended).code).toBe(0);
+  const { id, fp } = await scene.run();
+  await redis.fill({ id, fp });
+  const removing = scene.expunge(['runs', 'remove', id, '--yes']);
+  expect((await removing.ended).code).toBe(0);
+  expect(removing.stderr).toContain('maxmemory is reached (OOM)');
+  expect(await scene.runs()).toEqual([]);
 });
