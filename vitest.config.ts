@@ -15,7 +15,7 @@ const withRedis = ['test/support/global-setup.ts'];
 
 export default defineConfig({
   test: {
-    maxWorkers: 2, // most of the time the tests wait for processes
+    maxWorkers: 3, // more than cores: most of the time the tests wait for processes
     projects: [
       project('unit', ['unit'], 30_000),
       project('integration', ['integration'], 60_000, withRedis),

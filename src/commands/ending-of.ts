@@ -8,7 +8,7 @@ type Told = { files?: RunFiles | null; pace?: readonly string[]; examples?: read
 
 /** The facts of a command's last words. */
 export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], examples = [] }: Told = {}): Ending {
-  const { id, reason, who, halt, rows, ids, counts, attempts } = run;
+  const { id, reason, who, halt, doubt, rows, ids, counts, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -16,6 +16,7 @@ export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], 
     reason,
     who,
     halt,
+    doubt,
     rows,
     ids,
     pending: pendingOf(run),

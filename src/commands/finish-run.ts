@@ -13,6 +13,7 @@ import { type EndingKind, endingText } from '../terminal/ending.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { styleOf } from '../terminal/style.ts';
+import { lostWords } from '../worker/stop-runs.ts';
 import type { DeleteHere } from './delete-here.ts';
 import { endingOf } from './ending-of.ts';
 import type { Interrupts } from './interrupts.ts';
@@ -50,7 +51,7 @@ async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: In
   try {
     if (interrupts.exit() !== null) await pause(session, run.id, interrupts.exit()!);
     const now = await readRun(session.redis, run.id);
-    if (now === null) invocation.stderr.write(`Redis no longer knows run ${run.id}: its data were lost or removed.\n`);
+    if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
   } catch (error) {
     const words = refusalWords(error);
@@ -62,6 +63,9 @@ async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: In
     return null;
   }
 }
+
+const gone = `${lostWords}.
+  Bring its data back and run the same command to go on, or begin anew: the same command with --expect-absent.`;
 
 async function pause({ ledger }: Session, run: string, exit: number): Promise<void> {
   const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;

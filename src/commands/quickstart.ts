@@ -12,6 +12,7 @@ import { count, plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { heldAnnotations, makeSampleList, type SampleList } from './quickstart-list.ts';
 import { execute as run } from './run.ts';
+import { store } from './shared-options.ts';
 
 /** Every tenth of a percent is a handful of the 2,000 requests. The seed makes it the same weather every time. */
 const weather = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
@@ -98,13 +99,14 @@ async function runIt(
   return { exit, summary: last ? JSON.parse(last) : null };
 }
 
-/** The defaults and these flags: what else somebody has set up is meant for their own API. */
-function configOf({ allowPlaintextRedis }: Config, flags: Flags): Config {
+/** The defaults, these flags, and how to reach Redis: what else somebody has set up is meant for their own API. */
+function configOf(config: Config, flags: Flags): Config {
   const values = Object.entries(settings).map(([name, row]) => {
     const text = flags[name as SettingName];
     return [name, text === undefined ? row.fallback : row.parse(text)];
   });
-  return { ...Object.fromEntries(values), allowPlaintextRedis };
+  const kept = store.filter((name) => name !== 'stateDir').map((name) => [name, config[name]]);
+  return Object.fromEntries([...values, ...kept]);
 }
 
 function introduce({ url }: Sandbox, { rows }: SampleList, { list }: Files, style: Style): string[] {

@@ -13,6 +13,7 @@ import { jsonLines } from './json-lines.ts';
 import { scheduleFacts } from './schedule-facts.ts';
 import { withBells } from './schedule-work.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { notTold } from './warn-of-workers.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -31,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const schedule = (await readSchedule(session.redis, target.fp, name))!;
     const listeners = await setBell(session, target, schedule, before);
     stderr.write(`${addedText(done, schedule, now)}\n`);
-    if (listeners === 0) warnOfSource(invocation, schedule);
+    if (!listeners) warnOfSource(invocation, schedule, listeners);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
     return 0;
   });
@@ -90,8 +91,13 @@ function exists(name: string): ExpungeError {
   });
 }
 
-/** Sets its bell, takes down one that hung elsewhere, and returns how many processes will hear it. */
-async function setBell(session: Session, target: Target, schedule: Schedule, before: Schedule | null): Promise<number> {
+/** Sets its bell, takes down one that hung elsewhere, and returns how many processes will hear it; null if Redis doesn't tell. */
+async function setBell(
+  session: Session,
+  target: Target,
+  schedule: Schedule,
+  before: Schedule | null,
+): Promise<number | null> {
   const { name, from, state } = schedule;
   if (before !== null && before.from !== from)
     await withBells(session, target, before.from, (bells) => bells.remove(name));
@@ -101,10 +107,10 @@ async function setBell(session: Session, target: Target, schedule: Schedule, bef
   });
 }
 
-function warnOfSource({ config, stderr }: Invocation, { from }: Schedule): void {
+function warnOfSource({ config, stderr }: Invocation, { from }: Schedule, listeners: number | null): void {
   const known = Object.keys(config.sources);
   const nearest = known.includes(from) ? '' : suggest(from, known);
-  stderr.write(
-    `warning: no worker of this target that has the source "${from}" is alive; nothing starts before one is.${nearest}\n`,
-  );
+  const who = `worker of this target that has the source "${from}"`;
+  const words = listeners === null ? notTold(who) : `no ${who} is alive`;
+  stderr.write(`warning: ${words}; nothing starts before one is.${nearest}\n`);
 }

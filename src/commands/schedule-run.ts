@@ -50,7 +50,12 @@ function tellDry(
   return 0;
 }
 
-function tell({ options, stdout, stderr, config }: Invocation, schedule: string, made: Made, workers: number): number {
+function tell(
+  { options, stdout, stderr, config }: Invocation,
+  schedule: string,
+  made: Made,
+  workers: number | null,
+): number {
   switch (made.outcome) {
     case 'started':
       stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);

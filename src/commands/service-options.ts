@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { ExpungeError, messageOf } from '../errors.ts';
 import type { Target } from '../ledger/target.ts';
+import { readNamedFile } from '../named-file.ts';
 import { openToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
 import type { ServiceOptions } from '../worker/service.ts';
@@ -40,14 +39,6 @@ export type Credentials = { token: Token; ca: string | null };
 
 /** Opens where the token comes from, and reads the file of `--ca-file`. Throws CREDENTIALS or USAGE where that can't work. */
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
-  const ca = config.caFile === undefined ? null : readCa(config.caFile);
+  const ca = config.caFile === undefined ? null : readNamedFile('--ca-file', config.caFile, 'USAGE');
   return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
-}
-
-function readCa(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new ExpungeError('USAGE', `--ca-file ${path}: ${messageOf(error)}`, { cause: error });
-  }
 }

@@ -32,7 +32,18 @@ export const sending = [
 ] as const;
 
 /** The settings of whatever only needs Redis. */
-export const store = ['stateDir', 'allowPlaintextRedis'] as const;
+export const store = [
+  'stateDir',
+  'allowPlaintextRedis',
+  'redisUsernameFile',
+  'redisPasswordFile',
+  'sentinelUsernameFile',
+  'sentinelPasswordFile',
+  'redisCaFile',
+  'redisCertFile',
+  'redisKeyFile',
+  'redisServerName',
+] as const;
 
 export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
 export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };

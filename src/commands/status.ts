@@ -13,7 +13,7 @@ import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { panelText } from '../terminal/panel.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
-import { plural } from '../terminal/words.ts';
+import { plural, timeOfDay } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { listenForInterrupts } from './interrupts.ts';
@@ -78,6 +78,7 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
+    ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
@@ -93,6 +94,11 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
 async function pace(redis: RedisClient, run: Run): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   return paceLines(paceSummary(await readMeasures(redis, run.id), activeMsOf(run, Date.now())));
+}
+
+/** Why some of what is gone can't be called absent. */
+function doubt({ doubt, doubtSince }: Run): string[] {
+  return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
 }
 
 function expiry(run: Run): string[] {

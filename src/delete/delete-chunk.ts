@@ -3,7 +3,7 @@ import { idPath } from '../guard/check-id.ts';
 import { attemptsOf, type Cell, isSettled } from '../ledger/cell.ts';
 import type { LedgerChunk } from '../ledger/cells.ts';
 import { noteDetail } from '../ledger/chunk-store.ts';
-import type { Join, Ledger, SeenState } from '../ledger/ledger.ts';
+import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
 import { bucketOf } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
@@ -74,7 +74,8 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Chun
   const claim = await work.ledger.claim(job.run, job.chunk, work.now());
   if (typeof claim === 'string') return { state: claim, isDue: false };
   work.fed(job.run, claim.fed);
-  const { epoch, ledgerChunk, ids } = claim;
+  if (claim.doubt !== '') work.log.warn({ run: job.run, reason: claim.doubt }, inDoubt);
+  const { ledgerChunk, ids } = claim;
   const verdicts = verdictsWith(claim.treat);
   const pathAt = (index: number) => work.basePath + idPath(ids.resource, ids.idAt(index));
   const road = work.roads[ids.resource];
@@ -82,12 +83,14 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Chun
     ledgerChunk.cells,
     pathAt,
     dueIndexes(ledgerChunk, work),
-    passWork(job, epoch, verdicts, road, work.meters[ids.resource], work),
+    passWork(job, claim, verdicts, road, work.meters[ids.resource], work),
   );
   road.limits.enter();
   await pass.run().finally(() => road.limits.leave());
-  return handBack(job, epoch, pass.cells, road, work);
+  return handBack(job, claim, pass.cells, road, work);
 }
+
+const inDoubt = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
 /** Whoever fed the chunk found something due. If by this clock nothing is, clocks differ: then the ids that wait shortest are. */
 function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }: DeleteWork): number[] {
@@ -101,7 +104,7 @@ function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }:
 
 function passWork(
   { run, chunk, gate, line, meter, stop }: ChunkJob,
-  epoch: number,
+  claim: Claim,
   verdicts: VerdictTable,
   { lanes, limits }: Road,
   requests: RequestMeter,
@@ -118,8 +121,11 @@ function passWork(
     closed: AbortSignal.any([gate.closed, stop]),
     halt: (code: HaltCode, reason: string) => work.halt(run, code, reason),
     step: async (joins: Join[], wanted: number[]) => {
-      // A repeated step asks for no marks: by then this process may have lost the chunk.
-      const grant = await persist((n) => ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []), work);
+      const grant = await persist(async (n) => {
+        const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
+        // A repeated step asks for no marks: by then this process may have lost the chunk.
+        return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []);
+      }, work);
       requests.joined(joins);
       // Whoever hears first that the run stands still stops the other chunks of this process, too.
       if (grant.state === 'halted' && gate.isOpen) log.error({ run }, 'the run has halted; its status says why');
@@ -142,7 +148,7 @@ function passWork(
 
 async function handBack(
   { run, chunk }: ChunkJob,
-  epoch: number,
+  claim: Claim,
   cells: Cell[],
   { limits }: Road,
   work: DeleteWork,
@@ -151,8 +157,12 @@ async function handBack(
   const waits = cells
     .filter((cell) => !isSettled(cell))
     .map((cell) => parkedForMs(attemptsOf(cell), work.retryDelaysMs));
-  const dueAt = waits.length === 0 ? null : now + Math.max(limits.holdMs, Math.min(...waits));
-  const state = await persist(() => work.ledger.handBack(run, chunk, epoch, now, dueAt), work);
+  let dueAt = waits.length === 0 ? null : now + Math.max(limits.holdMs, Math.min(...waits));
+  const state = await persist(async () => {
+    // What Redis acknowledged here it may have lost since, so whoever takes the chunk next has to look.
+    if (!(await work.ledger.stillHolds(run, claim))) dueAt = now;
+    return work.ledger.handBack(run, chunk, claim.epoch, now, dueAt);
+  }, work);
   return { state, isDue: state === 'running' && dueAt !== null && dueAt <= now };
 }
 

@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { readValues } from '../redis/read-values.ts';
 import { headerBytes } from './cells.ts';
 import { decodeChunk } from './manifest.ts';
 import { readNumbered } from './read-numbered.ts';
@@ -20,7 +21,10 @@ export async function findBrokenChunks(redis: RedisClient, run: Run): Promise<st
 
 async function* brokenNames(redis: RedisClient, run: Run): AsyncGenerator<string> {
   for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
-    const cells = await redis.mgetBuffer(chunks.map(({ n }) => keys.ledger(run.id, n)));
+    const cells = await readValues(
+      redis,
+      chunks.map(({ n }) => keys.ledger(run.id, n)),
+    );
     for (const [i, { n, bytes }] of chunks.entries()) yield* compare(n, bytes, cells[i]!);
   }
   for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {

@@ -87,11 +87,14 @@ export function fateOf(cell: Cell): Fate {
   return { outcome: sentOutcomes[(cell >> 13) - 1]!, status: statusOfCode(code), code: textOfCode(code), attempts };
 }
 
-/** The fate in a cell of a run that was sealed before everything was settled. */
-export function fateAtSeal(cell: Cell): Fate {
+/**
+ * The fate in a cell of a run that was sealed before everything was settled. Of a run in doubt nobody can say that an id was never sent:
+ * what Redis knew of it may be lost.
+ */
+export function fateAtSeal(cell: Cell, isRunInDoubt = false): Fate {
   if (isSettled(cell)) return fateOf(cell);
   const attempts = attemptsOf(cell);
   const sealed = (outcome: Outcome): Fate => ({ outcome, status: null, code: 'run_cancelled', attempts });
-  if (isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
+  if (isRunInDoubt || isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
   return sealed(attempts > 0 ? 'failed' : 'not_attempted');
 }

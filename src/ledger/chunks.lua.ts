@@ -1,3 +1,4 @@
+import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
 import { shares } from './priority.ts';
 
 /**
@@ -52,23 +53,27 @@ return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1])
 `;
 
 /**
- * Takes an open chunk under a new epoch; whoever held it before gets no more marks. That frees a place, so it feeds as well.
+ * Takes an open chunk under a new epoch; whoever held it before gets no more marks. That frees a place, so it feeds as well. Where Redis
+ * may have lost something of the run, its open cells carry doubt from now on; see keeper.lua.ts.
  *
- * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk
- * ARGV  1 chunk  2 now in ms
- * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`}; epoch 0: nothing to do here (not open, or the run
- *   isn't running)
+ * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
+ * ARGV  1 chunk  2 now in ms  3… what is known of the keeper
+ * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`, process, reason for new doubt or ''}; epoch 0: nothing to
+ *   do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it
  */
-export const claimLua = `${feedFunction}
+export const claimLua = `${keepFunction}${doubtCellsFunction}${feedFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'treat')
 local state = run[1]
-if not state then return {'missing', 0, '', '', {}, ''} end
-if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0, '', '', {}, ''} end
+if not state then return {'missing', 0} end
+if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
-if not chunk[1] or not chunk[2] then return {'missing', 0, '', '', {}, ''} end
+if not chunk[1] or not chunk[2] then return {'broken', 0} end
+local process, doubt = keep(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
+local cells = chunk[1]
+if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2]), run[2] or ''}
+return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2]), run[2] or '', process, doubt}
 `;
 
 /**
@@ -76,13 +81,13 @@ return {state, epoch, chunk[1], chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled  5 now in ms
- * returns state, 'stale' if another holder has the chunk, or 'missing' if Redis has lost the chunk
+ * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
 export const handBackLua = `
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
-if redis.call('EXISTS', KEYS[4]) == 0 then return 'missing' end
+if redis.call('EXISTS', KEYS[4]) == 0 then return 'broken' end
 redis.call('SETRANGE', KEYS[4], 0, ARGV[3])
 if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
@@ -106,4 +111,33 @@ for _, chunk in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('ZADD', KEYS[
 redis.call('DEL', KEYS[2])
 redis.call('HSET', KEYS[1], 'state', 'cancelled', 'sealed', ARGV[1], 'endedAt', ARGV[1])
 return 'cancelled'
+`;
+
+/**
+ * Whether chunks have dropped out of sight: everything is fed, none is open or waits, and yet not all ids are settled.
+ *
+ * KEYS  1 run  2 open  3 later
+ * returns 1 or 0
+ */
+export const isAdriftLua = `
+local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks', 'ids', 'settled')
+if run[1] ~= 'running' or tonumber(run[2]) < tonumber(run[3]) or run[4] == run[5] then return 0 end
+return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 or 0
+`;
+
+/**
+ * Lets chunks that had dropped out of sight be due again, in doubt. Those that somebody has taken up meanwhile stay where they are.
+ *
+ * KEYS  1 run  2 open  3 later  4 audit
+ * ARGV  1 now in ms  2 reason for doubt  3… chunks
+ * returns state or 'missing'
+ */
+export const takeUpLua = `${doubtFunction}
+local state = redis.call('HGET', KEYS[1], 'state')
+if state ~= 'running' then return state or 'missing' end
+if redis.call('HGET', KEYS[1], 'doubt') ~= ARGV[2] then raiseDoubt(KEYS[1], KEYS[4], ARGV[2]) end
+for i = 3, #ARGV do
+  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then redis.call('ZADD', KEYS[3], 'NX', ARGV[1], ARGV[i]) end
+end
+return state
 `;

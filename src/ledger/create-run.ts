@@ -1,8 +1,10 @@
 import type { Chunk, SettledBlock } from '../input/row.ts';
 import { type Rate, storedRate } from '../limiter/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { readKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
 import { writeBlock, writeChunk } from './chunk-store.ts';
+import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
 import type { ReadOutcome } from './outcome.ts';
 import type { Priority } from './priority.ts';
 import { isSealed, type Run, readRun, schemaVersion } from './run.ts';
@@ -59,11 +61,9 @@ if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) retu
 return holder
 `;
 
-// KEYS 1 run  ARGV 1 state it must be in ('' = none yet)  2… fields and values; does nothing in any other state
-const setInStateLua = `
-local state = redis.call('HGET', KEYS[1], 'state') or ''
-if state == ARGV[1] then redis.call('HSET', KEYS[1], unpack(ARGV, 2)) end
-return state
+// KEYS 1 run; does nothing in any other state than `preparing`
+const plannedLua = `
+if redis.call('HGET', KEYS[1], 'state') == 'preparing' then redis.call('HSET', KEYS[1], 'state', 'planned') end
 `;
 
 /**
@@ -78,11 +78,12 @@ export async function writeRun(
   now: number,
   onProgress: (chunks: number) => void,
 ): Promise<void> {
-  const before = await redis.eval(setInStateLua, 1, keys.run(id), '', ...recordOf(plan, now));
+  const keeper = keeperArguments(await readKeeper(redis, id));
+  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...keeper, ...recordOf(plan, now));
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
   await writeParts(redis, id, parts, onProgress);
-  await redis.eval(setInStateLua, 1, keys.run(id), 'preparing', 'state', 'planned');
+  await redis.eval(plannedLua, 1, keys.run(id));
 }
 
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {

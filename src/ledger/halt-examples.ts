@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { readValues } from '../redis/read-values.ts';
 import { fateOf } from './cell.ts';
 import { decodeLedgerChunk } from './cells.ts';
 import { counts, type HaltRule } from './halt-rule.ts';
@@ -19,7 +20,7 @@ export async function haltExamples(redis: RedisClient, run: Run, rules: readonly
 }
 
 async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: HaltRule): Promise<string[]> {
-  const [bytes, manifest] = await redis.mgetBuffer(keys.ledger(id, n), keys.manifest(id, n));
+  const [bytes, manifest] = await readValues(redis, [keys.ledger(id, n), keys.manifest(id, n)]);
   if (!bytes || !manifest) return [];
   const { cells } = decodeLedgerChunk(bytes);
   const found = [...cells.keys()].filter((index) => counts(rule, fateOf(cells[index]!))).slice(0, shown);

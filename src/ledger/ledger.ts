@@ -1,25 +1,29 @@
 import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { hasAllOf, type Keeper, watchKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
 import { storedEntry } from './audit.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { changeRunLua } from './change-run.lua.ts';
-import { claimLua, feedLua, handBackLua, reclaimLua } from './chunks.lua.ts';
+import { claimLua, feedLua, handBackLua, isAdriftLua, reclaimLua, takeUpLua } from './chunks.lua.ts';
 import type { HaltRule } from './halt-rule.ts';
+import { keeperArguments } from './keeper.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import { type Priority, priorityFromStored } from './priority.ts';
 import { type HaltCode, type RunState, readableRate, type SteeredBy } from './run.ts';
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
-/** 'missing': Redis has lost the run or a part of it. 'stale': another holder has the chunk. */
-export type SeenState = RunState | 'missing' | 'stale';
+/** 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder has the chunk. */
+export type SeenState = RunState | 'missing' | 'broken' | 'stale';
 
 /** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
 export type Claim = {
   fed: number[];
   epoch: number;
+  keeper: Keeper; // who kept the run when the chunk was claimed
+  doubt: string; // why the run is in doubt, if that was noticed with this claim
   treat: string; // the run's own meanings of answers
   ledgerChunk: LedgerChunk;
   ids: ChunkIds;
@@ -64,7 +68,12 @@ type Scripts = {
   expungeReclaim(...args: (string | number)[]): Promise<SeenState>;
   expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
   expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
+  expungeIsAdrift(...args: string[]): Promise<number>;
+  expungeTakeUp(...args: (string | number)[]): Promise<SeenState>;
 };
+
+/** The epoch of nobody: results of its steps are those of one who may be wrong, and it gets no marks. */
+export const noEpoch = -1;
 
 /**
  * The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
@@ -72,8 +81,17 @@ type Scripts = {
  */
 export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
   const scripts = defineScripts(redis, haltRules);
+  const keepers = watchKeeper(redis);
   return {
     redis,
+
+    /**
+     * Whether a claim still counts. It doesn't once Redis may have lost something: another holder may have had the chunk since, of whom
+     * nothing is left. Asks Redis only after the connection was lost.
+     */
+    async stillHolds(run: string, { keeper }: Pick<Claim, 'keeper'>): Promise<boolean> {
+      return hasAllOf(await keepers.of(run), keeper);
+    },
 
     /** Joins results, then marks the next indexes. */
     async step(run: string, chunk: number, epoch: number, joins: Join[], wanted: number[]): Promise<Grant> {
@@ -97,20 +115,23 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
 
     /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
     async claim(run: string, chunk: number, now: number): Promise<Claim | SeenState> {
-      const [stateBytes, epoch, cells, manifest, fed, treat] = (await scripts.expungeClaimBuffer(
+      const known = await keepers.of(run);
+      const [state, epoch, cells, manifest, fed, treat, process, doubt] = (await scripts.expungeClaimBuffer(
         keys.run(run),
         keys.open(run),
         keys.later(run),
         keys.ledger(run, chunk),
         keys.manifest(run, chunk),
+        keys.audit(run),
         chunk,
         now,
-      )) as [Buffer, number, Buffer, Buffer, number[], Buffer];
-      const state = stateBytes.toString('latin1') as SeenState;
-      if (epoch === 0) return state;
+        ...keeperArguments(known),
+      )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer];
+      if (epoch === 0) return state.toString('latin1') as SeenState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
-      return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1') };
+      const keeper = { ...known, process: process.toString('latin1') };
+      return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1'), keeper, doubt: doubt.toString('latin1') };
     },
 
     /** `dueAt` null: every cell of the chunk is settled. */
@@ -136,7 +157,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
     },
 
     /** The state before and after; equal if the change isn't allowed from there. */
-    steer(
+    async steer(
       run: string,
       now: number,
       { action, reason, by, who, halt, more }: Steering,
@@ -154,6 +175,25 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
         who,
         halt ?? '',
         entry,
+        ...keeperArguments(await keepers.of(run)),
+      );
+    },
+
+    /** Whether chunks have dropped out of sight, so that the run would never end. */
+    async isAdrift(run: string): Promise<boolean> {
+      return (await scripts.expungeIsAdrift(keys.run(run), keys.open(run), keys.later(run))) === 1;
+    },
+
+    /** Lets such chunks be due again, in doubt. */
+    takeUp(run: string, now: number, chunks: number[], reason: string): Promise<SeenState> {
+      return scripts.expungeTakeUp(
+        keys.run(run),
+        keys.open(run),
+        keys.later(run),
+        keys.audit(run),
+        now,
+        reason,
+        ...chunks,
       );
     },
 
@@ -192,11 +232,13 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
-  redis.defineCommand('expungeClaim', { numberOfKeys: 5, lua: claimLua });
+  redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
   redis.defineCommand('expungeChangeRun', { numberOfKeys: 2, lua: changeRunLua });
+  redis.defineCommand('expungeIsAdrift', { numberOfKeys: 3, lua: isAdriftLua });
+  redis.defineCommand('expungeTakeUp', { numberOfKeys: 4, lua: takeUpLua });
   return redis as unknown as Scripts & {
     expungeStepBuffer: Scripts['expungeStep'];
     expungeClaimBuffer: Scripts['expungeClaim'];

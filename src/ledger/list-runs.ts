@@ -51,9 +51,7 @@ function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string
 }
 
 async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]> {
-  const pipeline = redis.pipeline();
-  for (const id of page) pipeline.hmget(keys.run(id), ...fields);
-  const replies = (await pipeline.exec()) ?? [];
+  const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
   const runs = page.map((id, i) => listedRun(id, replies[i]!));
   const gone = page.filter((_, i) => runs[i] === null);
   if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
@@ -62,9 +60,8 @@ async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]
 
 const fields = [...listed, ...outcomes];
 
-function listedRun(id: string, [error, values]: [error: Error | null, values: unknown]): ListedRun | null {
-  if (error !== null) throw error;
+function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   const hash: Record<string, string> = {};
-  for (const [i, value] of (values as (string | null)[]).entries()) if (value !== null) hash[fields[i]!] = value;
+  for (const [i, value] of values.entries()) if (value !== null) hash[fields[i]!] = value;
   return hash.state === undefined ? null : parseRun(id, hash);
 }

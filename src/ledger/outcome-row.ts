@@ -1,8 +1,8 @@
 import type { Chunk, Position, SettledRow } from '../input/row.ts';
-import { fateAtSeal, fateOf } from './cell.ts';
 import type { LedgerChunk } from './cells.ts';
+import { fateIn } from './fate-in-run.ts';
 import type { Outcome, Resource } from './outcome.ts';
-import { isSealed, type Run } from './run.ts';
+import type { Run } from './run.ts';
 
 /** One row of the input and what happened to it, as reports show it. */
 export type OutcomeRow = {
@@ -23,7 +23,7 @@ export type Page = { positions: Position[]; rows: OutcomeRow[] };
 
 /** The rows of a chunk. `excerpts` runs parallel to its ids. */
 export function rowsOfChunk(run: Run, chunk: Chunk, ledger: LedgerChunk, excerpts: (string | null)[]): Page {
-  const fate = isSealed(run.state) ? fateAtSeal : fateOf;
+  const fate = fateIn(run);
   const passEnded = ledger.passEndedAt > 0 ? new Date(ledger.passEndedAt).toISOString() : '';
   const rows = chunk.ids.map((id, i): OutcomeRow => {
     const { outcome, status, attempts, code } = fate(ledger.cells[i]!);

@@ -1,4 +1,5 @@
 import type { RedisClient } from '../redis/client.ts';
+import { readValues } from '../redis/read-values.ts';
 
 /** The value of one of a run's numbered keys; null where Redis has lost it. */
 export type Numbered = { n: number; bytes: Buffer | null };
@@ -12,7 +13,7 @@ export async function* readNumbered(
 ): AsyncGenerator<Numbered[]> {
   for (let from = 0; from < count; from += size) {
     const numbers = Array.from({ length: Math.min(size, count - from) }, (_, i) => from + i);
-    const values = await redis.mgetBuffer(numbers.map(keyOf));
+    const values = await readValues(redis, numbers.map(keyOf));
     yield numbers.map((n, i) => ({ n, bytes: values[i]! }));
   }
 }

@@ -6,23 +6,19 @@ const keysAtOnce = 500;
 
 /** Lets Redis forget a sealed run after `keepMs`. Repeating it starts the time anew. */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
-  await eachBatch(run, (batch) => {
-    const pipeline = redis.pipeline();
-    for (const key of batch) pipeline.pexpire(key, run.keepMs);
-    return pipeline.exec();
-  });
+  await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.pexpire(key, run.keepMs))));
   if ((await redis.get(keys.list(run.list))) === run.id) await redis.pexpire(keys.list(run.list), run.keepMs);
 }
 
 /** Removes everything Redis knows of a run. Repeating it is harmless. */
 export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
-  await eachBatch(run, (batch) => redis.unlink(...batch));
+  await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
   if ((await redis.get(keys.list(run.list))) === run.id) await redis.del(keys.list(run.list));
   await redis.srem(keys.targetRuns(run.fp), run.id);
   await redis.zrem(keys.runs, run.id);
 }
 
-/** All keys of a run, a few hundred at a time; its record last, so that a removal that was cut short can be repeated. */
+/** All keys of a run, a few hundred at a time; its record by itself at the end, so that a removal that was cut short can be repeated. */
 async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>): Promise<void> {
   let batch: string[] = [];
   for (const key of keysOf(run)) {
@@ -30,7 +26,8 @@ async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>
     await handle(batch);
     batch = [];
   }
-  if (batch.length > 0) await handle(batch);
+  await handle(batch);
+  await handle([keys.run(run.id)]);
 }
 
 function* keysOf(run: Run): Generator<string> {
@@ -39,6 +36,6 @@ function* keysOf(run: Run): Generator<string> {
     yield keys.ledger(run.id, n);
   }
   for (let n = 0; n < run.blocks; n++) yield keys.settled(run.id, n);
-  const { open, later, details, measures, paceMembers, paceQuotas, audit, run: record } = keys;
-  yield* [open, later, details, measures, paceMembers, paceQuotas, audit, record].map((keyOf) => keyOf(run.id));
+  const { open, later, details, measures, paceMembers, paceQuotas, audit } = keys;
+  yield* [open, later, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(run.id));
 }

@@ -2,6 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import type { Chunk } from '../input/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { readValues } from '../redis/read-values.ts';
 import { fateOf } from './cell.ts';
 import { decodeLedgerChunk, headerBytes, type LedgerChunk } from './cells.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
@@ -37,7 +38,10 @@ export async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenera
 
 async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promise<LedgerChunk[]> {
   if (chunks.length === 0) return [];
-  const values = await redis.mgetBuffer(chunks.map(({ n }) => keys.ledger(run.id, n)));
+  const values = await readValues(
+    redis,
+    chunks.map(({ n }) => keys.ledger(run.id, n)),
+  );
   return chunks.map(({ n, ids }, i) => {
     const bytes = present(run, `ledger chunk ${n}`, values[i]!);
     if (bytes.length === headerBytes + 2 * ids.length) return decodeLedgerChunk(bytes);

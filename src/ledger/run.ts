@@ -62,6 +62,8 @@ export type Run = {
   priority: Priority; // beside other detached runs of its target
   treat: string; // --treat: what some answers mean in this run
   expectAbsent: boolean; // ids that are gone already halt nothing
+  doubt: string; // why what Redis knew of it last may be lost; '' = it never lost anything
+  doubtSince: number;
   keepMs: number;
   rows: number;
   ids: number;
@@ -133,6 +135,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     priority: priorityFromStored(text('priority')),
     treat: text('treat'),
     expectAbsent: text('expectAbsent') === '1',
+    doubt: text('doubt'),
+    doubtSince: number('doubtSince'),
     keepMs: number('keepMs'),
     rows: number('rows'),
     ids: number('ids'),

@@ -37,7 +37,7 @@ if high < 0 then return {isHolder and state or 'stale', ''} end
 
 local from, to = header + 2 * low, header + 2 * high + 1
 local span = redis.call('GETRANGE', KEYS[1], from, to)
-if #span ~= to - from + 1 then return {'missing', ''} end
+if #span ~= to - from + 1 then return {'broken', ''} end
 local cells = {}
 for i = low, high do
   local a, b = byte(span, 2 * (i - low) + 1, 2 * (i - low) + 2)

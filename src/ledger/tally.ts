@@ -2,12 +2,13 @@ import { ExpungeError } from '../errors.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { findBrokenChunks } from './broken-chunks.ts';
-import { fateAtSeal, fateOf } from './cell.ts';
+import type { Cell, Fate } from './cell.ts';
 import { decodeLedgerChunk, headerBytes } from './cells.ts';
+import { fateIn } from './fate-in-run.ts';
 import { decodeBlock } from './manifest.ts';
 import { type Outcome, outcomes } from './outcome.ts';
 import { readNumbered } from './read-numbered.ts';
-import { isSealed, type Run, readRun } from './run.ts';
+import { type Run, readRun } from './run.ts';
 
 /** How many ids ended badly for one reason. */
 type BadCode = { outcome: 'failed' | 'unknown'; code: string; count: number };
@@ -26,7 +27,7 @@ const cellValues = 2 ** 16;
 
 /** Counts every row of the run where it is stored, in bounded memory. In a sealed run open cells read as they do at the seal. */
 export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> {
-  const tally = tallyCells(await countCells(redis, run), isSealed(run.state) ? fateAtSeal : fateOf);
+  const tally = tallyCells(await countCells(redis, run), fateIn(run));
   await addBlocks(redis, run, tally);
   const rows = tally.pending + sumOf(tally.counts);
   if (rows !== run.rows) tally.broken = await findBrokenChunks(redis, run);
@@ -49,7 +50,7 @@ async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
   return found;
 }
 
-function tallyCells(found: Float64Array, fate: typeof fateOf): Tally {
+function tallyCells(found: Float64Array, fate: (cell: Cell) => Fate): Tally {
   const tally: Tally = { counts: noCounts(), pending: 0, attempts: 0, badCodes: [], broken: [] };
   const bad = new Map<string, BadCode>();
   found.forEach((count, cell) => {

@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { readClock } from '../redis/read-clock.ts';
 import type { InFlight } from './learn-in-flight.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
@@ -39,12 +40,11 @@ const scopes: readonly LimiterScope[] = ['all', 'annotations', 'views'];
 /** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const reads = [
-    redis.time(),
+    readClock(redis, keys.limiter(fp, 'all')),
     ...scopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
     ...scopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
   ] as const;
-  const [time, ...hashes] = (await Promise.all(reads)) as [number[], ...Hash[]];
-  const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
+  const [now, ...hashes] = (await Promise.all(reads)) as [number, ...Hash[]];
   return scopes.flatMap((scope, i) => targetStateOf(scope, hashes[i]!, hashes[scopes.length + i]!, now) ?? []);
 }
 

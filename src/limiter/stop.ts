@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { readClock } from '../redis/read-clock.ts';
 
 /** Nothing leaves until somebody lifts it. */
 export type Stop = {
@@ -45,12 +46,11 @@ const aliveMs = 1_000;
 
 /** Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
-  const [stop, files, time] = await Promise.all([
+  const [stop, files, now] = await Promise.all([
     redis.get(keys.stop(fp)),
     redis.hvals(keys.stopFiles(fp)),
-    redis.time() as Promise<unknown[]>,
+    readClock(redis, keys.stopFiles(fp)),
   ]);
-  const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
   const processes = files.flatMap((text) => {
     const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
     return seen !== undefined && Number(seen) > now - aliveMs ? [stopFromStored(stored!)!] : [];

@@ -3,7 +3,7 @@ import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { lazily } from './lazily.ts';
-import { bellQueueName, workerOptions } from './queue.ts';
+import { bellQueueName, countListeners, workerOptions } from './queue.ts';
 import { brake, troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
@@ -18,8 +18,8 @@ export type Bells = {
   /** Sets the bell of a schedule where there is none, where it rings at other times, or where BullMQ has lost its next time. */
   keep(schedule: string, times: BellTimes): Promise<void>;
   remove(schedule: string): Promise<void>;
-  /** How many processes listen, or 0 if Redis doesn't tell. */
-  listeners(): Promise<number>;
+  /** How many processes listen, or null if Redis doesn't tell. */
+  listeners(): Promise<number | null>;
   close(): Promise<void>;
 };
 
@@ -50,10 +50,7 @@ export function openBells({ fp, source, connection }: BellAddress): Bells {
       if (!isRight || (bell.next ?? 0) < Date.now() - lostAfterMs) await set(schedule, times);
     },
     remove: async (schedule) => void (await queue().removeJobScheduler(schedule)),
-    listeners: () =>
-      queue()
-        .getWorkersCount()
-        .catch(() => 0),
+    listeners: () => countListeners(queue()),
     close: async () => void (queue.made && (await within(closeMs, queue.made.close()))),
   };
 }

@@ -1,4 +1,5 @@
 import type { Ledger } from '../ledger/ledger.ts';
+import { takeUpLost } from '../ledger/take-up.ts';
 import { keys } from '../redis/keys.ts';
 import type { ChunkQueue } from './queue.ts';
 
@@ -7,7 +8,10 @@ export type Feeder = {
   add(run: string, chunks: number[]): Promise<void>;
   /** Feeds due and new chunks of a run. Whoever starts a run or hands back a chunk that is due again calls it; a claim feeds by itself. */
   feed(run: string): Promise<void>;
-  /** Feeds, then puts back the jobs of open chunks that the queue has lost. Running it twice adds nothing. */
+  /**
+   * Feeds, then puts back the jobs of open chunks that the queue has lost, and takes up chunks that Redis has lost sight of. Running it
+   * twice adds nothing.
+   */
   tend(run: string): Promise<void>;
 };
 
@@ -18,6 +22,7 @@ export function createFeeder(ledger: Ledger, queue: ChunkQueue, now: () => numbe
   const tend = async (run: string) => {
     await feed(run);
     const open = await ledger.redis.hkeys(keys.open(run));
+    if (open.length === 0 && (await takeUpLost(ledger, run, now()))) return feed(run);
     await queue.restore(open.map((chunk) => ({ run, chunk: Number(chunk) })));
   };
   return { add, feed, tend };

@@ -54,21 +54,18 @@ export type ChunkQueue = {
   add(jobs: ChunkJob[]): Promise<void>;
   /** Adds them again where the queue has lost them or thinks they are over. */
   restore(jobs: ChunkJob[]): Promise<void>;
-  /** How many workers listen, or 0 if Redis doesn't tell. */
-  workers(): Promise<number>;
+  /** How many workers listen, or null if Redis doesn't tell. */
+  workers(): Promise<number | null>;
   /** Throws before the first use. */
   depth(): Promise<QueueDepth>;
-  /** Removes the queue and everything in it, unless a worker listens. */
+  /** Removes the queue and everything in it, unless a worker is known to listen. */
   remove(): Promise<void>;
   close(): Promise<void>;
 };
 
 export function openQueue(address: QueueAddress): ChunkQueue {
   const queue = lazily(() => connect(address));
-  const workers = () =>
-    queue()
-      .getWorkersCount()
-      .catch(() => 0);
+  const workers = () => countListeners(queue());
   return {
     open: () => void queue(),
     add: async (jobs) => {
@@ -82,7 +79,7 @@ export function openQueue(address: QueueAddress): ChunkQueue {
       return (await queue.made.getJobCounts(...depths)) as QueueDepth;
     },
     remove: async () => {
-      const isLeft = await waitUntil(async () => (await workers()) === 0, leavingMs);
+      const isLeft = await waitUntil(async () => !(await workers()), leavingMs);
       if (isLeft) await queue().obliterate({ force: true });
     },
     close: async () => queue.made?.close(),
@@ -98,6 +95,11 @@ function connect({ fp, name, connection }: QueueAddress): Queue {
   });
   queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
   return queue;
+}
+
+/** Reads CLIENT LIST: null where the login may not, or Redis is away. */
+export function countListeners(queue: Queue): Promise<number | null> {
+  return queue.getWorkersCount().catch(() => null);
 }
 
 async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {

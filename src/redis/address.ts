@@ -1,7 +1,11 @@
 import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
+import { listenText } from '../parse-setting.ts';
 import type { PrivatePlace } from './private-place.ts';
+
+/** A server of several. */
+type RedisNode = { host: string; port: number };
 
 /**
  * Where Redis is and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster, which is found
@@ -11,35 +15,64 @@ export type RedisAddress = {
   kind: 'url' | 'private';
   label: string;
   options: RedisOptions;
-  nodes?: { host: string; port: number }[]; // cluster only
+  nodes?: RedisNode[]; // cluster only
+  login?: () => RedisLogin; // what its files say now, which may have been replaced since
   stay?: { place: PrivatePlace; presence: Redis }; // private only: counts this process as a client until it leaves
 };
 
-const forms =
-  'redis://[user:password@]host[:port][/db], rediss://… with TLS, unix:///path/to/redis.sock, redis+sentinel://host:port,…/master, or redis+cluster://host:port,…';
+/** What can change while we run. */
+export type RedisLogin = Pick<RedisOptions, 'username' | 'password' | 'sentinelUsername' | 'sentinelPassword'>;
+
+const one = 'redis://[user:password@]host[:port][/db]';
+const socket = 'unix:///path/to/redis.sock';
+const sentinel = 'redis+sentinel://[user:password@]host[:port],host[:port]/primary[?db=n]';
+const cluster = 'redis+cluster://[user:password@]host[:port],host[:port]';
+const forms = `${one}, ${socket}, ${sentinel} or ${cluster}; with TLS rediss:// and rediss+…://`;
 
 /**
  * Reads REDIS_URL. Throws USAGE for any other form, and for a server on another machine without TLS unless
  * `allowPlaintext`. The text is never echoed: it may hold a password in a place where nobody expects one.
  */
 export function addressFromUrl(text: string, allowPlaintext: boolean): RedisAddress {
-  const many = /^(rediss?:)\/\/(.*@)?([^@/?]+)(.*)$/s.exec(text.replace(/^(rediss?)\+(sentinel|cluster):/, '$1:'));
-  const kind = /^rediss?\+(sentinel|cluster):/.exec(text)?.[1];
-  if (kind && many) {
-    const [, protocol, user = '', hosts = '', rest = ''] = many;
-    const urls = hosts.split(',').map((host) => `${protocol}//${user}${host}${kind === 'cluster' ? rest : ''}`);
-    if (!urls.every((each) => URL.canParse(each))) throw badUrl(`expected ${forms}`);
-    const addresses = urls.map((each) => hostAddress(new URL(each), allowPlaintext));
-    const { host: _, port: __, ...options } = addresses[0]!.options;
-    const nodes = addresses.map(({ options }) => ({ host: options.host!, port: options.port! }));
-    const label = `${text.slice(0, text.indexOf(':'))}://${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`;
-    if (kind === 'cluster') return { kind: 'url', label, options, nodes };
-    return { kind: 'url', label: `${label}${rest}`, options: { ...options, sentinels: nodes, name: rest.slice(1) } };
-  }
+  const [, setUp] = /^rediss?\+(sentinel|cluster):/.exec(text) ?? [];
+  if (setUp === 'sentinel') return sentinelAddress(readHosts(text, 26_379, allowPlaintext));
+  if (setUp === 'cluster') return clusterAddress(readHosts(text, 6379, allowPlaintext));
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === 'unix:') return socketAddress(url);
   if (url?.protocol === 'redis:' || url?.protocol === 'rediss:') return hostAddress(url, allowPlaintext);
   throw badUrl(`expected ${forms}`);
+}
+
+/** A URL of several hosts. `url` is all but those. */
+type Hosts = { nodes: RedisNode[]; url: URL; secure: boolean; label: string };
+
+function readHosts(text: string, usualPort: number, allowPlaintext: boolean): Hosts {
+  const parts = /^((rediss?)\+\w+:\/\/)([^/?#]*@)?([^@/?#]+)(.*)$/s.exec(text);
+  const [, form = '', scheme = '', user = '', hosts = '', rest = ''] = parts ?? [];
+  const [url, ...each] = [`${user}hosts${rest}`, ...hosts.split(',')].map((part) => `${scheme}://${part}`).map(readUrl);
+  const nodes = each.map((host) => ({ host: hostOf(host), port: Number(host.port || usualPort) }));
+  const secure = scheme === 'rediss';
+  for (const { host } of nodes) if (!secure) refusePlaintext(host, allowPlaintext);
+  return { nodes, url: url!, secure, label: `${form}${nodes.map(listenText).join(',')}` };
+}
+
+function readUrl(text: string): URL {
+  if (URL.canParse(text)) return new URL(text);
+  throw badUrl(`expected ${forms}`);
+}
+
+function sentinelAddress({ nodes, url, secure, label }: Hosts): RedisAddress {
+  const name = decode(url.pathname.slice(1));
+  if (!/^[^/\s]+$/.test(name)) throw badUrl(`expected the name that the sentinels give the primary, as in ${sentinel}`);
+  const db = database(url, '');
+  const tls = secure ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {};
+  const options = { sentinels: nodes, name, ...login(url), db, ...tls };
+  return { kind: 'url', label: `${label}/${name}${db ? `?db=${db}` : ''}`, options };
+}
+
+function clusterAddress({ nodes, url, secure, label }: Hosts): RedisAddress {
+  if (database(url, url.pathname.slice(1)) !== 0) throw badUrl('a cluster has no databases but 0');
+  return { kind: 'url', label, options: { ...login(url), ...(secure ? { tls: {} } : {}) }, nodes };
 }
 
 function socketAddress(url: URL): RedisAddress {
@@ -49,13 +82,18 @@ function socketAddress(url: URL): RedisAddress {
 }
 
 function hostAddress(url: URL, allowPlaintext: boolean): RedisAddress {
-  const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  const host = hostOf(url);
   const secure = url.protocol === 'rediss:';
-  if (!host) throw badUrl(`no host; expected ${forms}`);
-  if (!secure && !isLoopback(host) && !allowPlaintext) throw plaintextRefused(host);
+  if (!secure) refusePlaintext(host, allowPlaintext);
   const db = database(url, url.pathname.slice(1));
   const options = { host, port: Number(url.port || 6379), ...login(url), db, ...(secure ? { tls: {} } : {}) };
   return { kind: 'url', label: `${url.protocol}//${url.hostname}:${options.port}${db ? `/${db}` : ''}`, options };
+}
+
+function hostOf(url: URL): string {
+  const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  if (host) return host;
+  throw badUrl(`no host; expected ${forms}`);
 }
 
 function login(url: URL): { username?: string; password?: string } {
@@ -89,8 +127,9 @@ function badUrl(problem: string): ExpungeError {
   return new ExpungeError('USAGE', `REDIS_URL: ${problem}`);
 }
 
-function plaintextRefused(host: string): ExpungeError {
-  return new ExpungeError('USAGE', `REDIS_URL: ${host} is another machine and redis:// is not encrypted`, {
+function refusePlaintext(host: string, isAllowed: boolean): void {
+  if (isAllowed || isLoopback(host)) return;
+  throw new ExpungeError('USAGE', `REDIS_URL: ${host} is another machine and redis:// is not encrypted`, {
     next: 'use rediss://, or --allow-plaintext-redis on a network you trust',
   });
 }

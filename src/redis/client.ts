@@ -1,12 +1,17 @@
+import { randomBytes } from 'node:crypto';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
 
 /** A connection to Redis, whatever set-up is behind it. All keys of one command, script or pipeline must share a hash tag. */
 export type RedisClient = Redis | Cluster;
 
+/** Begins the name of every connection of this process, so that others can be told from ours in CLIENT LIST. */
+export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex')}`;
+
 const shared = {
   connectTimeout: 2_000,
   enableReadyCheck: true,
+  disableClientInfo: true, // nobody reads it, and a login would need one right more
   retryStrategy: (times: number) => Math.min(100 * times, 1_000),
   // After a failover the old primary answers READONLY: 2 reconnects and sends the command again.
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
@@ -17,24 +22,49 @@ const sharedByCluster = {
   clusterRetryStrategy: shared.retryStrategy,
   slotsRefreshInterval: 1_000, // off by default
   slotsRefreshTimeout: 2_000,
+  dnsLookup: (host, done) => done(null, host), // where TLS looks at the name, an address would not do
 } satisfies ClusterOptions;
 
 // A primary that was left behind by a failover keeps taking writes until somebody notices.
-const failover = { failoverDetector: true, sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500) };
+const failover = {
+  failoverDetector: true,
+  sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
+  sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again
+  sentinelCommandTimeout: 1_000, // one that hangs is passed over
+} satisfies RedisOptions;
 
-/** How to reach the address and how to come back to it. */
-export function optionsOf({ options }: RedisAddress): RedisOptions {
-  return { ...options, ...shared, ...(options.sentinels ? failover : {}) };
+/** The servers that hold data: one, or every primary of a cluster. */
+export function serversOf(redis: RedisClient): Redis[] {
+  return isCluster(redis) ? redis.nodes('master') : [redis];
+}
+
+export function isCluster(redis: RedisClient): redis is Cluster {
+  return redis instanceof Cluster;
+}
+
+/** How to reach the address and how to come back to it, with what its files say by then. */
+export function optionsOf({ options, login }: RedisAddress): RedisOptions {
+  // ioredis calls it as a method of the options that it is going to connect with, those of a duplicate, too.
+  function retryStrategy(this: RedisOptions, times: number): number {
+    Object.assign(this, login?.());
+    return shared.retryStrategy(times);
+  }
+  return { ...options, ...shared, retryStrategy, ...(options.sentinels ? failover : {}) };
 }
 
 /** A client of its own for the address. It connects by itself. */
 export function openClient({ nodes }: RedisAddress, options: RedisOptions): RedisClient {
-  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false });
+  // Without a delay "on failover" a command is never sent again after its connection broke: it may have run.
+  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false, retryDelayOnFailover: 0 });
   return new Redis({ ...options, replyMapping: 'legacy' }); // the default, which the types want spelled out
 }
 
 /** A client for the cluster these nodes belong to. */
-export function openCluster(nodes: NonNullable<RedisAddress['nodes']>, options: RedisOptions, more: ClusterOptions) {
+export function openCluster(
+  nodes: NonNullable<RedisAddress['nodes']>,
+  options: RedisOptions,
+  more: ClusterOptions = {},
+) {
   const { retryStrategy, ...redisOptions } = options;
   const cluster = new Cluster(nodes, {
     ...sharedByCluster,

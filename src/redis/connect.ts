@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { Cluster, type RedisOptions } from 'ioredis';
 import { systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { openClient, openCluster, optionsOf, type RedisClient } from './client.ts';
-import { redisWords, unreachable } from './trouble.ts';
-
-/** Begins the name of every connection of this process, so that others can be told from ours in CLIENT LIST. */
-export const clientName = `expunge:${process.pid}-${randomBytes(4).toString('hex')}`;
+import { clientName, isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
+import { clusterTrouble } from './cluster-trouble.ts';
+import { redisWords, rootOf, unreachable } from './trouble.ts';
 
 /**
  * The connection of the ledger. Commands fail at once while Redis is away and after 3 s when it hangs, and are never
@@ -31,12 +28,12 @@ export function connectLedger(address: RedisAddress, onTrouble: (words: string) 
 export type QueueConnection = RedisOptions | Cluster;
 
 /**
- * For BullMQ: its commands wait for Redis to come back, and a hung one is left after 15 s. Opens nothing yet. Close it when all queues
- * are closed.
+ * For BullMQ: its commands wait for Redis to come back, and a hung one is left after 15 s. Close it when all queues are closed. A
+ * cluster's client connects by itself: one that BullMQ has to connect is lost to it for ever if that fails once.
  */
 export function openQueueConnection(address: RedisAddress): QueueConnection {
   const options = queueOptions(address);
-  return address.nodes ? openCluster(address.nodes, options, { lazyConnect: true }) : options;
+  return address.nodes ? openCluster(address.nodes, options) : options;
 }
 
 /** Ends what `openQueueConnection` made. */
@@ -55,10 +52,16 @@ function queueOptions(address: RedisAddress): RedisOptions {
 
 /** Waits until the connection is usable. Throws UNREACHABLE at the deadline, at once where waiting cannot help. */
 export async function ready(redis: RedisClient, address: RedisAddress, deadlineMs = 5_000): Promise<void> {
-  const outcome = await firstOutcome(redis, deadlineMs);
+  const outcome = await firstOutcome(redis, deadlineMs).then((first) => (first === 'ready' ? reach(redis) : first));
   if (outcome === 'ready') return;
   redis.disconnect();
-  throw unreachable(address, outcome);
+  throw unreachable(address, address.nodes ? await clusterTrouble(address) : outcome);
+}
+
+/** The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile. 'ready', or why it isn't. */
+export async function reach(redis: RedisClient): Promise<string> {
+  if (!isCluster(redis)) return 'ready';
+  return Promise.all(serversOf(redis).map((server) => server.ping())).then(() => 'ready', redisWords);
 }
 
 function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
@@ -72,7 +75,7 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
     const onReady = () => end('ready');
     const onError = (error: Error) => {
       words = redisWords(error);
-      if (isPermanent(error)) end(words);
+      if (isPermanent(rootOf(error))) end(words);
     };
     const timer = setTimeout(() => end(words), deadlineMs);
     redis.on('ready', onReady).on('error', onError);

@@ -95,6 +95,12 @@ export function containerOptions({ port, password }: ContainerRecord): RedisOpti
   return { host: '127.0.0.1', port, password };
 }
 
+/** How to connect to the private Redis of a state folder, wherever it lives. */
+export function serverOptions(place: PrivatePlace): RedisOptions {
+  const container = readContainer(place);
+  return container ? containerOptions(container) : { path: place.socket };
+}
+
 /** The container this state folder has used, running or not; null where it never used one. */
 export function readContainer(place: PrivatePlace): ContainerRecord | null {
   try {

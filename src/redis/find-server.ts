@@ -24,7 +24,8 @@ function describe(program: ServerProgram, place: PrivatePlace): string {
   return `started ${program.path} ${program.version} on ${place.folder}`;
 }
 
-async function findServer(name: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
+/** The server of this name on PATH with its version, or why there is none to use. */
+export async function findServer(name: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
   const path = findOnPath(name, env);
   if (!path) return { closed: `${name} is not on PATH` };
   return knowServer(path, {});

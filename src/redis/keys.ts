@@ -25,6 +25,8 @@ export const keys = {
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
   /** hash: what processes have measured of the run: latencies, refusals, waiting */
   measures: (run: string) => `expunge:{${run}}:measures`,
+  /** hash, private Redis only: of = a process, ancestors = those whose data it took over whole, ended = the last to say goodbye */
+  lineage: 'expunge:lineage',
   /** sorted set of all runs by creation time in ms */
   runs: 'expunge:runs',
   /** string: the run that was made from this list for this target */

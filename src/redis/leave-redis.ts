@@ -1,13 +1,9 @@
 import type { RedisAddress } from './address.ts';
-import type { RedisClient } from './client.ts';
-import { clientName } from './connect.ts';
 import { oneShot } from './probe.ts';
 import { withStartLock } from './start-lock.ts';
-import { stopServer } from './stop-redis.ts';
-import { waitUntil } from './wait-until.ts';
+import { isAlone, stopInOrder } from './stop-redis.ts';
 
 const lockMs = 3_000;
-const goodbyeMs = 500; // Redis notices a closed connection a little later
 
 /**
  * Call it last, with the worker's queue connections closed: stops the private Redis if no other process is connected and
@@ -24,8 +20,8 @@ export async function leavePrivateRedis(
   try {
     return await withStartLock(place.folder, lockMs, async () => {
       await redis.connect();
-      if (!(await waitUntil(() => isAlone(redis), goodbyeMs)) || !(await isIdle())) return 'left';
-      await stopServer(place);
+      if (!(await isAlone(redis)) || !(await isIdle())) return 'left';
+      await stopInOrder(place, redis);
       return 'stopped';
     });
   } catch {
@@ -34,11 +30,4 @@ export async function leavePrivateRedis(
     redis.disconnect();
     presence.disconnect();
   }
-}
-
-async function isAlone(redis: RedisClient): Promise<boolean> {
-  const clients = String(await redis.client('LIST'))
-    .trim()
-    .split('\n');
-  return clients.every((client) => client.includes(` name=${clientName}:`));
 }

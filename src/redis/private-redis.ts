@@ -1,8 +1,9 @@
 import type { RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { containerExists, containerOptions, containerServer, readContainer } from './container-server.ts';
+import { containerExists, containerServer, readContainer, serverOptions } from './container-server.ts';
 import { serverOnPath } from './find-server.ts';
+import { takeNote, takeOver } from './lineage.ts';
 import { hasData, makePlace, type PrivatePlace, privatePlace } from './private-place.ts';
 import { oneShot, probe } from './probe.ts';
 import type { Route, Surroundings } from './route.ts';
@@ -29,8 +30,10 @@ export async function openPrivateRedis(
   const place = privatePlace(stateDir);
   makePlace(place);
   return withStartLock(place.folder, startWaitMs, async () => {
+    const ended = takeNote(place);
     const found = await findRunning(place, env);
     const options = found ?? (await startByRoute({ place, env, say }, ways));
+    if (!found && ended) await takeOver(options, ended);
     if (found) say(`Redis: private, still running in ${place.folder}`);
     // While the lock is held nobody can stop the server; from here on this connection tells that we use it.
     return {
@@ -45,7 +48,7 @@ export async function openPrivateRedis(
 /** How to connect to the private Redis where it runs, else null. */
 async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
   const container = readContainer(place);
-  const options = container ? containerOptions(container) : { path: place.socket };
+  const options = serverOptions(place);
   const answer = await probe(options);
   if (answer === 'ready') return options;
   const lives = container ? answer !== 'nobody' && (await containerExists(container, env)) : serverPid(place) !== null;

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { clientName } from './connect.ts';
+import { clientName } from './client.ts';
 import { redisWords } from './trouble.ts';
 
 /** What a look at an address found; 'silent' accepts connections and says nothing. */

@@ -1,5 +1,5 @@
 import { checkRedis, parseInfo, type RedisFacts } from './boot-check.ts';
-import { containerOptions, readContainer } from './container-server.ts';
+import { readContainer, serverOptions } from './container-server.ts';
 import { privatePlace } from './private-place.ts';
 import { oneShot, probe } from './probe.ts';
 
@@ -19,7 +19,7 @@ export type RedisStatus = {
 export async function redisStatus(stateDir: string): Promise<RedisStatus> {
   const place = privatePlace(stateDir);
   const container = readContainer(place);
-  const options = container ? containerOptions(container) : { path: place.socket };
+  const options = serverOptions(place);
   const where = {
     store: container ? `${container.engine} volume ${container.name}` : place.folder,
     address: container ? `127.0.0.1:${container.port}` : place.socket,

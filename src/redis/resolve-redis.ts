@@ -1,20 +1,24 @@
 import type { Config } from '../config.ts';
+import { type RedisAccess, refuseAccess, withAccess } from './access.ts';
 import { addressFromUrl, type RedisAddress } from './address.ts';
 import { openPrivateRedis } from './private-redis.ts';
 
-type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'>;
+type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'> & RedisAccess;
 
 /**
  * REDIS_URL where it is set, with no fall-through; else the private Redis of the state folder. Says which one was taken.
  * Does not contact the one of REDIS_URL: `ready` and `checkRedis` do.
  */
 export async function resolveRedis(
-  { stateDir, allowPlaintextRedis }: Settings,
+  { stateDir, allowPlaintextRedis, ...access }: Settings,
   env: NodeJS.ProcessEnv,
   say: (line: string) => void,
 ): Promise<RedisAddress> {
-  if (!env.REDIS_URL) return openPrivateRedis(stateDir, env, say);
-  const address = addressFromUrl(env.REDIS_URL, allowPlaintextRedis);
+  if (!env.REDIS_URL) {
+    refuseAccess(access);
+    return openPrivateRedis(stateDir, env, say);
+  }
+  const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
   say(`Redis: ${address.label} (REDIS_URL)`);
   return address;
 }

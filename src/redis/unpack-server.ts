@@ -11,20 +11,22 @@ import { startProcess } from './server-process.ts';
 /** Redis from the packages of this Debian or Ubuntu, unpacked into a cache: no root, nothing installed. */
 export const unpackedServer: Route = { store: 'folder', start: startUnpacked };
 
-async function startUnpacked({ place, env, say }: Surroundings): Promise<RouteResult> {
-  const release = readRelease();
-  if (!release) return { closed: 'this is neither Debian nor Ubuntu, so no packages can be unpacked' };
-  const folder = join(cacheFolder(env, place), `${release}-${process.arch}`);
-  const closed = (await isUsable(folder)) ? null : await unpackInto(folder, env, say);
-  return closed ? { closed } : startFrom(folder, place);
-}
-
-async function startFrom(folder: string, place: PrivatePlace): Promise<RouteResult> {
-  const program = await unpackedProgram(folder);
+async function startUnpacked(surroundings: Surroundings): Promise<RouteResult> {
+  const { place } = surroundings;
+  const program = await unpackServer(surroundings);
   if ('closed' in program) return program;
   const closed = await startProcess(program, place);
   if (closed) return { closed };
   return { options: { path: place.socket }, how: `started ${program.path} ${program.version} on ${place.folder}` };
+}
+
+/** The unpacked server, fetched where the cache does not have it yet, or why there is none. */
+export async function unpackServer({ place, env, say }: Surroundings): Promise<ServerProgram | { closed: string }> {
+  const release = readRelease();
+  if (!release) return { closed: 'this is neither Debian nor Ubuntu, so no packages can be unpacked' };
+  const folder = join(cacheFolder(env, place), `${release}-${process.arch}`);
+  const closed = (await isUsable(folder)) ? null : await unpackInto(folder, env, say);
+  return closed ? { closed } : unpackedProgram(folder);
 }
 
 // Not where a home is shared with a machine that has more libraries of its own: then it is unpacked once more.

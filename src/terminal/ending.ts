@@ -24,6 +24,7 @@ export type Ending = {
   activeMs: number; // deleting time, without pauses
   pace: readonly string[]; // how fast it was and what held it back, in lines
   failures: readonly FailureGroup[]; // the most frequent first
+  doubt: string; // why what Redis knew last may be lost, or ''
   examples: readonly string[]; // a few ids that show why the run halted
   files: readonly string[]; // what was written, the most telling first
   failuresFile: string | null; // of ids that can be tried again
@@ -32,15 +33,16 @@ export type Ending = {
 
 /** The last words of a command: what happened to how many rows, why, where that is written, and what to do next. */
 export function endingText(ending: Ending, style: Style = plainStyle): string {
-  const parts = hasOutcomes(ending)
-    ? [tableLines(ending, style), failureLines(ending), exampleLines(ending), paceLines(ending), fileLines(ending)]
-    : [];
+  const parts = hasOutcomes(ending) ? [tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending))] : [];
   const next = nextSteps(ending).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
   return [[style.bold(headline(ending))], ...parts, next]
     .filter((lines) => lines.length > 0)
     .flat()
     .join('\n');
 }
+
+/** What stands below the numbers. */
+const rest = [doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'dry-run' && kind !== 'detached';
@@ -87,6 +89,12 @@ const meanings: Record<Outcome | 'pending', string> = {
   protected: 'never sent, as --protect asks',
   pending: 'without an outcome yet',
 };
+
+/** Told where it has changed what the numbers say. */
+function doubtLines({ doubt, counts, pending }: Ending): string[] {
+  if (doubt === '' || counts.gone_unconfirmed + counts.unknown + pending === 0) return [];
+  return [`  In doubt: ${plainLine(doubt)}. So nothing that was found gone since is called absent.`];
+}
 
 const shownGroups = 10;
 const shownSamples = 3;

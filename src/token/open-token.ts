@@ -1,8 +1,9 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { refusePlainHttp } from '../guard/check-target.ts';
+import { readNamedFile } from '../named-file.ts';
 import { fixedToken } from './fixed-token.ts';
 import type { Issuer } from './issuer.ts';
 import type { OAuthClient } from './oauth-request.ts';
@@ -109,7 +110,7 @@ function openSecret(
   env: NodeJS.ProcessEnv,
 ): OAuthClient['clientSecret'] {
   if (path !== undefined) {
-    if (readNow('--client-secret-file', path) === '')
+    if (readNamedFile('--client-secret-file', path, 'CREDENTIALS') === '')
       throw new ExpungeError('CREDENTIALS', `--client-secret-file ${path}: it is empty`);
     return () => readSecret(path);
   }
@@ -125,7 +126,7 @@ function openSecret(
 
 /** It is going to be replaced there, by a new file beside it. */
 function checkRefreshFile(path: string): void {
-  readNow('--refresh-token-file', path);
+  readNamedFile('--refresh-token-file', path, 'CREDENTIALS');
   try {
     accessSync(dirname(path), constants.W_OK);
   } catch (error) {
@@ -136,14 +137,6 @@ function checkRefreshFile(path: string): void {
         cause: error,
       },
     );
-  }
-}
-
-function readNow(flag: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    throw new ExpungeError('CREDENTIALS', `${flag} ${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { ExpungeError, messageOf } from '../errors.ts';
+import { readNamedFile } from '../named-file.ts';
 import { bearerHeader } from './bearer.ts';
 import { given } from './fixed-token.ts';
 import type { Token } from './token.ts';
@@ -43,11 +42,5 @@ export function tokenFile(path: string, clock: () => number): Token {
 }
 
 function readToken(path: string): string {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new ExpungeError('CREDENTIALS', `--token-file ${path}: ${messageOf(error)}`, { cause: error });
-  }
-  return bearerHeader(text.replace(/\r?\n$/, ''), path);
+  return bearerHeader(readNamedFile('--token-file', path, 'CREDENTIALS'), path);
 }

@@ -12,22 +12,25 @@ type Around = {
   credentials: Credentials;
   /** Whether the chunks in hand want more room than there is. */
   isCrowded(): boolean;
+  /** Redis no longer knows the run. */
+  drop(run: string): void;
 };
 
+const repair = 'bring its data back and resume, or cancel it';
 const postponedMs = 500; // until a chunk is offered again whose run has enough in hand
 
 /**
  * One pass over the chunk of a job, if the token is good and the run has use for another chunk in this process. Where room is short, only
  * runs get in of which no chunk is in hand: so each gets its share at once, however long the others are.
  */
-export function chunkHandler({ work, watch, credentials, isCrowded }: Around): ChunkHandler {
+export function chunkHandler({ work, watch, credentials, isCrowded, drop }: Around): ChunkHandler {
   // Its chunk stays open meanwhile: if this process ends, the tender brings the job back.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
     void setTimeout(() => stop.aborted || work.fed(run, [chunk]), postponedMs).unref();
   return async (job, stop) => {
     if (!(await credentials.areGood(job.run))) return 'done';
     if (isCrowded() && watch.isAtWork(job.run)) return 'put back';
-    if (!watch.isFull(job.run)) return (await deleteIt(job, stop, work, watch)) ? 'due' : 'done';
+    if (!watch.isFull(job.run)) return (await deleteIt(job, stop, { work, watch, drop })) ? 'due' : 'done';
     postpone(job, stop);
     return 'done';
   };
@@ -37,17 +40,17 @@ export function chunkHandler({ work, watch, credentials, isCrowded }: Around): C
 async function deleteIt(
   { run, chunk }: ChunkJob,
   stop: AbortSignal,
-  work: DeleteWork,
-  watch: RunWatch,
+  { work, watch, drop }: Pick<Around, 'work' | 'watch' | 'drop'>,
 ): Promise<boolean> {
   const { gate, line, meter } = watch.enter(run);
   try {
     const { state, isDue } = await deleteChunk({ run, chunk, gate, line, meter, stop }, work);
     work.log.debug({ run, chunk, state }, 'chunk left');
-    if (state === 'missing') work.halt(run, 'ledger_lost', 'Redis has lost a part of this run');
+    if (state === 'missing') drop(run);
+    if (state === 'broken') work.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${repair}`);
     return isDue;
   } catch (error) {
-    if (error instanceof ExpungeError) work.halt(run, 'ledger_lost', error.message);
+    if (error instanceof ExpungeError) work.halt(run, 'ledger_lost', `${error.message}: ${repair}`);
     else logTrouble(work, error);
     return false;
   } finally {

@@ -75,7 +75,7 @@ export function openService(options: ServiceOptions): Service {
   const wakers = new Set<() => void>();
   const awaken = () => wakeAll(wakers, Math.random());
   const writes = followWrites(clock, (refused) => tellRefusal(refused, log));
-  const { halt, pauseAll } = runStopper({ ledger, writes, log, watch: () => watch });
+  const { halt, pauseAll, drop } = runStopper({ ledger, writes, log, watch: () => watch });
   const roads = openRoads(options, { clock, writes, onChange: awaken, tooLong: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
@@ -119,7 +119,7 @@ export function openService(options: ServiceOptions): Service {
       roads.stop === null &&
       writes.refused === '' &&
       roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, waiting.isOne)),
-    handle: chunkHandler({ work, watch, credentials, isCrowded }),
+    handle: chunkHandler({ work, watch, credentials, isCrowded, drop }),
     putBack: ({ run, chunk }) => work.fed(run, [chunk]),
     isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(work, error)),
     log,

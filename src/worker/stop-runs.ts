@@ -10,11 +10,14 @@ export type RunStopper = {
   halt(run: string, code: HaltCode, reason: string): void;
   /** The server asked to wait for longer than anybody should without being asked. Whoever looks at the runs decides. */
   pauseAll(reason: string): void;
+  /** Redis has lost the whole run: nothing of it can be steered any more. */
+  drop(run: string): void;
 };
 
 type Around = { ledger: Ledger; writes: Writes; log: Log; watch(): RunWatch };
 
 export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
+  const dropped = new Set<string>(); // told of once
   const halting = new Set<string>(); // one halt for each run: hundreds of requests may notice the same thing
   const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
     ledger
@@ -29,6 +32,12 @@ export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
       log.error({ run, code, reason }, 'halting the run');
       void steer(run, { action: 'halt', reason, halt: code }).finally(() => halting.delete(run));
     },
+    drop: (run) => {
+      watch().close(run);
+      if (dropped.has(run)) return;
+      dropped.add(run);
+      log.error({ run, reason: lostWords }, 'leaving the run');
+    },
     pauseAll: (reason) => {
       for (const run of watch().runs) {
         watch().close(run);
@@ -38,6 +47,10 @@ export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
     },
   };
 }
+
+/** Why nothing more can be done for a run. */
+export const lostWords =
+  'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
 
 /** Redis had trouble with something that is tried again anyway. */
 export function logTrouble({ log, writes }: { log: Log; writes: Writes }, error: unknown): void {

@@ -7,6 +7,7 @@ import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { keys } from '../redis/keys.ts';
+import { lostWords } from './stop-runs.ts';
 
 export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
@@ -36,13 +37,19 @@ export class Tender {
   }
 
   async #tendRun(id: string): Promise<void> {
-    const { ledger, feeder, fp } = this.#options;
+    const { ledger, feeder } = this.#options;
     const run = await readRun(ledger.redis, id);
-    if (run === null) await ledger.redis.srem(keys.targetRuns(fp), id);
+    if (run === null) await this.#drop(id);
     else if (isSealed(run.state)) await this.#leave(run);
     else if (run.state === 'cancelling' && Date.now() - run.changedAt > holdersHaveMs)
       await ledger.reclaim(id, Date.now());
     else await feeder.tend(id);
+  }
+
+  async #drop(id: string): Promise<void> {
+    const { ledger, fp, log } = this.#options;
+    log.error({ run: id, reason: lostWords }, 'leaving the run');
+    await ledger.redis.srem(keys.targetRuns(fp), id);
   }
 
   /** What follows a seal. Repeating it after a crash is harmless; the run leaves the list last. */

@@ -14,14 +14,15 @@ export function stateOf(n: number): (typeof runStates)[number] {
 export async function writeManyRuns(redis: RedisClient, count: number): Promise<number> {
   const start = Date.UTC(2026, 0, 1);
   for (let from = 0; from < count; from += 1_000) {
-    const pipeline = redis.pipeline();
-    for (let n = from; n < Math.min(count, from + 1_000); n++) {
-      const id = `20260101-0000-${String(n).padStart(5, '0')}`;
-      pipeline.zadd(keys.runs, start + 1_000 * n, id).hset(keys.run(id), recordOf(n, start + 1_000 * n));
-    }
-    await pipeline.exec();
+    const numbers = Array.from({ length: Math.min(1_000, count - from) }, (_, n) => from + n);
+    await Promise.all(numbers.map((n) => writeRun(redis, n, start + 1_000 * n)));
   }
   return start;
+}
+
+async function writeRun(redis: RedisClient, n: number, createdAt: number): Promise<void> {
+  const id = `20260101-0000-${String(n).padStart(5, '0')}`;
+  await Promise.all([redis.zadd(keys.runs, createdAt, id), redis.hset(keys.run(id), recordOf(n, createdAt))]);
 }
 
 function recordOf(n: number, createdAt: number) {

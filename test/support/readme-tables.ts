@@ -3,6 +3,7 @@ import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { haltAnswers, haltWords } from '../../src/guard/halt-words.ts';
 import { haltRules } from '../../src/guard/thresholds.ts';
+import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
 import { settingText } from '../../src/setting-text.ts';
 import { families } from '../../src/worker/http/families.ts';
 
@@ -48,6 +49,14 @@ export function metricsTable(): string {
     help,
   ]);
   return table(['metric', 'type', 'meaning'], rows);
+}
+
+/** The README's command that makes a login: our keys, no channels, what is needed, and in its last line what is of use. */
+export function loginCommand(): string {
+  const first = `redis-cli ACL SETUSER expunge reset on '>PASSWORD' '~${ourKeys}*' resetchannels`;
+  const rows = [...neededCommands.map((row) => Object.keys(row)), ['client|list', 'client|setname']];
+  const lines = rows.map((row) => row.map((right) => (right.includes('|') ? `'+${right}'` : `+${right}`)).join(' '));
+  return `\`\`\`sh\n${[first, ...lines].join(' \\\n  ')}\n\`\`\``;
 }
 
 /** What stands in a text between `<!-- name -->` and `<!-- /name -->`, or null where one of them is missing. */

@@ -3,14 +3,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { loadConfig } from '../../src/config.ts';
 import { decodeLedgerChunk } from '../../src/ledger/cells.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { removeRun } from '../../src/ledger/remove-run.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { type Target, targetOf } from '../../src/ledger/target.ts';
-import { addressFromUrl } from '../../src/redis/address.ts';
+import type { RedisAddress } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
+import { resolveRedis } from '../../src/redis/resolve-redis.ts';
+import { isRedisTrouble } from '../../src/redis/trouble.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { type Running, startExpunge, until } from './processes.ts';
 import { openLedgerOn, testRedisUrl } from './redis.ts';
@@ -50,15 +53,14 @@ export type SceneRedis = { url: string; env?: NodeJS.ProcessEnv };
 export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}, ownRedis?: SceneRedis): Promise<Scene> {
   const arrivals: number[] = [];
   const sandbox = await startSandbox({ record: true, ...options, faults: noting(arrivals, options.faults) });
-  const redisUrl = ownRedis?.url ?? testRedisUrl();
-  const redis = await openLedgerOn(addressFromUrl(redisUrl, true));
+  const login = { REDIS_URL: ownRedis?.url ?? testRedisUrl(), ...ownRedis?.env };
+  const redis = await openLedgerOn(await addressIn(login));
   const target = targetOf(sandbox.url, randomUUID());
   const folder = mkdtempSync(join(tmpdir(), 'expunge-scene-'));
   const stateDir = join(folder, 'state');
   const processes: Running[] = [];
   const env = {
-    REDIS_URL: redisUrl,
-    ...ownRedis?.env,
+    ...login,
     EXPUNGE_TOKEN: sandbox.token,
     EXPUNGE_BASE_URL: sandbox.url,
     EXPUNGE_ACCOUNT: target.account,
@@ -100,8 +102,8 @@ export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}, ownR
       until(
         `the run is ${what}`,
         async () => {
-          known ||= (await runs())[0]?.id ?? '';
-          const now = known ? await readRun(redis, known) : null;
+          known ||= (await runs().catch(orNothing))?.[0]?.id ?? '';
+          const now = known ? await readRun(redis, known).catch(orNothing) : null;
           return now && condition(now) ? now : null;
         },
         deadlineMs,
@@ -112,6 +114,18 @@ export async function openScene(atEnd: AtEnd, options: SandboxOptions = {}, ownR
       return (await Promise.all(all)).map((bytes) => decodeLedgerChunk(bytes!).cells);
     },
   };
+}
+
+/** As a command finds it with these variables. */
+function addressIn(env: NodeJS.ProcessEnv): Promise<RedisAddress> {
+  const { config } = loadConfig({ flags: {}, env, configFile: undefined });
+  return resolveRedis({ ...config, allowPlaintextRedis: true }, env, () => {});
+}
+
+/** A test may have taken Redis away for a while. */
+function orNothing(error: unknown): null {
+  if (isRedisTrouble(error)) return null;
+  throw error;
 }
 
 function stopIfOver(running: Running): false {

@@ -46,8 +46,14 @@ export async function addSchedule(scene: Scene, name: string, ...args: string[])
 }
 
 /** Starts a worker that has these sources. */
-export function workerWith(scene: Scene, file: string, sources: object, env: NodeJS.ProcessEnv = {}): Promise<Running> {
-  return scene.worker([], {
+export function workerWith(
+  scene: Scene,
+  file: string,
+  sources: object,
+  env: NodeJS.ProcessEnv = {},
+  args: string[] = [],
+): Promise<Running> {
+  return scene.worker(args, {
     ...env,
     EXPUNGE_CONFIG: scene.file(file, JSON.stringify({ sources })),
   });

@@ -6,6 +6,7 @@ import {
   between,
   exitCodesTable,
   haltsTable,
+  loginCommand,
   metricsTable,
   settingsTable,
   verdictsTable,
@@ -124,6 +125,10 @@ describe.runIf(existsSync(`${root}README.md`))('the README', () => {
 
   it('has the metrics as they are', () => {
     expect(between(readme, 'metrics')).toBe(metricsTable());
+  });
+
+  it('has the rights of the login as they are', () => {
+    expect(between(readme, 'login')).toBe(loginCommand());
   });
 
   it('has the exit codes as they are', () => {

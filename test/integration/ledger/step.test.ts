@@ -109,8 +109,8 @@ describe('a step', () => {
     await startRun([2]);
     const { epoch } = await claim();
     await redis.del(keys.ledger(id, 0));
-    expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'missing', cells: [] });
-    expect(await ledger.handBack(id, 0, epoch, now, null)).toBe('missing');
+    expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'broken', cells: [] });
+    expect(await ledger.handBack(id, 0, epoch, now, null)).toBe('broken');
     expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
   });
 });

@@ -11,10 +11,10 @@ const sound = {
   role: 'master',
 };
 
-/** A Redis that answers INFO with these fields. */
+/** A Redis that answers INFO with these fields, and whose login has all rights. */
 function answering(fields: Record<string, string>): RedisClient {
   const lines = Object.entries({ ...sound, ...fields }).map(([name, value]) => `${name}:${value}`);
-  return { info: async () => `# Server\r\n${lines.join('\r\n')}\r\n` } as unknown as RedisClient;
+  return { info: async () => `# Server\r\n${lines.join('\r\n')}\r\n`, eval: async () => [] } as unknown as RedisClient;
 }
 
 test('takes the Redis of this test run', async () => {

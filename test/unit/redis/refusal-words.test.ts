@@ -44,9 +44,12 @@ test.each([
   ],
   [
     'NOPERM this user has no permissions to access one of the keys used as arguments',
-    'the login lacks the permission for one of our keys (NOPERM)',
+    'the login lacks the permission for a key; ours begin with expunge (NOPERM)',
   ],
-  ['NOPERM No permissions to access a key', 'the login lacks the permission for one of our keys (NOPERM)'],
+  [
+    'NOPERM No permissions to access a key',
+    'the login lacks the permission for a key; ours begin with expunge (NOPERM)',
+  ],
   ['LOADING Redis is loading the dataset in memory', 'it is still loading its data (LOADING)'],
 ])('%s', (message, words) => {
   expect(refusalWords(new Error(message))).toBe(words);

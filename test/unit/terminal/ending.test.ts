@@ -12,6 +12,7 @@ const ending: Ending = {
   ids: 1_003,
   pending: 0,
   counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
+  doubt: '',
   attempts: 1_100,
   activeMs: 10_000,
   pace: [],

@@ -1,0 +1,40 @@
+import { keys } from '../redis/keys.ts';
+import { isSettled } from './cell.ts';
+import { decodeLedgerChunk } from './cells.ts';
+import type { Ledger } from './ledger.ts';
+import { readNumbered } from './read-numbered.ts';
+import { readRun } from './run.ts';
+
+const windowSize = 100;
+const why = 'Redis had lost which chunks were left; all of them were looked through';
+
+/**
+ * Takes up chunks that have dropped out of sight, because Redis lost `open` or `later`, or what a holder had told it: the ledger knows
+ * which have open cells. Halts the run where it knows of none, since then it would never end. Repeating it is harmless; true if it did
+ * anything. `now`: ms since 1970.
+ */
+export async function takeUpLost(ledger: Ledger, id: string, now: number): Promise<boolean> {
+  if (!(await ledger.isAdrift(id))) return false;
+  const run = await readRun(ledger.redis, id);
+  if (run === null) return false;
+  let found = 0;
+  for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.chunks, windowSize)) {
+    // One that is missing is taken up, too: its claim says so.
+    const open = chunks.filter(({ bytes }) => bytes === null || !decodeLedgerChunk(bytes).cells.every(isSettled));
+    if (open.length > 0) await ledger.takeUp(id, now, numbersOf(open), why);
+    found += open.length;
+  }
+  // A look takes its time: another one may have found them, and the run may have ended since.
+  if (found === 0 && (await ledger.isAdrift(id))) await haltAdrift(ledger, id, now);
+  return true;
+}
+
+function numbersOf(chunks: readonly { n: number }[]): number[] {
+  return chunks.map(({ n }) => n);
+}
+
+async function haltAdrift(ledger: Ledger, id: string, now: number): Promise<void> {
+  const reason =
+    'its counters say that ids are left and its ledger has none: bring its data back and resume, or cancel it';
+  await ledger.steer(id, now, { action: 'halt', reason, by: 'guard', who: '', halt: 'ledger_lost' });
+}

@@ -1,0 +1,124 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import type { Config } from '../config.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { readNamedFile } from '../named-file.ts';
+import type { RedisAddress, RedisLogin } from './address.ts';
+
+const logins = {
+  redisUsernameFile: '--redis-username-file',
+  redisPasswordFile: '--redis-password-file',
+} as const;
+const sentinelLogins = {
+  sentinelUsernameFile: '--sentinel-username-file',
+  sentinelPasswordFile: '--sentinel-password-file',
+} as const;
+const tlsOnly = {
+  redisCaFile: '--redis-ca-file',
+  redisCertFile: '--redis-cert-file',
+  redisKeyFile: '--redis-key-file',
+  redisServerName: '--redis-server-name',
+} as const;
+const all = { ...logins, ...sentinelLogins, ...tlsOnly };
+
+/** What proves who we are to Redis, and who Redis is to us, beside REDIS_URL. */
+export type RedisAccess = Partial<Pick<Config, keyof typeof all>>;
+
+/**
+ * The address with what these settings add. Their files are read again before each connect; while one cannot be read, or holds nothing
+ * useful, what it held before stays: whoever replaces it may be about to put it back. Throws CREDENTIALS or USAGE if that is so now, and USAGE
+ * for settings that the address has no use for.
+ */
+export function withAccess(address: RedisAddress, access: RedisAccess): RedisAddress {
+  refuseUseless(address, access);
+  const readLogin = loginReader(access);
+  const tls = address.options.tls ? { tls: tlsOptions(access) } : {};
+  const sentinelTls = address.options.sentinelTLS ? { sentinelTLS: tls.tls } : {};
+  return { ...address, options: { ...address.options, ...readLogin(), ...tls, ...sentinelTls }, login: readLogin };
+}
+
+/** Throws USAGE where one of them is set: there is no REDIS_URL they could be for. */
+export function refuseAccess(access: RedisAccess): void {
+  refuseAny(access, all, 'is for the Redis of REDIS_URL, which is not set');
+}
+
+function refuseUseless({ options }: RedisAddress, access: RedisAccess): void {
+  if (!options.tls) refuseAny(access, tlsOnly, 'is for TLS, and REDIS_URL has none: expected rediss://…');
+  if (!options.sentinels)
+    refuseAny(access, sentinelLogins, 'is for sentinels: expected redis+sentinel://… in REDIS_URL');
+  if (options.username)
+    refuseAny({ ...access, redisPasswordFile: undefined }, logins, 'and REDIS_URL both name a user');
+  if (options.password)
+    refuseAny({ ...access, redisUsernameFile: undefined }, logins, 'and REDIS_URL both hold a password');
+  const { redisCertFile, redisKeyFile } = access;
+  if ((redisCertFile === undefined) !== (redisKeyFile === undefined)) {
+    throw new ExpungeError('USAGE', 'expected --redis-cert-file and --redis-key-file, got one of them');
+  }
+}
+
+function refuseAny(access: RedisAccess, flags: Partial<typeof all>, why: string): void {
+  const found = Object.entries(flags).find(([name]) => access[name as keyof RedisAccess] !== undefined);
+  if (found) throw new ExpungeError('USAGE', `${found[1]} ${why}`);
+}
+
+function loginReader(access: RedisAccess): () => RedisLogin {
+  const files = { ...logins, ...sentinelLogins };
+  const names = (Object.keys(files) as (keyof typeof files)[]).filter((name) => access[name] !== undefined);
+  const readers = names.map((name) => [optionOf[name], keeping(() => readSecret(files[name], access[name]!))] as const);
+  return () => Object.fromEntries(readers.map(([option, read]) => [option, read()]));
+}
+
+const optionOf = {
+  redisUsernameFile: 'username',
+  redisPasswordFile: 'password',
+  sentinelUsernameFile: 'sentinelUsername',
+  sentinelPasswordFile: 'sentinelPassword',
+} as const;
+
+function readSecret(flag: string, path: string): string {
+  const text = readNamedFile(flag, path, 'CREDENTIALS');
+  if (text !== '') return text;
+  throw new ExpungeError('CREDENTIALS', `${flag} ${path}: it is empty`);
+}
+
+/** ioredis copies them at each connect, which reads the files. */
+function tlsOptions({ redisServerName, ...access }: RedisAccess) {
+  const read = keeping(() => readContext(access));
+  return {
+    get secureContext() {
+      return read();
+    },
+    ...(redisServerName === undefined ? {} : { servername: redisServerName }),
+  };
+}
+
+function readContext({ redisCaFile, redisCertFile, redisKeyFile }: RedisAccess): SecureContext {
+  const ca = redisCaFile && readNamedFile(tlsOnly.redisCaFile, redisCaFile, 'USAGE');
+  const cert = redisCertFile && readNamedFile(tlsOnly.redisCertFile, redisCertFile, 'USAGE');
+  const key = redisKeyFile && readNamedFile(tlsOnly.redisKeyFile, redisKeyFile, 'CREDENTIALS');
+  if (ca !== undefined) refuseBadFile(tlsOnly.redisCaFile, redisCaFile, 'certificates', () => new X509Certificate(ca));
+  if (cert !== undefined)
+    refuseBadFile(tlsOnly.redisCertFile, redisCertFile, 'a certificate', () => new X509Certificate(cert));
+  return refuseBadFile(tlsOnly.redisKeyFile, redisKeyFile, 'the key of that certificate', () =>
+    createSecureContext({ ca, cert, key }),
+  );
+}
+
+function refuseBadFile<T>(flag: string, path: string | undefined, expected: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${flag} ${path}: expected ${expected} in PEM (${messageOf(error)})`);
+  }
+}
+
+/** What `read` gives, or gave when it last did. Throws only where it never did. */
+function keeping<T>(read: () => T): () => T {
+  let last = read();
+  return () => {
+    try {
+      last = read();
+    } catch {}
+    return last;
+  };
+}

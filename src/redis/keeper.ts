@@ -1,0 +1,78 @@
+import { Cluster, type Redis } from 'ioredis';
+import { parseInfo } from './boot-check.ts';
+import type { RedisClient } from './client.ts';
+import { keys } from './keys.ts';
+
+/** The process of Redis that keeps a run, as far as it can be known from here. */
+export type Keeper = {
+  process: string; // `run_id` of INFO: another one after each start
+  /** Whether everything it acknowledged outlives it; null where its login doesn't let us see. */
+  isDurable: boolean | null;
+  /** Processes that ended in order and whose data it took over whole, the latest first. */
+  ancestors: readonly string[];
+};
+
+/** Tells who keeps a run at the moment. */
+export type KeeperWatch = { of(run: string): Promise<Keeper> };
+
+/** Whether one process knows all that the other had acknowledged. Pure; keeper.lua.ts does the same in Lua. */
+export function hasAllOf(now: Keeper, before: Keeper): boolean {
+  if (now.process === before.process || now.ancestors.includes(before.process)) return true;
+  return now.isDurable === true && before.isDurable === true;
+}
+
+/**
+ * Asks once for each connection: as long as it stands there is the same process behind it. (Behind a proxy, or where a slot of a cluster
+ * moves, it may be another one all the same; the claim, which asks inside of Redis, notices.)
+ */
+export function watchKeeper(redis: RedisClient): KeeperWatch {
+  const known = new Map<string, Promise<Keeper>>();
+  redis.on('close', () => known.clear()).on('-node', () => known.clear());
+  return {
+    of: (run) => {
+      const who = redis instanceof Cluster ? run : ''; // one server keeps them all
+      const asked = known.get(who) ?? readKeeper(redis, run);
+      known.set(who, asked);
+      asked.catch(() => known.get(who) === asked && known.delete(who));
+      return asked;
+    },
+  };
+}
+
+/** Who keeps a run. On a Cluster, or behind Sentinel, another machine may take over that has not all of it yet. */
+export async function readKeeper(redis: RedisClient, run: string): Promise<Keeper> {
+  if (redis instanceof Cluster) return { process: await processInSlot(redis, run), isDurable: false, ancestors: [] };
+  const info = parseInfo(await redis.info());
+  const process = info.run_id ?? '';
+  const [of, ancestors] = await redis.hmget(keys.lineage, 'of', 'ancestors');
+  return {
+    process,
+    isDurable: isCopy(redis, info) ? false : await flushesAlways(redis),
+    ancestors: of === process && ancestors ? ancestors.split(' ') : [],
+  };
+}
+
+function processInSlot(cluster: Cluster, run: string): Promise<string> {
+  const lua = `return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')`;
+  return cluster.eval(lua, 1, keys.run(run)) as Promise<string>;
+}
+
+const ownHistory = /^0+$/;
+
+/** Whether what it holds came, or may come the next time, from another process over the network, whose last words may not have arrived. */
+function isCopy({ options }: Redis, { master_replid2: before = '' }: Partial<Record<string, string>>): boolean {
+  return Boolean(options.sentinels) || !ownHistory.test(before);
+}
+
+/** CONFIG is asked for once, and may be refused: nothing but trust depends on it. */
+async function flushesAlways(redis: Redis): Promise<boolean | null> {
+  try {
+    const flat = (await redis.config('GET', '*append*')) as string[];
+    const setting = (name: string) => flat[flat.indexOf(name) + 1];
+    const isPaused = setting('no-appendfsync-on-rewrite') !== 'no';
+    return setting('appendonly') === 'yes' && setting('appendfsync') === 'always' && !isPaused;
+  } catch (error) {
+    if ((error as Error).name === 'ReplyError') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,54 @@
+import { ExpungeError } from '../errors.ts';
+import type { RedisClient } from './client.ts';
+
+/**
+ * The commands that a login must be allowed, by what they are for, each with the fewest arguments it takes. Spelled out: a category would
+ * bring KEYS or FLUSHALL along.
+ */
+export const neededCommands: readonly Readonly<Record<string, number>>[] = [
+  { ping: 0, info: 0, time: 0, eval: 2, evalsha: 2, multi: 0, exec: 0 },
+  { exists: 1, del: 1, unlink: 1, rename: 2, persist: 1, pexpire: 2, pttl: 1 },
+  { get: 1, set: 2, mget: 1, msetnx: 2, incr: 1, getrange: 3, setrange: 3 },
+  { hget: 2, hmget: 2, hgetall: 1, hkeys: 1, hvals: 1, hlen: 1, hexists: 2 },
+  { hset: 3, hmset: 3, hsetnx: 3, hincrby: 3, hdel: 2 },
+  { llen: 1, lrange: 3, lindex: 2, lpos: 2, lpush: 2, rpush: 2, rpop: 1, rpoplpush: 2, lrem: 3, ltrim: 3 },
+  { smembers: 1, scard: 1, sadd: 2, srem: 2, xadd: 4, xtrim: 3 },
+  { zcard: 1, zcount: 3, zscore: 2, zrange: 3, zrevrange: 3, zrangebyscore: 3, zrevrangebyscore: 3 },
+  { zadd: 3, zrem: 2, zremrangebyrank: 3, zremrangebyscore: 3, zpopmin: 1, bzpopmin: 2 },
+];
+
+/** All our keys and those of our queues begin so. */
+export const ourKeys = 'expunge';
+
+/** What to do for a login that lacks any. */
+export const rightsAdvice = 'give it the rights that the README lists: Redis, Permissions';
+const namedAtMost = 8;
+
+/**
+ * Throws UNREACHABLE for a login that lacks a right it will need, before anything is begun. Redis 6.2 cannot be asked: there the command
+ * that is refused says so when its time has come.
+ */
+export async function checkRights(redis: RedisClient): Promise<void> {
+  const commands = neededCommands.flatMap((row) => Object.entries(row));
+  const lacking = (await redis.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat())) as string[];
+  if (lacking.length === 0) return;
+  const others = lacking.length > namedAtMost ? ` and ${lacking.length - namedAtMost} more` : '';
+  const named = `${lacking.slice(0, namedAtMost).join(', ')}${others}`;
+  throw new ExpungeError('UNREACHABLE', `the Redis login lacks the permission for ${named}, on keys ${ourKeys}*`, {
+    next: rightsAdvice,
+  });
+}
+
+// The number of arguments matters: asked about an EVAL with too few of them, Valkey 9.1 crashes.
+/** ARGV: a key of ours, then commands with how many times it stands as their argument. Returns those of them that are refused. */
+const askForRights = `
+if not redis.acl_check_cmd then return {} end
+local lacking = {}
+for i = 2, #ARGV, 2 do
+  local command = {ARGV[i]}
+  for n = 1, tonumber(ARGV[i + 1]) do command[n + 1] = ARGV[1] end
+  local is_known, is_allowed = pcall(redis.acl_check_cmd, unpack(command))
+  if not (is_known and is_allowed) then table.insert(lacking, ARGV[i]) end
+end
+return lacking
+`;

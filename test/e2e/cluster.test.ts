@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { listRuns } from '../../src/ledger/list-runs.ts';
+import { isSealed, type Run } from '../../src/ledger/run.ts';
+import { addressFromUrl } from '../../src/redis/address.ts';
+import { keys } from '../../src/redis/keys.ts';
+import { expunge as call } from '../support/cli.ts';
+import { openCluster, type TestCluster } from '../support/cluster.ts';
+import { writeManyRuns } from '../support/many-runs.ts';
+import { until } from '../support/processes.ts';
+import { openLedgerOn } from '../support/redis.ts';
+import { startRedisProcess } from '../support/redis-process.ts';
+import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
+import { addSchedule, freshIds, workerWith } from '../support/schedules.ts';
+
+const ends: (() => Promise<void>)[] = [];
+let cluster: TestCluster;
+beforeAll(async () => {
+  cluster = await openCluster((end) => ends.push(end));
+});
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** Runs a command to its end, which must be a good one; what it wrote. */
+async function succeed(scene: Scene, ...args: string[]) {
+  const running = scene.expunge(args);
+  const { code } = await running.ended;
+  if (code !== 0) throw new Error(`expunge ${args.join(' ')} ended with ${code}: ${running.stderr}`);
+  return running;
+}
+
+/** Every key of a run, wherever it is, and when it goes, in ms; -1 = never. */
+async function keysOf({ id }: Run): Promise<Record<string, number>> {
+  const found: Record<string, number> = {};
+  for (const { redis } of cluster.nodes) {
+    if (!(await redis.info('replication')).includes('role:master')) continue;
+    for (const key of await redis.keys(`*${id}*`)) found[key] = await redis.pttl(key);
+  }
+  return found;
+}
+
+const isCompleted = ({ state }: Run) => state === 'completed';
+
+describe.concurrent('with a Redis Cluster', () => {
+  test('runs lie on several of its servers; each is reported, expires and can be removed', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const lists = Array.from({ length: 10 }, (_, n) => makeIds(`list-${n}`, 100));
+    const scene = await openScene(onTestFinished, { objects: annotations(lists.flat()) }, cluster);
+    const servers = new Set<number>();
+    for (const [n, ids] of lists.entries()) {
+      const list = scene.file(`${n}.txt`, `${ids.join('\n')}\n`);
+      await succeed(scene, 'run', list, '--resource', 'annotations', '--yes');
+      for (const { id } of await scene.runs()) servers.add((await cluster.primaryOf(keys.run(id))).port);
+      if (servers.size > 1) break;
+    }
+    const runs = await scene.runs();
+    expect(runs.map(({ state, counts }) => [state, counts.deleted])).toEqual(runs.map(() => ['completed', 100]));
+    expect(servers.size).toBeGreaterThan(1);
+    for (const run of runs) expect(Math.min(...Object.values(await keysOf(run)))).toBeGreaterThan(0);
+    const [gone, left] = runs as [Run, Run];
+    await succeed(scene, 'report', left.id, '--verify');
+    await succeed(scene, 'runs', 'remove', gone.id, '--yes');
+    expect(await keysOf(gone)).toEqual({});
+    const listed = (await succeed(scene, 'runs')).stdout;
+    expect([gone, left].map(({ id }) => listed.includes(id))).toEqual([false, true]);
+  });
+
+  test('a run left to two workers is steered, its target stopped, and a second one cancelled', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const ids = makeIds('steered', 2_000);
+    const scene = await openScene(onTestFinished, { objects: annotations(ids) }, cluster);
+    const submit = (list: string) => succeed(scene, 'run', list, '--resource', 'annotations', '--yes', '--detach');
+    expect((await submit(scene.list(ids))).stderr).toContain('no worker of this target is alive');
+    const { id } = await scene.run();
+    await succeed(scene, 'rate', id, '50/s');
+    await Promise.all([scene.worker(), scene.worker()]);
+    await until('the run is under way', () => scene.arrivals.length > 20);
+    await succeed(scene, 'pause', id, '--reason', 'a look');
+    expect((await succeed(scene, 'status', id)).stdout).toContain('a look');
+    await succeed(scene, 'stop-all', '--reason', 'they call us');
+    await succeed(scene, 'resume', id);
+    await succeed(scene, 'rate', id, 'none');
+    const second = scene.file('second.txt', `${makeIds('second', 600).join('\n')}\n`);
+    const submitted = await submit(second);
+    expect(submitted.stderr).toContain('they call us');
+    expect(submitted.stderr).not.toContain('no worker');
+    const other = (await scene.runs()).find((run) => run.id !== id)!;
+    await succeed(scene, 'cancel', other.id, '--yes');
+    const before = scene.arrivals.length;
+    await succeed(scene, 'start-all');
+    const ended = async () => (await scene.runs()).map(({ state }) => state).filter(isSealed);
+    await until('both have ended', async () => (await ended()).length === 2, 60_000);
+    expect((await ended()).toSorted()).toEqual(['cancelled', 'completed']);
+    expect([before < ids.length, scene.arrivals.length]).toEqual([true, ids.length]);
+  });
+
+  test('the bell of a schedule rings, and its runs are made and worked on', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, {}, cluster);
+    await addSchedule(scene, 'often', '--cron', '* * * * * *', '--from', 'fresh', '--expect-absent');
+    await workerWith(scene, 'config.json', { fresh: freshIds('s', 25) });
+    const ended = async () => (await scene.runs()).filter(isCompleted).length;
+    await until('two of its runs have ended', async () => (await ended()) >= 2, 60_000);
+    expect((await succeed(scene, 'schedule', 'list')).stdout).toContain('often');
+    await succeed(scene, 'schedule', 'remove', 'often', '--yes');
+  });
+});
+
+describe('a Redis Cluster', () => {
+  test('lists 10,000 runs in a second or so', async () => {
+    const redis = await openLedgerOn(addressFromUrl(cluster.url, true));
+    await writeManyRuns(redis, 10_000);
+    const startedAt = performance.now();
+    expect((await listRuns(redis)).length).toBeGreaterThanOrEqual(10_000);
+    console.log(`10,000 runs on a cluster: ${Math.round(performance.now() - startedAt)} ms`);
+    redis.disconnect();
+  });
+
+  const runsWith = async (url: string) => (await call(['runs'], { env: { REDIS_URL: url } })).stderr;
+
+  test('is not taken for a single Redis, nor the other way round', async () => {
+    const { port } = await cluster.primaryOf('x');
+    expect(await runsWith(`redis://127.0.0.1:${port}`)).toContain('which only redis+cluster:// can address');
+    const single = await startRedisProcess(onTestFinished);
+    expect(await runsWith(`redis+cluster://127.0.0.1:${single.port}`)).toContain('cluster support disabled');
+  });
+
+  test('is refused while one of its servers evicts, or a slot is nowhere', async () => {
+    const { redis, port } = await cluster.primaryOf('x');
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await runsWith(cluster.url)).toContain(`evicts keys (maxmemory-policy allkeys-lru)`);
+    expect(await runsWith(cluster.url)).toContain(`${port}`);
+    await redis.config('SET', 'maxmemory-policy', 'noeviction');
+    for (const node of cluster.nodes)
+      await node.redis.cluster('DELSLOTS', await redis.cluster('KEYSLOT', 'x')).catch(() => {});
+    expect(await runsWith(cluster.url)).toContain('the cluster is down (state fail, 16383 of 16384 slots served)');
+    for (const node of cluster.nodes) await node.redis.config('SET', 'cluster-require-full-coverage', 'no');
+    expect(await runsWith(cluster.url)).toContain('this cluster serves 16383 of its 16384 slots');
+  });
+});

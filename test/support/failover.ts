@@ -1,0 +1,64 @@
+import type { Run } from '../../src/ledger/run.ts';
+import { findBroken } from './checker.ts';
+import { passed } from './fleet.ts';
+import { until } from './processes.ts';
+import type { RedisProcess } from './redis-process.ts';
+import { annotations, makeIds, openScene } from './scene.ts';
+import { openSentinelSet, type SentinelSet } from './sentinel.ts';
+
+type AtEnd = Parameters<typeof openScene>[0];
+
+/** What befalls the primary in the middle of a run. */
+export type Failover = 'killed' | 'frozen and woken' | 'told to hand over';
+
+export type FailoverSeen = {
+  run: Run;
+  /** The promise that was broken, if any. */
+  broken: string | null;
+  /** The longest time without a request after it. */
+  stoodMs: number;
+  /** Whether a worker ended. */
+  hasEnded: boolean;
+  seconds: number;
+};
+
+const befall: Record<Failover, (set: SentinelSet, primary: RedisProcess) => Promise<void>> = {
+  killed: async (_, primary) => primary.signal('SIGKILL'),
+  'frozen and woken': async (set, primary) => {
+    primary.signal('SIGSTOP');
+    await set.primaryIsNot(primary);
+    await passed(performance.now(), 2_000);
+    primary.signal('SIGCONT'); // it takes itself for the primary until the sentinels tell it otherwise
+  },
+  'told to hand over': (set) => set.failOver(),
+};
+
+/** A detached run of so many ids with two workers; in the middle of it another node becomes the primary. */
+export async function seeFailover(atEnd: AtEnd, what: Failover, count: number): Promise<FailoverSeen> {
+  const set = await openSentinelSet(atEnd);
+  const [ids, bystanders] = [makeIds('f', count), makeIds('b', 20)];
+  const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
+  const scene = await openScene(atEnd, { objects, latencyMs: 10 }, { url: set.url });
+  const workers = await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
+  await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
+  await until('the run is in the middle', () => scene.arrivals.length > count / 3);
+  const from = performance.now();
+  const before = await set.primary();
+  await befall[what](set, before);
+  await set.primaryIsNot(before);
+  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 300_000);
+  const seconds = (performance.now() - from) / 1_000;
+  return {
+    run,
+    broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
+    stoodMs: longestGap(scene.arrivals.filter((at) => at > from)),
+    hasEnded: workers.some(({ isOver }) => isOver),
+    seconds,
+  };
+}
+
+const settings = { EXPUNGE_MAX_CONCURRENCY: '32' };
+
+function longestGap(moments: readonly number[]): number {
+  return Math.max(0, ...moments.slice(1).map((at, n) => at - moments[n]!));
+}

@@ -1,0 +1,33 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { between } from './readme-tables.ts';
+import type { SceneRedis } from './scene.ts';
+
+/** What the README has behind `ACL SETUSER expunge`, with another password. */
+export function loginRule(password: string): string[] {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const [, rule] = /ACL SETUSER expunge ([^`]+)/.exec(between(readme, 'login') ?? '') ?? [];
+  if (rule === undefined) throw new Error('the README makes no login');
+  const words = rule.split(/[\s\\]+/).filter((word) => word !== '');
+  return words.map((word) => word.replace(/^'(.*)'$/, '$1').replace('PASSWORD', () => password));
+}
+
+/** Makes that login with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
+export async function makeLogin(admin: Redis, folder: string, url: string, ...more: string[]): Promise<SceneRedis> {
+  const password = 'a pass:word/of@its own';
+  await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
+  const [username, secret] = [join(folder, 'username'), join(folder, 'password')];
+  writeFileSync(username, 'expunge\n');
+  writeFileSync(secret, `${password}\n`, { mode: 0o600 });
+  return { url, env: { EXPUNGE_REDIS_USERNAME_FILE: username, EXPUNGE_REDIS_PASSWORD_FILE: secret } };
+}
+
+/** What Redis has refused to the login so far, as `reason object`. */
+export async function refusals(admin: Redis): Promise<string[]> {
+  const log = (await admin.acl('LOG')) as unknown as (string | number)[][];
+  const field = (entry: (string | number)[], name: string) => entry[entry.indexOf(name) + 1];
+  return log
+    .filter((entry) => field(entry, 'username') === 'expunge')
+    .map((entry) => `${field(entry, 'reason')} ${field(entry, 'object')}`);
+}
