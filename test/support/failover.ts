@@ -37,12 +37,12 @@ export async function seeFailover(atEnd: AtEnd, what: Failover, count: number): 
   const set = await openSentinelSet(atEnd);
   const [ids, bystanders] = [makeIds('f', count), makeIds('b', 20)];
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
-  const scene = await openScene(atEnd, { objects, latencyMs: 10 }, { url: set.url });
+  const scene = await openScene(atEnd, { objects, latencyMs: 30 }, { url: set.url });
   const workers = await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
   await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
+  const before = await set.primary();
   await until('the run is in the middle', () => scene.arrivals.length > count / 3);
   const from = performance.now();
-  const before = await set.primary();
   await strikes[what].begin(set, before);
   await set.primaryIsNot(before);
   const named = performance.now();
