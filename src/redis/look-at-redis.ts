@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import type { RedisAddress } from './address.ts';
+import type { RedisAddress, RedisNode } from './address.ts';
 import { parseInfo } from './boot-check.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
@@ -36,12 +36,8 @@ export async function* lookAtRedis(address: RedisAddress): AsyncGenerator<Findin
   }
 }
 
-/** Of a cluster every server that REDIS_URL names: one of them is enough. */
 async function* lookAtTheWay({ options, nodes }: RedisAddress): AsyncGenerator<Finding> {
-  if (nodes) {
-    for (const node of nodes) yield* knock({ ...options, ...node });
-    return;
-  }
+  if (nodes) return yield* await lookAtNodes(options, nodes);
   if (!options.sentinels) return yield* knock(options);
   const { finding, primary } = judgeSentinels(options.name ?? '', await askSentinels(options));
   yield finding;
@@ -49,11 +45,26 @@ async function* lookAtTheWay({ options, nodes }: RedisAddress): AsyncGenerator<F
   if (primary) yield* knock({ ...own, ...primary });
 }
 
+/** Every server that REDIS_URL names: one of them is enough to find the cluster. */
+async function lookAtNodes(options: RedisOptions, nodes: readonly RedisNode[]): Promise<Finding[]> {
+  const each = await Promise.all(nodes.map((node) => all(knock({ ...options, ...node }))));
+  const isFound = each.some((findings) => findings.every(({ state }) => state !== 'wrong'));
+  return each
+    .flat()
+    .map((finding) => (isFound && finding.state === 'wrong' ? { ...finding, state: 'warning' } : finding));
+}
+
+async function all(steps: AsyncIterable<Finding>): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for await (const finding of steps) findings.push(finding);
+  return findings;
+}
+
 async function* lookInside(redis: RedisClient, { options }: RedisAddress): AsyncGenerator<Finding> {
-  const isOneOfSeveral = isCluster(redis) || Boolean(options.sentinels);
+  const setUp = isCluster(redis) ? 'cluster' : options.sentinels ? 'sentinels' : 'one server';
   for (const server of serversOf(redis)) {
     const [info, flush] = [parseInfo(await server.info()), await flushOf(server)];
-    yield* judgeServer({ info, flush, isOneOfSeveral }).map((finding) => withPort(finding, redis, info.tcp_port));
+    yield* judgeServer({ info, flush, setUp }).map((finding) => withPort(finding, redis, info.tcp_port));
   }
   if (isCluster(redis)) yield await lookAtCluster(redis);
   yield await lookAtRights(redis);

@@ -199,12 +199,14 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
 });
 
 test('expunge check of a cluster looks at each primary, and at the slots', async ({ onTestFinished }) => {
-  const { url } = await openCluster(onTestFinished);
-  const { lines, code } = await check({ REDIS_URL: url });
+  const { url, nodes } = await openCluster(onTestFinished);
+  const { lines, code } = await check({ REDIS_URL: `${url},127.0.0.1:9` });
+  expect(lines).toContain('warn redis reach: 127.0.0.1:9: connection refused');
   expect(lines.filter((line) => /^ok redis memory: .*\(port \d+\)$/.test(line))).toHaveLength(3);
-  expect(lines.filter((line) => line.includes('redis cluster:'))).toEqual([
-    'ok redis cluster: 16384 of 16384 slots are served by 3 primaries',
-  ]);
+  expect(lines).toContain('ok redis cluster: 16384 of 16384 slots are served by 3 primaries');
   expect(lines.at(-1)).toBe('ok redis writes: it takes them');
   expect(code).toBe(0);
+  const alone = await check({ REDIS_URL: `redis://127.0.0.1:${nodes[0]!.port}` });
+  expect(alone.lines).toContain('wrong redis role: it is a server of a cluster');
+  expect(alone.code).toBe(6);
 });
