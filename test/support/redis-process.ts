@@ -45,7 +45,7 @@ export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptio
   let child: ChildProcess | null = null;
   atEnd(async () => {
     if (child) await kill(child);
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20 }); // a child of it may still write its last file
   });
   const logFile = join(folder, 'log');
   const log = () => readFileSync(logFile, { encoding: 'utf8', flag: 'a+' });
