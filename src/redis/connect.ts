@@ -33,7 +33,7 @@ export type QueueConnection = RedisOptions | Cluster;
  */
 export function openQueueConnection(address: RedisAddress): QueueConnection {
   const options = queueOptions(address);
-  return address.nodes ? openCluster(address.nodes, options) : options;
+  return address.nodes ? openCluster(address, options) : options;
 }
 
 /** Ends what `openQueueConnection` made. */
