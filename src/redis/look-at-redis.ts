@@ -95,8 +95,8 @@ function refused(aspect: string, error: unknown): Finding {
 }
 
 const advice: [RegExp, string][] = [
-  [/^OOM/, 'raise its maxmemory, or remove what fills it'],
-  [/^MISCONF/, 'make room on its disk, and see its log'],
-  [/^NOREPLICAS/, 'bring its replicas back, or lower its min-replicas-to-write'],
-  [/^READONLY/, 'name the primary in REDIS_URL, or its sentinels'],
+  [/\(OOM\)$/, 'raise its maxmemory, or remove what fills it'],
+  [/\(MISCONF\)$/, 'make room on its disk, and see its log'],
+  [/\(NOREPLICAS\)$/, 'bring its replicas back, or lower its min-replicas-to-write'],
+  [/\(READONLY\)$/, 'name the primary in REDIS_URL, or its sentinels'],
 ];
