@@ -27,10 +27,12 @@ export function hasAllOf(now: Keeper, before: Keeper): boolean {
  */
 export function watchKeeper(redis: RedisClient): KeeperWatch {
   const known = new Map<string, Promise<Keeper>>();
+  const knownAtMost = 1_000; // of a cluster; the others are asked for again
   redis.on('close', () => known.clear()).on('-node', () => known.clear());
   return {
     of: (run) => {
       const who = redis instanceof Cluster ? run : ''; // one server keeps them all
+      if (known.size >= knownAtMost) known.clear();
       const asked = known.get(who) ?? readKeeper(redis, run);
       known.set(who, asked);
       asked.catch(() => known.get(who) === asked && known.delete(who));

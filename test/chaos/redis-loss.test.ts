@@ -20,7 +20,11 @@ const ids = makeIds('l', 1_100); // three chunks
 const neverThere = ids.filter((_, n) => n % 5 === 3);
 const bystanders = makeIds('b', 20);
 const objects = annotations([...ids.filter((_, n) => n % 5 !== 3), ...bystanders]);
-const settings = { EXPUNGE_MAX_CONCURRENCY: '16', EXPUNGE_RETRY_DELAYS: '100ms,100ms,100ms,100ms,100ms' };
+const settings = {
+  EXPUNGE_MAX_CONCURRENCY: '16',
+  EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
+  EXPUNGE_RETRY_DELAYS: '100ms,100ms,100ms,100ms,100ms',
+};
 async function openLossScene(atEnd: AtEnd, own?: SceneRedis): Promise<Scene> {
   return openScene(atEnd, { objects, latencyMs: 10 }, own);
 }
