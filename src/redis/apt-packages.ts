@@ -40,20 +40,24 @@ export function libraryPath(folder: string): string {
     .join(':');
 }
 
-type Apt = {
+/** apt as this machine has it, but for its folders. */
+export type Apt = {
   packages: string; // where downloads end up
   run: (program: string, args: string[]) => Promise<ProgramResult>;
   download: (names: string[]) => Promise<ProgramResult>;
 };
 
-/** apt with lists, cache and log of its own, so that it needs no root and no lock of the system. */
-function aptIn(folder: string, env: NodeJS.ProcessEnv): Apt {
+/** apt with lists, cache and log of its own, so that it needs no root and no lock of the system; `more` are further options of it. */
+export function aptIn(folder: string, env: NodeJS.ProcessEnv, more: string[] = []): Apt {
   const packages = join(folder, 'packages');
   for (const path of ['lists/partial', 'cache/archives/partial', 'log', 'packages']) {
     mkdirSync(join(folder, path), { recursive: true, mode: 0o700 });
   }
   const own = [`Dir::State::Lists=${folder}/lists`, `Dir::Cache=${folder}/cache`, `Dir::Log=${folder}/log`];
-  const options = [...own, 'APT::Sandbox::User=', 'Acquire::Languages=none'].flatMap((option) => ['-o', option]);
+  const options = [...own, 'APT::Sandbox::User=', 'Acquire::Languages=none', ...more].flatMap((option) => [
+    '-o',
+    option,
+  ]);
   const run = (program: string, args: string[]) =>
     runProgram(program, ['-q', ...options, ...args], { env: inEnglish(env), deadlineMs: fetchMs, cwd: packages });
   return { packages, run, download: (names) => run('apt-get', ['download', ...names]) };

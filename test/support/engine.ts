@@ -3,7 +3,7 @@ import { type CliOptions, start } from './cli.ts';
 
 /** True where a container engine answers that has these images or can fetch them; else says on the console why it is of no use. */
 export function engineHas(...images: string[]): boolean {
-  const reason = engineAnswers() ? images.map(whyMissing).find(Boolean) : 'no container engine answers on this machine';
+  const reason = images.map(whyMissing).find(Boolean);
   if (reason) console.log(`skipped: ${reason}`);
   return !reason;
 }
@@ -32,7 +32,9 @@ function engineAnswers(): boolean {
   return succeeds(['ps', '--quiet']);
 }
 
-function whyMissing(image: string): string | null {
+/** Why the container engine cannot start this image, or null. */
+export function whyMissing(image: string): string | null {
+  if (!engineAnswers()) return 'no container engine answers on this machine';
   const isThere = succeeds(['image', 'inspect', image]) || succeeds(['pull', '--quiet', image], 60_000);
   return isThere ? null : `the container engine has no ${image} and cannot fetch it`;
 }

@@ -4,13 +4,25 @@ import type { Redis } from 'ioredis';
 import { between } from './readme-tables.ts';
 import type { SceneRedis } from './scene.ts';
 
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+
 /** What the README has behind `ACL SETUSER expunge`, with another password. */
 export function loginRule(password: string): string[] {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const [, rule] = /ACL SETUSER expunge ([^`]+)/.exec(between(readme, 'login') ?? '') ?? [];
   if (rule === undefined) throw new Error('the README makes no login');
-  const words = rule.split(/[\s\\]+/).filter((word) => word !== '');
-  return words.map((word) => word.replace(/^'(.*)'$/, '$1').replace('PASSWORD', () => password));
+  return wordsOf(rule).map((word) => word.replace('PASSWORD', () => password));
+}
+
+/** What the README adds to it for a cluster. */
+export function clusterRights(): string[] {
+  const [, rights] = /a cluster `([^`]+)`/.exec(readme) ?? [];
+  if (rights === undefined) throw new Error('the README names no rights for a cluster');
+  return wordsOf(rights);
+}
+
+function wordsOf(shell: string): string[] {
+  const words = shell.split(/[\s\\]+/).filter((word) => word !== '');
+  return words.map((word) => word.replace(/^'(.*)'$/, '$1'));
 }
 
 /** Makes that login with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
@@ -23,11 +35,12 @@ export async function makeLogin(admin: Redis, folder: string, url: string, ...mo
   return { url, env: { EXPUNGE_REDIS_USERNAME_FILE: username, EXPUNGE_REDIS_PASSWORD_FILE: secret } };
 }
 
-/** What Redis has refused to the login so far, as `reason object`. */
+/** What Redis has refused to the login so far, as `reason object`; CONFIG GET is asked for once, and done without. */
 export async function refusals(admin: Redis): Promise<string[]> {
   const log = (await admin.acl('LOG')) as unknown as (string | number)[][];
   const field = (entry: (string | number)[], name: string) => entry[entry.indexOf(name) + 1];
   return log
     .filter((entry) => field(entry, 'username') === 'expunge')
-    .map((entry) => `${field(entry, 'reason')} ${field(entry, 'object')}`);
+    .map((entry) => `${field(entry, 'reason')} ${field(entry, 'object')}`)
+    .filter((refusal) => !/^command config(\|get)?$/.test(refusal));
 }

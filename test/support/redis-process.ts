@@ -25,6 +25,8 @@ export type RedisProcess = {
 };
 
 export type RedisProcessOptions = {
+  /** The server; by default what the command would find. */
+  program?: ServerProgram;
   /** Its arguments behind those that every one gets; `--sentinel` needs the path of a configuration file before them. */
   args?: (port: number, folder: string) => string[];
   /** All of its arguments instead. */
@@ -38,7 +40,7 @@ const triesAtMost = 5;
 
 /** Starts one and waits until it answers. Throws with the end of its log where it does not come up. */
 export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptions = {}): Promise<RedisProcess> {
-  const program = await serverProgram(atEnd);
+  const program = options.program ?? (await serverProgram(atEnd));
   const folder = mkdtempSync(join(tmpdir(), 'expunge-redis-'));
   let child: ChildProcess | null = null;
   atEnd(async () => {
