@@ -40,7 +40,7 @@ function run(scene: Scene, args: string[] = [], env: NodeJS.ProcessEnv = {}): Ru
 }
 
 async function inTheMiddle(scene: Scene, requests = 100): Promise<void> {
-  await until('the run is in the middle', () => scene.arrivals.length > requests);
+  await until('the run is in the middle', () => scene.arrivals.length > requests, 60_000);
 }
 
 async function findTrouble(scene: Scene): Promise<string | null> {
@@ -123,7 +123,7 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     const lost = keys.ledger(id, 2);
     const bytes = (await scene.redis.getBuffer(lost))!;
     await scene.redis.del(lost);
-    const halted = await scene.runIs('halted', ({ state }) => state === 'halted', 30_000);
+    const halted = await scene.runIs('halted', ({ state }) => state === 'halted', 60_000);
     expect(halted.reason).toBe('Redis has lost chunk 2 of it: bring its data back and resume, or cancel it');
     await scene.redis.set(lost, bytes);
     expect((await scene.expunge(['resume', id]).ended).code).toBe(0);
@@ -156,15 +156,15 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     const here = run(scene, ['--account', 'another', '--rate', '100/s']);
     await inTheMiddle(scene, 20);
     await run(scene, ['--detach', '--expect-absent']).ended;
-    await scene.runIs('in the middle', ({ settled }) => settled > 0);
+    await scene.runIs('in the middle', ({ settled }) => settled > 0, 60_000);
     await scene.redis.flushall();
     expect((await here.ended).code, here.stderr).toBe(6);
     expect(here.stderr).toMatch(/Redis no longer knows it: .*\n.*the same command with --expect-absent/);
-    await until('the worker leaves the run', () => worker.stderr.includes('leaving the run'));
+    await until('the worker leaves the run', () => worker.stderr.includes('leaving the run'), 60_000);
     const other = scene.file('other.txt', `${bystanders.join('\n')}\n`);
     await scene.expunge(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
     const goesOn = () => bystanders.every((id) => !scene.sandbox.exists('annotations', id));
-    await until('the worker deletes what comes later', goesOn);
+    await until('the worker deletes what comes later', goesOn, 60_000);
     expect(worker.isOver).toBe(false);
   });
 });
