@@ -32,7 +32,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
 export function redisWords(error: unknown): string {
   const root = rootOf(error);
   const message = messageOf(root);
-  if (message.startsWith("Stream isn't writeable")) return 'there is no connection to it';
+  if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
+  if (/^(Stream isn't writeable|Cluster isn't ready)/.test(message)) return 'there is no connection to it';
   return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || message.slice(0, 200));
 }
 
