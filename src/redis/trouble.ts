@@ -35,9 +35,11 @@ export function redisWords(error: unknown): string {
   const root = rootOf(error);
   const message = messageOf(root);
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
-  if (/^(Stream isn't writeable|Cluster isn't ready)/.test(message)) return 'there is no connection to it';
+  if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready)/.test(message)) return noConnection;
   return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || message.slice(0, 200));
 }
+
+const noConnection = 'there is no connection to it';
 
 /** What the last server of a cluster said, where none of them was of any use; else the error itself. */
 export function rootOf<T>(error: T): T {

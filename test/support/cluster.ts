@@ -91,6 +91,10 @@ async function unite(nodes: readonly ClusterNode[]): Promise<void> {
   for (const { redis } of nodes.slice(primaryCount)) {
     await until('the replica is in step', async () => (await redis.info('replication')).includes('link_status:up'));
   }
+  for (const { redis } of nodes) {
+    const servers = async () => (await redis.cluster('SLOTS')).map(([, , ...servers]) => servers.length);
+    await until('everybody knows of every replica', async () => (await servers()).every((count) => count === 2));
+  }
 }
 
 function slotsOf(n: number): number[] {
