@@ -4,19 +4,37 @@ import type { Redis } from 'ioredis';
 import { between } from './readme-tables.ts';
 import type { SceneRedis } from './scene.ts';
 
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+
 /** What the README has behind `ACL SETUSER expunge`, with another password. */
 export function loginRule(password: string): string[] {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const [, rule] = /ACL SETUSER expunge ([^`]+)/.exec(between(readme, 'login') ?? '') ?? [];
-  if (rule === undefined) throw new Error('the README makes no login');
-  const words = rule.split(/[\s\\]+/).filter((word) => word !== '');
-  return words.map((word) => word.replace(/^'(.*)'$/, '$1').replace('PASSWORD', () => password));
+  return wordsIn(/ACL SETUSER expunge ([^`]+)/, between(readme, 'login')).map((word) =>
+    word.replace('PASSWORD', () => password),
+  );
 }
 
-/** Makes that login with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
-export async function makeLogin(admin: Redis, folder: string, url: string, ...more: string[]): Promise<SceneRedis> {
+/** What it adds to that for a cluster. */
+export function clusterRights(): string[] {
+  return wordsIn(/and a cluster `([^`]+)`/, readme);
+}
+
+/** What a shell would make of it. */
+function wordsIn(pattern: RegExp, text: string | null): string[] {
+  const [, found] = pattern.exec(text ?? '') ?? [];
+  if (found === undefined) throw new Error('the README has no such rights');
+  const words = found.split(/[\s\\]+/).filter((word) => word !== '');
+  return words.map((word) => word.replace(/^'(.*)'$/, '$1'));
+}
+
+/** Makes that login on these servers, with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
+export async function makeLogin(
+  admins: readonly Redis[],
+  folder: string,
+  url: string,
+  ...more: string[]
+): Promise<SceneRedis> {
   const password = 'a pass:word/of@its own';
-  await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
+  for (const admin of admins) await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
   const [username, secret] = [join(folder, 'username'), join(folder, 'password')];
   writeFileSync(username, 'expunge\n');
   writeFileSync(secret, `${password}\n`, { mode: 0o600 });
