@@ -4,12 +4,16 @@ import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { haltAnswers, haltWords } from '../guard/halt-words.ts';
 import { haltRules } from '../guard/thresholds.ts';
+import { isAnyRun } from '../ledger/list-runs.ts';
+import type { RedisAddress } from '../redis/address.ts';
+import { connectLedger, ready } from '../redis/connect.ts';
+import { type Finding, fine, wrong } from '../redis/finding.ts';
+import { leavePrivateRedis } from '../redis/leave-redis.ts';
+import { lookAtRedis } from '../redis/look-at-redis.ts';
+import { resolveRedis } from '../redis/resolve-redis.ts';
 import { duration } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { readCredentials } from './service-options.ts';
-import { withRedis } from './session.ts';
-
-type Finding = { what: string; ok: boolean; words: string };
 
 /**
  * Looks at target, token and Redis, and prints what it finds. Sends nothing to the API: it knows no request but DELETE. A
@@ -18,32 +22,49 @@ type Finding = { what: string; ok: boolean; words: string };
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, stdout } = invocation;
   if (options.verdicts) return printVerdicts(invocation);
-  const looks: [string, () => Promise<string>][] = [
-    ['target', async () => readTarget(invocation.config, invocation.env).baseUrl],
-    ['host', () => lookUpHost(invocation)],
-    ['token', () => getToken(invocation)],
-    ['redis', () => lookAtRedis(invocation)],
+  const looks: [string, Look][] = [
+    ['target', () => once(async () => readTarget(invocation.config, invocation.env).baseUrl)],
+    ['host', () => once(() => lookUpHost(invocation))],
+    ['token', () => once(() => getToken(invocation))],
+    ['redis', () => examineRedis(invocation)],
   ];
   let exit: number = exitCodes.OK.exit;
   for (const [what, look] of looks) {
-    const found = await finding(what, look);
-    stdout.write(options.json ? `${JSON.stringify({ v: 1, type: 'check', ...found })}\n` : `${lineOf(found)}\n`);
-    if (!found.ok && exit === 0) exit = found.exit;
+    for await (const found of findings(look)) {
+      stdout.write(options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found));
+      if (found.state === 'wrong' && exit === exitCodes.OK.exit) exit = found.exit;
+    }
   }
   return exit;
 }
 
-async function finding(what: string, look: () => Promise<string>): Promise<Finding & { exit: number }> {
+type Look = () => AsyncIterable<Finding>;
+type Found = Finding & { exit: number };
+
+/** What a look finds, and what kept it from finding more. */
+async function* findings(look: Look): AsyncGenerator<Found> {
   try {
-    return { what, ok: true, words: await look(), exit: 0 };
+    for await (const found of look()) yield { ...found, exit: exitCodes.UNREACHABLE.exit };
   } catch (error) {
-    const code = error instanceof ExpungeError ? error.code : 'INTERNAL';
-    return { what, ok: false, words: messageOf(error), exit: exitCodes[code].exit };
+    const { code, next } = error instanceof ExpungeError ? error : ({ code: 'INTERNAL', next: null } as const);
+    yield { ...wrong('', messageOf(error), next), exit: exitCodes[code].exit };
   }
 }
 
-function lineOf({ what, ok, words }: Finding): string {
-  return `${ok ? 'ok    ' : 'wrong '} ${what.padEnd(7)} ${words}`;
+async function* once(look: () => Promise<string>): AsyncGenerator<Finding> {
+  yield fine('', await look());
+}
+
+function jsonOf(what: string, { aspect, state, words, next }: Finding) {
+  const facts = { v: 1, type: 'check', what, ok: state !== 'wrong', words };
+  return aspect === '' ? facts : { ...facts, aspect, state, next };
+}
+
+const marks = { ok: 'ok    ', warning: 'warn  ', wrong: 'wrong ' };
+
+function textOf(what: string, { aspect, state, words, next }: Finding): string {
+  const line = `${marks[state]} ${what.padEnd(7)} ${aspect && `${aspect}: `}${words}\n`;
+  return aspect && next ? `${line}${' '.repeat(15)} → ${next}\n` : line;
 }
 
 async function lookUpHost({ config, env }: Invocation): Promise<string> {
@@ -66,14 +87,26 @@ async function getToken(invocation: Invocation): Promise<string> {
   }
 }
 
-async function lookAtRedis(invocation: Invocation): Promise<string> {
+/** The lines that name the Redis come first, as with every command. */
+async function* examineRedis({ config, env }: Invocation): AsyncGenerator<Finding> {
   const said: string[] = [];
-  const facts = await withRedis(
-    invocation,
-    (line) => said.push(line),
-    async ({ facts }) => facts,
-  );
-  return [`${facts.name} ${facts.version}`, ...said].join(' · ');
+  const address = await resolveRedis(config, env, (line) => said.push(line));
+  try {
+    yield fine('', said.join(' · '));
+    yield* lookAtRedis(address);
+  } finally {
+    await leavePrivateRedis(address, () => isIdle(address));
+  }
+}
+
+async function isIdle(address: RedisAddress): Promise<boolean> {
+  const redis = connectLedger(address);
+  try {
+    await ready(redis, address);
+    return !(await isAnyRun(redis, ['running', 'cancelling']));
+  } finally {
+    redis.disconnect();
+  }
 }
 
 /** The table in force, `*` before what `--treat` changes, and what halts a run whatever its ids mean. */

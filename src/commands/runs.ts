@@ -5,6 +5,7 @@ import type { ListedRun } from '../ledger/list-runs.ts';
 import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, pendingOf } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { refusalWords } from '../redis/refusal-words.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
 import { columns } from '../terminal/table.ts';
@@ -72,8 +73,18 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
   const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
-  await noteTargetAction(session.redis, run.fp, { ...noted, run: run.id });
+  const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
+  const isNoted = (await note()) === '';
   await removeRun(session.redis, run);
+  const full = isNoted ? '' : await note();
   stderr.write(`Removed run ${run.id}; its report files stay.\n`);
+  if (full !== '') stderr.write(`warning: the audit trail doesn't tell it: Redis refuses writes: ${full}\n`);
   return 0;
+}
+
+/** Where there is no memory left for a note, a removal that makes room comes first. Any other trouble is thrown. */
+function unlessFull(error: unknown): string {
+  const words = refusalWords(error);
+  if (!words.includes('OOM')) throw error;
+  return words;
 }

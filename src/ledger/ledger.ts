@@ -131,6 +131,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
       const keeper = { ...known, process: process.toString('latin1') };
+      if (keeper.process !== known.process) keepers.forget(run);
       return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1'), keeper, doubt: doubt.toString('latin1') };
     },
 

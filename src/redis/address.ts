@@ -5,7 +5,7 @@ import { listenText } from '../parse-setting.ts';
 import type { PrivatePlace } from './private-place.ts';
 
 /** A server of several. */
-type RedisNode = { host: string; port: number };
+export type RedisNode = { host: string; port: number };
 
 /**
  * Where Redis is and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster, which is found

@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './client.ts';
-import { isPermanent } from './connect.ts';
-import { redisWords, unreachable } from './trouble.ts';
+import { isPermanent, reach } from './connect.ts';
+import { redisWords, rootOf, unreachable } from './trouble.ts';
 
+const lookAgainMs = 500;
 const firstAgainMs = 5_000;
 const longestAgainMs = 60_000;
 
@@ -10,16 +12,35 @@ const longestAgainMs = 60_000;
  * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Tells at once why it isn't, when that changes,
  * and again in growing intervals. Throws UNREACHABLE where waiting can't help.
  */
-export function awaitRedis(
+export async function awaitRedis(
   redis: RedisClient,
   address: RedisAddress,
   stop: AbortSignal,
   tell: (words: string) => void,
 ): Promise<void> {
   const telling = tellAgain(tell);
+  try {
+    while (!stop.aborted) {
+      await connected(redis, address, stop, telling.see);
+      const words = stop.aborted ? 'ready' : await reach(redis);
+      if (words === 'ready') return;
+      telling.see(words);
+      await sleep(lookAgainMs, undefined, { signal: stop }).catch(() => {});
+    }
+  } finally {
+    telling.end();
+  }
+}
+
+/** Returns once there is a connection, or `stop` is aborted. Throws UNREACHABLE where there will be none. */
+function connected(
+  redis: RedisClient,
+  address: RedisAddress,
+  stop: AbortSignal,
+  see: (words: string) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (error?: Error) => {
-      telling.end();
       redis.off('ready', onEnd).off('error', onError);
       stop.removeEventListener('abort', onEnd);
       if (error === undefined) resolve();
@@ -27,8 +48,8 @@ export function awaitRedis(
     };
     const onEnd = () => end();
     const onError = (error: Error) => {
-      if (isPermanent(error, true)) end(unreachable(address, redisWords(error)));
-      else telling.see(redisWords(error));
+      if (isPermanent(rootOf(error), true)) end(unreachable(address, redisWords(error)));
+      else see(redisWords(error));
     };
     redis.on('ready', onEnd).on('error', onError);
     stop.addEventListener('abort', onEnd, { once: true });
@@ -38,7 +59,7 @@ export function awaitRedis(
 
 /** Tells other words at once, and the same ones after 5, 10, 20, 40 s, and then once a minute. */
 function tellAgain(tell: (words: string) => void) {
-  let words = 'no answer yet';
+  let words = 'no answer yet; it may be loading its data';
   let againMs = firstAgainMs;
   const later = () =>
     setTimeout(() => {

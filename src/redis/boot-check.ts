@@ -49,11 +49,12 @@ async function readInfo(ask: () => Promise<string>): Promise<string> {
   }
 }
 
-type Info = Partial<Record<string, string>>;
+/** The fields of an INFO reply. */
+export type Info = Partial<Record<string, string>>;
 
 const slots = 16_384;
 
-/** The fields of an INFO reply. */
+/** Reads an INFO reply. */
 export function parseInfo(text: string): Info {
   const pairs = text.split(/\r?\n/).map((line) => line.split(/:(.*)/s, 2) as [string, string?]);
   return Object.fromEntries(pairs.filter(([name, value]) => name && value !== undefined));

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
-import type { RedisAddress } from './address.ts';
+import type { RedisAddress, RedisLogin } from './address.ts';
+import { QuietSentinelConnector } from './sentinel-connector.ts';
 
 /** A connection to Redis, whatever set-up is behind it. All keys of one command, script or pipeline must share a hash tag. */
 export type RedisClient = Redis | Cluster;
@@ -27,6 +28,7 @@ const sharedByCluster = {
 
 // A primary that was left behind by a failover keeps taking writes until somebody notices.
 const failover = {
+  Connector: QuietSentinelConnector as never, // typed for options of any kind
   failoverDetector: true,
   sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
   sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again
@@ -53,24 +55,28 @@ export function optionsOf({ options, login }: RedisAddress): RedisOptions {
 }
 
 /** A client of its own for the address. It connects by itself. */
-export function openClient({ nodes }: RedisAddress, options: RedisOptions): RedisClient {
+export function openClient(address: RedisAddress, options: RedisOptions): RedisClient {
   // Without a delay "on failover" a command is never sent again after its connection broke: it may have run.
-  if (nodes) return openCluster(nodes, options, { enableOfflineQueue: false, retryDelayOnFailover: 0 });
+  if (address.nodes) return openCluster(address, options, { enableOfflineQueue: false, retryDelayOnFailover: 0 });
   return new Redis({ ...options, replyMapping: 'legacy' }); // the default, which the types want spelled out
 }
 
-/** A client for the cluster these nodes belong to. */
-export function openCluster(
-  nodes: NonNullable<RedisAddress['nodes']>,
-  options: RedisOptions,
-  more: ClusterOptions = {},
-) {
+/** A client for the cluster that the nodes of the address belong to. */
+export function openCluster({ nodes, login }: RedisAddress, options: RedisOptions, more: ClusterOptions = {}) {
   const { retryStrategy, ...redisOptions } = options;
-  const cluster = new Cluster(nodes, {
+  const cluster = new Cluster(nodes!, {
     ...sharedByCluster,
     ...more,
     redisOptions: { ...redisOptions, replyMapping: 'legacy' },
   });
-  cluster.on('error', () => {}); // without a listener a node that goes away would end the process
+  cluster.on('error', () => {}); // else it would be told on the console
+  return login ? followLogin(cluster, login) : cluster;
+}
+
+/** Its connections are never made a second time, so each gets what the files say before it is made; those of a duplicate, too. */
+function followLogin(cluster: Cluster, login: () => RedisLogin): Cluster {
+  cluster.on('+node', ({ options }: Redis) => Object.assign(options, login()));
+  const duplicate = cluster.duplicate.bind(cluster);
+  cluster.duplicate = (...args) => followLogin(duplicate(...args), login);
   return cluster;
 }

@@ -33,7 +33,7 @@ export type QueueConnection = RedisOptions | Cluster;
  */
 export function openQueueConnection(address: RedisAddress): QueueConnection {
   const options = queueOptions(address);
-  return address.nodes ? openCluster(address.nodes, options) : options;
+  return address.nodes ? openCluster(address, options) : options;
 }
 
 /** Ends what `openQueueConnection` made. */
@@ -58,14 +58,14 @@ export async function ready(redis: RedisClient, address: RedisAddress, deadlineM
   throw unreachable(address, address.nodes ? await clusterTrouble(address) : outcome);
 }
 
-/** The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile. */
-async function reach(redis: RedisClient): Promise<string> {
+/** The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile. 'ready', or why it isn't. */
+export async function reach(redis: RedisClient): Promise<string> {
   if (!isCluster(redis)) return 'ready';
   return Promise.all(serversOf(redis).map((server) => server.ping())).then(() => 'ready', redisWords);
 }
 
 function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
-  let words = `no answer in ${deadlineMs / 1000} s`;
+  let words = `no answer in ${deadlineMs / 1000} s; it may be loading its data`;
   return new Promise((resolve) => {
     const end = (outcome: string) => {
       clearTimeout(timer);

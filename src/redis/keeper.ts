@@ -12,8 +12,8 @@ export type Keeper = {
   ancestors: readonly string[];
 };
 
-/** Tells who keeps a run at the moment. */
-export type KeeperWatch = { of(run: string): Promise<Keeper> };
+/** Tells who keeps a run at the moment; `forget` has it ask again. */
+export type KeeperWatch = { of(run: string): Promise<Keeper>; forget(run: string): void };
 
 /** Whether one process knows all that the other had acknowledged. Pure; keeper.lua.ts does the same in Lua. */
 export function hasAllOf(now: Keeper, before: Keeper): boolean {
@@ -23,14 +23,19 @@ export function hasAllOf(now: Keeper, before: Keeper): boolean {
 
 /**
  * Asks once for each connection: as long as it stands there is the same process behind it. (Behind a proxy, or where a slot of a cluster
- * moves, it may be another one all the same; the claim, which asks inside of Redis, notices.)
+ * moves, it may be another one all the same; the claim, which asks inside of Redis, notices.) In a cluster also each time its slots were
+ * looked up: another primary may have taken over from one that hangs, whose connection stands for a while yet.
  */
 export function watchKeeper(redis: RedisClient): KeeperWatch {
   const known = new Map<string, Promise<Keeper>>();
-  redis.on('close', () => known.clear()).on('-node', () => known.clear());
+  const knownAtMost = 1_000; // of a cluster; the others are asked for again
+  for (const event of ['close', '-node', 'refresh']) redis.on(event, () => known.clear());
+  const whoFor = (run: string) => (redis instanceof Cluster ? run : ''); // one server keeps them all
   return {
+    forget: (run) => void known.delete(whoFor(run)),
     of: (run) => {
-      const who = redis instanceof Cluster ? run : ''; // one server keeps them all
+      const who = whoFor(run);
+      if (known.size >= knownAtMost) known.clear();
       const asked = known.get(who) ?? readKeeper(redis, run);
       known.set(who, asked);
       asked.catch(() => known.get(who) === asked && known.delete(who));

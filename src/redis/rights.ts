@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { isCluster, type RedisClient } from './client.ts';
+import { isCluster, type RedisClient, serversOf } from './client.ts';
 
 /**
  * The commands that a login must be allowed, by what they are for, each with the fewest arguments it takes. Spelled out: a category would
@@ -28,13 +28,14 @@ export const rightsAdvice = 'give it the rights that the README lists: Redis, Pe
 const namedAtMost = 8;
 
 /**
- * Throws UNREACHABLE for a login that lacks a right it will need, before anything is begun. Redis 6.2 cannot be asked: there the command
- * that is refused says so when its time has come.
+ * Throws UNREACHABLE for a login that lacks a right it will need, before anything is begun; in a cluster each primary has logins of its
+ * own. Redis 6.2 cannot be asked: there the command that is refused says so when its time has come.
  */
 export async function checkRights(redis: RedisClient): Promise<void> {
   const rows = isCluster(redis) ? [...neededCommands, neededInCluster] : neededCommands;
   const commands = rows.flatMap((row) => Object.entries(row));
-  const lacking = (await redis.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat())) as string[];
+  const asked = serversOf(redis).map((server) => server.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat()));
+  const lacking = [...new Set((await Promise.all(asked)).flat() as string[])];
   if (lacking.length === 0) return;
   const others = lacking.length > namedAtMost ? ` and ${lacking.length - namedAtMost} more` : '';
   const named = `${lacking.slice(0, namedAtMost).join(', ')}${others}`;

@@ -31,7 +31,9 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  */
 export function redisWords(error: unknown): string {
   const root = rootOf(error);
-  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || messageOf(root).slice(0, 200));
+  const message = messageOf(root);
+  if (message.startsWith("Stream isn't writeable")) return 'there is no connection to it';
+  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || message.slice(0, 200));
 }
 
 /** What the last server of a cluster said, where none of them was of any use; else the error itself. */

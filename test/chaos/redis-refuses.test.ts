@@ -1,18 +1,21 @@
 import { describe, test } from 'vitest';
-import { canFill } from '../support/full-redis.ts';
+import { findBroken } from '../support/checker.ts';
+import { canFill, openFullRedis } from '../support/full-redis.ts';
+import { until } from '../support/processes.ts';
 import { seeRedisRefuse } from '../support/redis-refuses.ts';
+import { annotations, makeIds, openScene } from '../support/scene.ts';
 
 const cases = [
   { store: 'disk', workers: 2, why: 'its disk is full (MISCONF)' },
-  { store: 'memory', workers: 2, why: 'its memory is full, maxmemory is reached (OOM)' },
   { store: 'memory', workers: 0, why: 'its memory is full, maxmemory is reached (OOM)' },
 ] as const;
 
+const ids = makeIds('f', 1_000);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 
 describe.concurrent('a run in the middle whose Redis takes no writes', () => {
   test.for(cases.filter(({ store }) => canFill(store)))(
-    'stands still, says why, and goes on by itself ($store full, $workers workers)',
+    'stands still, says why, and goes on by itself ($store, $workers workers)',
     async ({ store, workers, why }, { expect, onTestFinished }) => {
       const { said, status, resumedAfterMs, ...seen } = await seeRedisRefuse({
         ...{ store, workers, ids: 1_500, ms: 1_500, settings },
@@ -30,4 +33,55 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
       }
     },
   );
+
+  // The limiter goes on granting permits here, and the run is seen to be running: nothing but the mark keeps a request from leaving.
+  test('sends nothing whose mark was refused, whatever else is taken', async ({ expect, onTestFinished }) => {
+    const {
+      said,
+      status: _,
+      resumedAfterMs,
+      ...seen
+    } = await seeRedisRefuse({
+      ...{ store: 'rights', workers: 1, ids: 1_500, ms: 1_500, settings },
+      atEnd: onTestFinished,
+    });
+    expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
+    expect(resumedAfterMs).toBeLessThan(5_000);
+    expect(said[0]!.match(/nothing is sent any more/g)).toHaveLength(1);
+    expect(said[0]).toContain('Redis refuses writes: the login lacks the permission for');
+  });
+
+  test('can be interrupted, is not begun, and goes on later: each says why', async ({ expect, onTestFinished }) => {
+    const redis = await openFullRedis('memory', onTestFinished);
+    const scene = await openScene(onTestFinished, { objects: annotations(ids), latencyMs: 20 }, redis);
+    const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+    const env = { ...settings, EXPUNGE_REQUEST_TIMEOUT_MS: '1000' };
+    const interrupted = scene.expunge(args, env);
+    await until('the run is in the middle', () => scene.arrivals.length > 200, 60_000);
+    await redis.fill(await scene.run());
+    interrupted.signal('SIGINT');
+    expect((await interrupted.ended).code).toBe(130);
+    expect(interrupted.stderr).toContain('Redis refuses writes: its memory is full, maxmemory is reached (OOM).');
+    const [sent, refused] = [scene.arrivals.length, scene.expunge(args, env)];
+    expect((await refused.ended).code).toBe(6);
+    expect(refused.stderr).toMatch(/^error: Redis at unix:\S+: its memory is full, maxmemory is reached \(OOM\)$/m);
+    expect(scene.arrivals).toHaveLength(sent);
+    await redis.free();
+    expect((await scene.expunge(args, env).ended).code).toBe(0);
+    const run = await scene.run();
+    expect(await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
+  });
+});
+
+test.concurrent('ended runs can be removed from a Redis whose memory is full', async ({ expect, onTestFinished }) => {
+  const redis = await openFullRedis('memory', onTestFinished);
+  const scene = await openScene(onTestFinished, { objects: annotations(ids.slice(0, 10)) }, redis);
+  const run = scene.expunge(['run', scene.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
+  expect((await run.ended).code).toBe(0);
+  const { id, fp } = await scene.run();
+  await redis.fill({ id, fp });
+  const removing = scene.expunge(['runs', 'remove', id, '--yes']);
+  expect((await removing.ended).code).toBe(0);
+  expect(removing.stderr).toContain('maxmemory is reached (OOM)');
+  expect(await scene.runs()).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -8,10 +8,16 @@ import type { RedisClient } from '../../src/redis/client.ts';
 import { type OwnRedis, openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
 import { openScene, type Scene } from '../support/scene.ts';
+import { openSentinelSet } from '../support/sentinel.ts';
 
 // Canaries in every place where a secret goes in, and a look at every place where words come out.
 
-const canaries = { token: 'canary-token-4711', secret: 'canary-secret-4712', password: 'canary-password-4713' };
+const canaries = {
+  token: 'canary-token-4711',
+  secret: 'canary-secret-4712',
+  password: 'canary-password-4713',
+  sentinel: 'canary-sentinel-4714',
+};
 const known = Object.values(canaries);
 
 type Answer = (response: ServerResponse, echo: string) => void;
@@ -135,4 +141,38 @@ describe.concurrent('no secret is told', () => {
     const said = [refused, worker].map(({ stdout, stderr }) => stdout + stderr).join('\n');
     expect(known.filter((canary) => (said + stored).includes(canary))).toEqual([]);
   });
+
+  test('when the login comes from files, and a Sentinel set loses its primary', async ({ expect, onTestFinished }) => {
+    const { password, sentinel: sentinelPassword } = canaries;
+    const set = await openSentinelSet(onTestFinished, { password, sentinelPassword });
+    const folder = set.sentinels[0]!.folder;
+    const files = {
+      EXPUNGE_REDIS_PASSWORD_FILE: writeSecret(folder, 'password', password),
+      EXPUNGE_SENTINEL_PASSWORD_FILE: writeSecret(folder, 'sentinel', sentinelPassword),
+    };
+    const url = set.url.replace(/\/\/[^/]*@/, '//');
+    const scene = await openScene(onTestFinished, { token: canaries.token }, { url, env: files });
+    const shown = await Promise.all(
+      [['config', 'show'], ['check'], ['runs']].map((args) => {
+        const running = scene.expunge(args);
+        return running.ended.then(() => running);
+      }),
+    );
+    const wrong = scene.expunge(['runs'], { EXPUNGE_REDIS_PASSWORD_FILE: files.EXPUNGE_SENTINEL_PASSWORD_FILE });
+    const worker = await scene.worker(['--log-level', 'debug']);
+    (await set.primary()).signal('SIGKILL');
+    set.sentinels[1]!.signal('SIGKILL');
+    await until('the worker has noticed', () => worker.stderr.includes('trouble with Redis'));
+    worker.signal('SIGTERM');
+    await Promise.all([worker.ended, wrong.ended]);
+    const said = [...shown, wrong, worker].map(({ stdout, stderr }) => stdout + stderr).join('\n');
+    expect(known.filter((canary) => said.includes(canary))).toEqual([]);
+    expect(worker.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([]);
+  });
 });
+
+function writeSecret(folder: string, name: string, secret: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, `${secret}\n`, { mode: 0o600 });
+  return path;
+}

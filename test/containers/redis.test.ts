@@ -4,6 +4,7 @@ import { addressFromUrl } from '../../src/redis/address.ts';
 import { checkRedis } from '../../src/redis/boot-check.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
 import { containerServer } from '../../src/redis/container-server.ts';
+import { readKeeper } from '../../src/redis/keeper.ts';
 import { leavePrivateRedis } from '../../src/redis/leave-redis.ts';
 import { openPrivateRedis } from '../../src/redis/private-redis.ts';
 import { engineHas } from '../support/engine.ts';
@@ -50,10 +51,12 @@ describe.skipIf(!engineHas(image))('Redis in a container', () => {
     const open = () => openPrivateRedis(stateDir, process.env, () => {}, [containerServer]);
     const first = await open();
     await first.stay!.presence.set('kept', 'yes');
+    const { process: before } = await readKeeper(first.stay!.presence, 'any');
     expect(first.options.password).toMatch(/^\w{36}$/);
     expect(await leavePrivateRedis(first, async () => true)).toBe('stopped');
     const second = await open();
     expect(await second.stay!.presence.get('kept')).toBe('yes');
+    expect((await readKeeper(second.stay!.presence, 'any')).ancestors).toEqual([before]); // it has lost nothing
     second.stay!.presence.disconnect();
   });
 });

@@ -4,7 +4,8 @@ import { isSealed, type Run } from '../../src/ledger/run.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { expunge as call } from '../support/cli.ts';
-import { openCluster, type TestCluster } from '../support/cluster.ts';
+import { type ClusterNode, openCluster, type TestCluster } from '../support/cluster.ts';
+import { clusterRights, loginRule } from '../support/login.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';
 import { openLedgerOn } from '../support/redis.ts';
@@ -37,6 +38,10 @@ async function keysOf({ id }: Run): Promise<Record<string, number>> {
     for (const key of await redis.keys(`*${id}*`)) found[key] = await redis.pttl(key);
   }
   return found;
+}
+
+function onEach(task: (node: ClusterNode) => Promise<unknown>): Promise<unknown[]> {
+  return Promise.all(cluster.nodes.map(task));
 }
 
 const isCompleted = ({ state }: Run) => state === 'completed';
@@ -96,6 +101,26 @@ describe.concurrent('with a Redis Cluster', () => {
     await until('both have ended', async () => (await ended()).length === 2, 60_000);
     expect((await ended()).toSorted()).toEqual(['cancelled', 'completed']);
     expect([before < ids.length, scene.arrivals.length]).toEqual([true, ids.length]);
+  });
+
+  test('the login of the README will do, and a password that is replaced under a worker is read again', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const ids = makeIds('login', 60);
+    const scene = await openScene(onTestFinished, { objects: annotations(ids) }, cluster);
+    const file = scene.file('password', 'first');
+    const admit = (password: string) =>
+      onEach(({ redis }) => redis.acl('SETUSER', 'tight', ...loginRule(password), ...clusterRights()));
+    await admit('first');
+    const env = { EXPUNGE_REDIS_USERNAME_FILE: scene.file('user', 'tight'), EXPUNGE_REDIS_PASSWORD_FILE: file };
+    await scene.worker([], env);
+    await admit('second');
+    scene.file('password', 'second');
+    await onEach(({ redis }) => redis.call('CLIENT', 'KILL', 'USER', 'tight'));
+    const submitted = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], env);
+    expect(await submitted.ended, submitted.stderr).toMatchObject({ code: 0 });
+    await scene.runIs('completed', isCompleted);
   });
 
   test('the bell of a schedule rings, and its runs are made and worked on', async ({ expect, onTestFinished }) => {

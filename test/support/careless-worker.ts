@@ -9,17 +9,19 @@ import { fixedToken } from '../../src/token/fixed-token.ts';
 import { Parts } from '../../src/worker/parts.ts';
 import { openService } from '../../src/worker/service.ts';
 import { Tender } from '../../src/worker/tender.ts';
+import { forgetDoubt } from './forget-doubt.ts';
 import { forgetMarks } from './forget-marks.ts';
 
-// A worker that ignores the marks of dead holders. What a storm of kills shows of it, and not of the real one, is what the
-// marks are for. Takes the settings it needs from the variables of the real one and runs until it is killed.
+// A worker that forgets: the marks of dead holders, or that Redis has lost something. What a storm shows of it, and not of the real one,
+// is what they are for. Takes the settings it needs from the variables of the real one and runs until it is killed.
 
 const { REDIS_URL, EXPUNGE_BASE_URL, EXPUNGE_ACCOUNT, EXPUNGE_TOKEN } = process.env;
 const address = addressFromUrl(REDIS_URL!, true);
 const redis = connectLedger(address);
 await ready(redis, address);
 const log = createLogger('info');
-const ledger = forgetMarks(openLedger(redis, haltRules));
+const forget = process.env.FORGET === 'doubt' ? forgetDoubt : forgetMarks;
+const ledger = forget(openLedger(redis, haltRules));
 const target = targetOf(EXPUNGE_BASE_URL!, EXPUNGE_ACCOUNT!);
 const service = openService({
   ledger,

@@ -46,7 +46,7 @@ export async function seeFailover(atEnd: AtEnd, what: Failover, count: number): 
   const before = await set.primary();
   await befall[what](set, before);
   await set.primaryIsNot(before);
-  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 300_000);
+  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const seconds = (performance.now() - from) / 1_000;
   return {
     run,

@@ -4,28 +4,34 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { messageOf, systemCode } from '../../src/errors.ts';
+import type { Run } from '../../src/ledger/run.ts';
 import { refusalWords } from '../../src/redis/refusal-words.ts';
 import { type OwnRedis, openOwnRedis } from './own-redis.ts';
 import { until } from './processes.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 
-/** A Redis that can be filled up, so that it takes no writes, and emptied again. Both return once that is so. */
-export type FullRedis = OwnRedis & { fill(): Promise<void>; free(): Promise<void> };
+/** A Redis that can be filled up, so that it takes no writes of this run, and emptied again. Both return once that is so. */
+export type FullRedis = OwnRedis & { fill(run: Pick<Run, 'id' | 'fp'>): Promise<void>; free(): Promise<void> };
 
-/** Which of its stores is filled. */
-export type Store = 'disk' | 'memory';
+/**
+ * Which of its stores is filled; or, where none is: `replicas` wants more of them, `role` becomes a replica, `rights` refuses the keys of the run
+ * and takes all others.
+ */
+export type Store = 'disk' | 'memory' | 'replicas' | 'role' | 'rights';
 
 const diskMegabytes = 32;
 
 /** Where `canFill` says that it can be had. */
 export async function openFullRedis(store: Store, atEnd: AtEnd): Promise<FullRedis> {
-  return store === 'disk' ? onSmallDisk(atEnd) : inSmallMemory(atEnd);
+  if (store === 'disk') return onSmallDisk(atEnd);
+  const own = await openOwnRedis(atEnd);
+  return { ...own, ...switches[store](own.connect()) };
 }
 
 /** False where no disk of its own can be mounted, as anybody but root may not; says so on the console. */
 export function canFill(store: Store): boolean {
-  if (store === 'memory') return true;
+  if (store !== 'disk') return true;
   const folder = mkdtempSync(join(tmpdir(), 'expunge-disk-'));
   try {
     mountAt(folder);
@@ -39,14 +45,31 @@ export function canFill(store: Store): boolean {
   }
 }
 
-async function inSmallMemory(atEnd: AtEnd): Promise<FullRedis> {
-  const own = await openOwnRedis(atEnd);
-  const admin = own.connect();
-  const limit = async (bytes: number, isFull: boolean) => {
-    await admin.config('SET', 'maxmemory', bytes);
-    await untilIt(admin, isFull);
+type Switch = Pick<FullRedis, 'fill' | 'free'>;
+
+const switches: Record<Exclude<Store, 'disk'>, (admin: Redis) => Switch> = {
+  memory: (admin) => bySetting(admin, 'maxmemory'),
+  replicas: (admin) => bySetting(admin, 'min-replicas-to-write'),
+  role: (admin) => ({
+    fill: () => admin.replicaof('127.0.0.1', '1').then(() => untilIt(admin, true)),
+    free: () => admin.replicaof('NO', 'ONE').then(() => untilIt(admin, false)),
+  }),
+  rights: (admin) => {
+    const allow = async (...keys: string[]) => void (await admin.acl('SETUSER', 'default', 'resetkeys', ...keys));
+    return {
+      fill: ({ id, fp }) => allow(`%R~expunge:{${id}}*`, `~expunge:{${fp}}*`, '~expunge:runs', '~filler'),
+      free: () => allow('~*'),
+    };
+  },
+};
+
+/** One that is 0 = not so, or 1. */
+function bySetting(admin: Redis, name: string): Switch {
+  const set = async (value: 0 | 1) => {
+    await admin.config('SET', name, value);
+    await untilIt(admin, value === 1);
   };
-  return { ...own, fill: () => limit(1, true), free: () => limit(0, false) };
+  return { fill: () => set(1), free: () => set(0) };
 }
 
 async function onSmallDisk(atEnd: AtEnd): Promise<FullRedis> {

@@ -34,7 +34,7 @@ export type RefusalSeen = {
 
 const bystanders = makeIds('b', 20);
 
-/** In the middle of a run Redis takes no writes for so long, because its disk or its memory is full: what that costs. */
+/** In the middle of a run Redis takes no writes for so long: what that costs. */
 export async function seeRedisRefuse(options: RedisRefuses): Promise<RefusalSeen> {
   const { store, workers, ms, atEnd, settings = {} } = options;
   const ids = makeIds('f', options.ids);
@@ -42,7 +42,7 @@ export async function seeRedisRefuse(options: RedisRefuses): Promise<RefusalSeen
   const scene = await openScene(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 }, redis);
   const processes = await startWork(scene, ids, workers, settings);
   await until('the run is in the middle', () => scene.arrivals.length > ids.length / 5, 60_000);
-  await redis.fill();
+  await redis.fill(await scene.run());
   const fullAt = performance.now();
   const status = await statusOf(scene);
   await passed(fullAt, ms);

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RedisAddress } from '../../../src/redis/address.ts';
 import { connectLedger, ready } from '../../../src/redis/connect.ts';
 import { serverOnPath } from '../../../src/redis/find-server.ts';
+import { readKeeper } from '../../../src/redis/keeper.ts';
 import { leavePrivateRedis } from '../../../src/redis/leave-redis.ts';
 import { privatePlace } from '../../../src/redis/private-place.ts';
 import { openPrivateRedis } from '../../../src/redis/private-redis.ts';
@@ -129,6 +130,54 @@ test('stops when the last client leaves and no run is running', async () => {
   expect(await leavePrivateRedis(address, async () => true)).toBe('stopped');
   expect(serverPid(privatePlace(stateDir))).toBeNull();
   expect(await redisStatus(stateDir)).toMatchObject({ state: 'stopped' });
+});
+
+/** The process that answers, and those of which it is known to have lost nothing. */
+async function keeperOf(address: RedisAddress) {
+  return withRedis(address, (redis) => readKeeper(redis, 'any'));
+}
+
+async function stopInOrder(address: RedisAddress): Promise<string> {
+  const { process } = await keeperOf(address);
+  expect(await leavePrivateRedis(address, async () => true)).toBe('stopped');
+  return process;
+}
+
+describe('what one process leaves to the next', () => {
+  test('is known to be whole after each stop in order', async () => {
+    const first = await stopInOrder(await open());
+    const second = await stopInOrder(await open());
+    const third = await open();
+    expect((await keeperOf(third)).ancestors).toEqual([second, first]);
+    third.stay?.presence.disconnect();
+    await stopPrivateRedis(stateDir);
+    expect((await keeperOf(await open())).ancestors).toHaveLength(3);
+  });
+
+  test('is not once it was killed, also where it was stopped in order before', async () => {
+    await stopInOrder(await open());
+    await open();
+    await killServer();
+    const { ancestors } = await keeperOf(await open());
+    expect(ancestors).toEqual([]);
+  });
+
+  test('is not where somebody else was connected when it was stopped', async () => {
+    const address = await open();
+    await withRedis(address, async (redis) => {
+      await redis.client('SETNAME', 'expunge:1-00000000:ledger');
+      expect(await stopPrivateRedis(stateDir)).toBe('stopped');
+    });
+    expect((await keeperOf(await open())).ancestors).toEqual([]);
+  });
+
+  test('is not where its last word is lost', async () => {
+    await stopInOrder(await open());
+    const files = join(privatePlace(stateDir).folder, 'appendonlydir');
+    const file = join(files, readdirSync(files).find((name) => name.endsWith('.incr.aof'))!);
+    truncateSync(file, statSync(file).size - 1);
+    expect((await keeperOf(await open())).ancestors).toEqual([]);
+  });
 });
 
 test('goes on while a run is running', async () => {

@@ -169,6 +169,15 @@ describe('at the seal', () => {
     expect(fateAtSeal(cell)).toMatchObject({ outcome, code: 'run_cancelled', status: null });
   });
 
+  test('no id of a run in doubt was never sent, or is known to exist', () => {
+    fc.assert(
+      fc.property(anyCell, (cell) => {
+        const fate = fateAtSeal(cell, true);
+        expect(fate).toEqual(isSettled(cell) ? fateOf(cell) : expect.objectContaining({ outcome: 'unknown' }));
+      }),
+    );
+  });
+
   test('nothing stays pending', () => {
     fc.assert(
       fc.property(anyCell, (cell) => {

@@ -1,0 +1,77 @@
+import type { Info } from './boot-check.ts';
+import { doubtful, type Finding, fine, wrong } from './finding.ts';
+import { isOldVersion, oldestVersion } from './version.ts';
+
+/** What a server says about itself. */
+export type ServerFacts = {
+  info: Info;
+  /** Its `appendfsync`; null where the login may not ask. */
+  flush: string | null;
+  /** Whether another server is to take over from it: in a Sentinel set, or in a cluster. */
+  isOneOfSeveral: boolean;
+};
+
+/** Whether a server is fit to keep ledgers, aspect by aspect. Pure. */
+export function judgeServer(facts: ServerFacts): Finding[] {
+  const { info, isOneOfSeveral } = facts;
+  return [version(info), memory(info), files(facts), ...(isOneOfSeveral ? [replicas(info)] : [])];
+}
+
+function version({ redis_version: redis = '', valkey_version: valkey }: Info): Finding {
+  const words = valkey ? `valkey ${valkey}` : `redis ${redis || 'of unknown version'}`;
+  if (!isOldVersion(redis)) return fine('version', words);
+  return wrong('version', `${words} is too old: ${oldestVersion} is needed`, 'use a newer one');
+}
+
+const fullAt = 0.8;
+
+function memory({ maxmemory_policy: policy = 'noeviction', maxmemory = '0', used_memory: used = '0' }: Info): Finding {
+  const limit = Number(maxmemory);
+  const usage = `${megabytes(used)} used${limit > 0 ? ` of ${megabytes(maxmemory)}` : ''}`;
+  if (policy !== 'noeviction') {
+    const words = `it evicts keys (maxmemory-policy ${policy}), which would lose the ledger`;
+    return wrong('memory', words, 'set its maxmemory-policy to noeviction');
+  }
+  if (limit === 0 || Number(used) < limit * fullAt) return fine('memory', `it evicts nothing; ${usage}`);
+  return doubtful(
+    'memory',
+    `${usage}; a run halts when it is full`,
+    'raise its maxmemory: a million ids need about 20 MB',
+  );
+}
+
+function megabytes(bytes: string): string {
+  return `${(Number(bytes) / 1e6).toFixed(1)} MB`;
+}
+
+const mendDisk = 'make room on its disk, and see its log';
+
+function files({ info, flush }: ServerFacts): Finding {
+  const { aof_enabled: aof, aof_last_write_status: written = 'ok', rdb_last_bgsave_status: saved = 'ok' } = info;
+  if (written !== 'ok') return wrong('files', 'it could not write its append-only file', mendDisk);
+  if (saved !== 'ok') return doubtful('files', 'it could not write its last snapshot, and may refuse writes', mendDisk);
+  if (aof !== '1') {
+    const words = 'it keeps no append-only file: if it crashes, the record of what was deleted since is lost';
+    return doubtful('files', words, 'set appendonly to yes');
+  }
+  if (flush === 'no') {
+    const words = 'the system flushes its append-only file when it likes: a loss of power may cost half a minute';
+    return doubtful('files', words, 'set appendfsync to everysec, or to always');
+  }
+  return fine('files', `it keeps an append-only file, ${flushWords[flush ?? ''] ?? unknownFlush}`);
+}
+
+const unknownFlush = 'and does not say how often it is flushed: the login may not use CONFIG';
+const flushWords: Record<string, string> = {
+  always: 'flushed with each write: no loss of power costs anything',
+  everysec: 'flushed each second: a loss of power may cost the last one',
+};
+
+function replicas(info: Info): Finding {
+  const count = Number(info.connected_slaves ?? 0);
+  const states = Array.from({ length: count }, (_, n) => /state=(\w+)/.exec(info[`slave${n}`] ?? '')?.[1]);
+  const ready = states.filter((state) => state === 'online').length;
+  if (count === 0) return doubtful('replicas', 'it has no replica that could take over', 'give it one, better two');
+  const words = `${ready} of ${count} in step`;
+  return ready < count ? doubtful('replicas', words, 'see the log of the others') : fine('replicas', words);
+}

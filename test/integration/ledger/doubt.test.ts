@@ -1,0 +1,193 @@
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { haltRules } from '../../../src/guard/thresholds.ts';
+import { readAudit } from '../../../src/ledger/audit.ts';
+import { fateOf, isDoubtful, isSettled, settle, untouched } from '../../../src/ledger/cell.ts';
+import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
+import { codeOfStatus } from '../../../src/ledger/code.ts';
+import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
+import { type Run, readRun } from '../../../src/ledger/run.ts';
+import { takeUpLost } from '../../../src/ledger/take-up.ts';
+import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
+import { addressFromUrl } from '../../../src/redis/address.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { aofBytes, fallBack } from '../../support/aof.ts';
+import { until } from '../../support/processes.ts';
+import { openLedgerOn } from '../../support/redis.ts';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.ts';
+import { writeTestRun } from './lone-run.ts';
+
+let server: RedisProcess;
+let ledger: Ledger;
+let id: string;
+
+const absent = settle('absent', 1, codeOfStatus(404));
+const deleted = settle('deleted', 1, codeOfStatus(204));
+
+/** A run that is running, on a Redis of its own. */
+async function open(sizes: number[], args: string[] = []): Promise<void> {
+  server = await startRedisProcess(onTestFinished, { args: () => args });
+  ledger = await openLedgerAt(server.port);
+  id = await writeTestRun(ledger.redis, sizes);
+  await steer('start');
+  await ledger.feed(id, Date.now());
+}
+
+async function openLedgerAt(port: number): Promise<Ledger> {
+  const redis = await openLedgerOn(addressFromUrl(`redis://127.0.0.1:${port}`, true));
+  onTestFinished(() => redis.disconnect());
+  return openLedger(redis, haltRules);
+}
+
+/** Redis dies and comes back, with all it had or as it was after so many bytes. */
+async function restart(bytes = aofBytes(server)): Promise<void> {
+  await fallBack(server, bytes);
+  await until('the ledger is connected', () => ledger.redis.status === 'ready');
+}
+
+function steer(action: 'start' | 'cancel') {
+  return ledger.steer(id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
+}
+
+async function claim(chunk = 0, by = ledger): Promise<Claim> {
+  const claimed = await by.claim(id, chunk, Date.now());
+  if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
+  return claimed;
+}
+
+async function cells(chunk = 0): Promise<number[]> {
+  return decodeLedgerChunk((await ledger.redis.getBuffer(keys.ledger(id, chunk)))!).cells;
+}
+
+async function record(): Promise<Run> {
+  return (await readRun(ledger.redis, id))!;
+}
+
+describe('a Redis that was restarted', () => {
+  test('leaves every cell that is claimed from then on in doubt, and says so once', async () => {
+    await open([2, 2]);
+    expect((await claim(0)).doubt).toBe('');
+    await restart();
+    const first = await claim(0);
+    expect(first.doubt).toMatch(/^Redis was restarted or replaced/);
+    expect(first.ledgerChunk.cells.every(isDoubtful)).toBe(true);
+    const second = await claim(1);
+    expect(second.doubt).toBe('');
+    expect(second.ledgerChunk.cells.every(isDoubtful)).toBe(true);
+    expect(await cells(1)).toEqual(second.ledgerChunk.cells);
+    const audit = await readAudit(ledger.redis, await record());
+    expect(audit.filter(({ action }) => action === 'doubt')).toMatchObject([{ by: 'guard', reason: first.doubt }]);
+    expect((await record()).doubtSince).toBeGreaterThan(0);
+  });
+
+  test('hands out no epoch for the second time, though it has forgotten the first', async () => {
+    await open([2]);
+    const bytes = aofBytes(server);
+    const before = await claim();
+    await ledger.step(id, 0, before.epoch, [], [0]);
+    await restart(bytes);
+    const after = await claim();
+    expect(after.epoch).toBeGreaterThan(before.epoch);
+    // The old holder is still alive. What it saw may be the doing of the new one.
+    await ledger.step(id, 0, before.epoch, [{ index: 0, cell: absent }], [1]);
+    expect(fateOf((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
+    expect((await cells())[1]).toBe(after.ledgerChunk.cells[1]);
+  });
+
+  test('lets nobody go on with a chunk, because another holder may have had it since', async () => {
+    await open([2]);
+    const frozen = await claim();
+    const bytes = aofBytes(server);
+    const other = await openLedgerAt(server.port);
+    const { epoch } = await claim(0, other);
+    await other.step(id, 0, epoch, [], [0, 1]); // both are sent, and deleted
+    expect(await ledger.stillHolds(id, frozen)).toBe(true);
+    await restart(bytes);
+    expect(await cells()).toEqual([untouched, untouched]); // of the other holder nothing is left
+    expect(await ledger.redis.hget(keys.open(id), '0')).toBe(String(frozen.epoch));
+    expect(await ledger.stillHolds(id, frozen)).toBe(false);
+    const grant = await ledger.step(id, 0, noEpoch, [{ index: 0, cell: absent }], [1]);
+    expect(grant).toMatchObject({ state: 'stale', cells: [] });
+    expect(fateOf((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
+  });
+
+  test('leaves no open id of a cancelled run as never sent', async () => {
+    await open([2, 2]);
+    const { epoch } = await claim();
+    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await ledger.handBack(id, 0, epoch, Date.now(), Date.now());
+    await restart();
+    expect(await steer('cancel')).toEqual(['running', 'cancelled']);
+    const run = await sealTally(ledger.redis, await record());
+    expect(run.counts).toMatchObject({ deleted: 1, unknown: 3, not_attempted: 0 });
+    expect((await tallyLedger(ledger.redis, run)).counts).toEqual(run.counts);
+  });
+
+  test.each([
+    ['appendfsync always', ['--appendfsync', 'always'], true],
+    ['appendfsync everysec', ['--appendfsync', 'everysec'], false],
+    ['always, but not during a rewrite', ['--appendfsync', 'always', '--no-appendfsync-on-rewrite', 'yes'], false],
+  ])('is trusted where it had flushed what it acknowledged: %s', async (_, args, isTrusted) => {
+    await open([2, 2], args);
+    const before = await claim(0);
+    await restart();
+    expect(await ledger.stillHolds(id, before)).toBe(isTrusted);
+    const { doubt, epoch, ledgerChunk } = await claim(1);
+    expect(doubt === '').toBe(isTrusted);
+    expect(ledgerChunk.cells.some(isDoubtful)).toBe(!isTrusted);
+    expect(epoch === before.epoch + 1).toBe(isTrusted);
+  });
+
+  test('is not trusted where a replica took its place, though both flush always', async () => {
+    await open([2], ['--appendfsync', 'always', '--repl-diskless-sync-delay', '0']);
+    await claim();
+    const replica = await startRedisProcess(onTestFinished, {
+      args: () => ['--appendfsync', 'always', '--replicaof', '127.0.0.1', String(server.port)],
+    });
+    const other = await openLedgerAt(replica.port);
+    await until('the replica has the run', async () => (await other.redis.exists(keys.open(id))) === 1);
+    await other.redis.call('REPLICAOF', 'NO', 'ONE');
+    expect((await claim(0, other)).doubt).not.toBe('');
+  });
+});
+
+describe('chunks of which Redis has lost sight', () => {
+  beforeEach(() => open([2, 2, 1]));
+
+  test('are found in the ledger, and are due again in doubt', async () => {
+    const { epoch } = await claim(0);
+    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
+    await ledger.redis.del(keys.open(id), keys.later(id));
+    expect(await takeUpLost(ledger, id, Date.now())).toBe(true);
+    expect(await ledger.redis.zrange(keys.later(id), '0', '-1')).toEqual(['1', '2']);
+    expect(await ledger.feed(id, Date.now())).toEqual([1, 2]);
+    expect((await claim(1)).ledgerChunk.cells.every(isDoubtful)).toBe(true);
+    expect(await record()).toMatchObject({
+      state: 'running',
+      doubt: expect.stringContaining('which chunks were left'),
+    });
+    expect(await takeUpLost(ledger, id, Date.now())).toBe(false);
+  });
+
+  test('halt the run where its counters and its ledger disagree, so that it can be cancelled', async () => {
+    for (const [chunk, size] of [2, 2, 1].entries()) {
+      const { epoch } = await claim(chunk);
+      const joins = Array.from({ length: size }, (_, index) => ({ index, cell: deleted }));
+      await ledger.step(id, chunk, epoch, chunk < 2 ? joins : [], []);
+      if (chunk === 2) await ledger.redis.setrange(keys.ledger(id, 2), 6, Buffer.from([deleted >> 8, deleted & 255]));
+    }
+    await ledger.redis.del(keys.open(id), keys.later(id));
+    expect((await cells(2)).every(isSettled)).toBe(true);
+    expect(await takeUpLost(ledger, id, Date.now())).toBe(true);
+    expect(await record()).toMatchObject({ state: 'halted', halt: 'ledger_lost' });
+    await steer('cancel');
+    expect((await sealTally(ledger.redis, await record())).counts.deleted).toBe(5);
+  });
+
+  test('are not looked for while any is open or waits', async () => {
+    expect(await ledger.isAdrift(id)).toBe(false);
+    const { epoch } = await claim(0);
+    await ledger.handBack(id, 0, epoch, Date.now(), Date.now() + 60_000);
+    await ledger.redis.del(keys.open(id));
+    expect(await ledger.isAdrift(id)).toBe(false);
+  });
+});

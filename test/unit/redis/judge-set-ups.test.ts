@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { judgeSlots } from '../../../src/redis/look-at-cluster.ts';
+import { judgeSentinels, type SentinelAnswer } from '../../../src/redis/look-at-sentinels.ts';
+
+const [first, second] = [
+  { host: '10.0.0.1', port: 6379 },
+  { host: '10.0.0.2', port: 6379 },
+];
+const names = (
+  primary: typeof first | null,
+  quorum = 'OK 3 usable Sentinels',
+  others: string[] = [],
+): SentinelAnswer => {
+  return { sentinel: 's', primary, quorum, others };
+};
+const away = (trouble: string): SentinelAnswer => ({ sentinel: 'c:26379', trouble });
+
+describe('sentinels', () => {
+  test.each<[string, SentinelAnswer[], typeof first | null]>([
+    [
+      'ok 3 of 3 name 10.0.0.1:6379 the primary, and enough of them are there to name another one',
+      [names(first), names(first), names(first)],
+      first,
+    ],
+    [
+      'warning 2 of 3 name 10.0.0.1:6379 the primary; c:26379: connection refused',
+      [names(first), names(first), away('connection refused')],
+      first,
+    ],
+    [
+      'warning 1 of 1 name 10.0.0.1:6379 the primary, but too few of them are there to name another one',
+      [names(first, 'NOQUORUM 1 usable')],
+      first,
+    ],
+    ['wrong they name different primaries: 10.0.0.1:6379, 10.0.0.2:6379', [names(first), names(second)], null],
+    [
+      'ok 2 of 3 name 10.0.0.1:6379 the primary, and enough of them are there to name another one',
+      [names(first), names(second), names(first)],
+      first,
+    ],
+    [
+      'wrong they know no primary called "main", only mymaster',
+      [names(null, '', ['mymaster']), names(null, '', ['mymaster'])],
+      null,
+    ],
+    [
+      'wrong none of them answers: c:26379: NOAUTH Authentication required.',
+      [away('NOAUTH Authentication required.')],
+      null,
+    ],
+  ])('%s', (words, answers, expected) => {
+    const { finding, primary } = judgeSentinels('main', answers);
+    expect(`${finding.state} ${finding.words}`).toBe(words);
+    expect(primary).toEqual(expected);
+    expect(finding.next === null).toBe(finding.state === 'ok');
+  });
+
+  test('that want a password are told where to name it', () => {
+    expect(judgeSentinels('main', [away('NOAUTH Authentication required.')]).finding.next).toContain(
+      '--sentinel-password-file',
+    );
+  });
+});
+
+describe('the slots of a cluster', () => {
+  const [a, b, c] = [
+    ['h', 1, 'a'],
+    ['h', 2, 'b'],
+    ['h', 3, 'c'],
+  ] as [string, number, string][];
+  test.each<[string, Parameters<typeof judgeSlots>[0]]>([
+    [
+      'ok 16384 of 16384 slots are served by 2 primaries, and each has a replica',
+      [
+        [0, 8_191, a!, c!],
+        [8_192, 16_383, b!, c!],
+      ],
+    ],
+    [
+      'warning 16384 of 16384 slots are served by 2 primaries, 1 of them without a replica',
+      [
+        [0, 8_191, a!, c!],
+        [8_192, 16_383, b!],
+      ],
+    ],
+    ['wrong 8192 of 16384 slots are served by 1 primary: runs in the others would stand still', [[0, 8_191, a!, c!]]],
+  ])('%s', (words, ranges) => {
+    const { state, words: said } = judgeSlots(ranges);
+    expect(`${state} ${said}`).toBe(words);
+  });
+});
