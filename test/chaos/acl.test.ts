@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { findBroken } from '../support/checker.ts';
 import { openGuardedRedis } from '../support/guarded-redis.ts';
-import { makeLogin } from '../support/login.ts';
+import { makeLogin, refusals } from '../support/login.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { never, until } from '../support/processes.ts';
 import { annotations, makeIds, openScene } from '../support/scene.ts';
@@ -34,10 +34,11 @@ describe.concurrent('the login of the README', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('l', 60);
-    const { scene } = await openGuarded(onTestFinished, ids, '-client|list', '-client|setname');
+    const { admin, scene } = await openGuarded(onTestFinished, ids, '-client|list', '-client|setname');
     const run = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach']);
     expect(await run.ended, run.stderr).toMatchObject({ code: 0 });
     expect(run.stderr).toContain('this Redis does not say whether a worker of this target is alive (CLIENT LIST)');
+    expect(await refusals(admin)).toContainEqual(expect.stringMatching(/^command client/));
     await scene.worker();
     await scene.runIs('completed', ({ state }) => state === 'completed');
   });
