@@ -3,6 +3,7 @@ import { systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
 import { clientName, isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
 import { clusterTrouble } from './cluster-trouble.ts';
+import { sentinelTrouble } from './look-at-sentinels.ts';
 import { redisWords, rootOf, unreachable } from './trouble.ts';
 
 /**
@@ -53,10 +54,15 @@ function queueOptions(address: RedisAddress): RedisOptions {
 /** Waits until the connection is usable. Throws UNREACHABLE at the deadline, at once where waiting cannot help. */
 export async function ready(redis: RedisClient, address: RedisAddress, deadlineMs = 5_000): Promise<void> {
   const first = await firstOutcome(redis, deadlineMs);
-  const outcome = first === 'ready' ? await reach(redis) : address.nodes ? await clusterTrouble(address) : first;
+  const outcome = first === 'ready' ? await reach(redis) : await troubleOf(address, first);
   if (outcome === 'ready') return;
   redis.disconnect();
   throw unreachable(address, outcome);
+}
+
+async function troubleOf(address: RedisAddress, outcome: string): Promise<string> {
+  if (address.nodes) return clusterTrouble(address);
+  return (address.options.sentinels && (await sentinelTrouble(address.options))) || outcome;
 }
 
 /**

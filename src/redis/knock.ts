@@ -92,7 +92,7 @@ async function logIn(options: RedisOptions): Promise<Finding> {
 }
 
 function refusedLogin(words: string): Finding {
-  if (words.startsWith('LOADING')) return wrong('login', 'it still loads its data', 'wait until it has');
+  if (words.endsWith('(LOADING)')) return wrong('login', words, 'wait until it has');
   if (words.startsWith('WRONGPASS'))
     return wrong('login', 'it refuses this user or password', 'check both: in REDIS_URL, or in their files');
   if (words.startsWith('NOAUTH'))
