@@ -33,6 +33,7 @@ const failover = {
   sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
   sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again
   sentinelCommandTimeout: 1_000, // one that hangs is passed over
+  disconnectTimeout: 500, // a primary that hangs does not say goodbye
 } satisfies RedisOptions;
 
 /** The servers that hold data: one, or every primary of a cluster. */

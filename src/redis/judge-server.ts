@@ -7,14 +7,28 @@ export type ServerFacts = {
   info: Info;
   /** Its `appendfsync`; null where the login may not ask. */
   flush: string | null;
-  /** Whether another server is to take over from it: in a Sentinel set, or in a cluster. */
-  isOneOfSeveral: boolean;
+  /** How it was found. */
+  setUp: 'one server' | 'sentinels' | 'cluster';
 };
 
 /** Whether a server is fit to keep ledgers, aspect by aspect. Pure. */
 export function judgeServer(facts: ServerFacts): Finding[] {
-  const { info, isOneOfSeveral } = facts;
-  return [version(info), memory(info), files(facts), ...(isOneOfSeveral ? [replicas(info)] : [])];
+  const { info, setUp } = facts;
+  return [
+    ...misplaced(facts),
+    version(info),
+    memory(info),
+    files(facts),
+    ...(setUp === 'one server' ? [] : [replicas(info)]),
+  ];
+}
+
+function misplaced({ info, setUp }: ServerFacts): Finding[] {
+  if (info.cluster_enabled === '1' && setUp !== 'cluster') {
+    return [wrong('role', 'it is a server of a cluster', 'name the cluster: redis+cluster://… in REDIS_URL')];
+  }
+  if (info.role !== 'slave') return [];
+  return [wrong('role', 'it is a read-only replica', 'name its primary in REDIS_URL, or the sentinels that know it')];
 }
 
 function version({ redis_version: redis = '', valkey_version: valkey }: Info): Finding {

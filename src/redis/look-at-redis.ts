@@ -1,20 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import type { RedisAddress } from './address.ts';
+import type { RedisAddress, RedisNode } from './address.ts';
 import { parseInfo } from './boot-check.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
 import { type Finding, fine, wrong } from './finding.ts';
 import { judgeServer } from './judge-server.ts';
-import { keys } from './keys.ts';
 import { knock } from './knock.ts';
 import { lookAtCluster } from './look-at-cluster.ts';
 import { askSentinels, judgeSentinels } from './look-at-sentinels.ts';
+import { refusalOfWrites } from './probe-writes.ts';
 import { checkRights } from './rights.ts';
 import { redisWords } from './trouble.ts';
-
-const probeMs = 10_000;
 
 /**
  * Looks at the Redis of an address, from how it is reached to what it promises, and tells one thing after the other. Ends where what
@@ -38,12 +36,8 @@ export async function* lookAtRedis(address: RedisAddress): AsyncGenerator<Findin
   }
 }
 
-/** Of a cluster every server that REDIS_URL names: one of them is enough. */
 async function* lookAtTheWay({ options, nodes }: RedisAddress): AsyncGenerator<Finding> {
-  if (nodes) {
-    for (const node of nodes) yield* knock({ ...options, ...node });
-    return;
-  }
+  if (nodes) return yield* await lookAtNodes(options, nodes);
   if (!options.sentinels) return yield* knock(options);
   const { finding, primary } = judgeSentinels(options.name ?? '', await askSentinels(options));
   yield finding;
@@ -51,15 +45,30 @@ async function* lookAtTheWay({ options, nodes }: RedisAddress): AsyncGenerator<F
   if (primary) yield* knock({ ...own, ...primary });
 }
 
+/** Every server that REDIS_URL names: one of them is enough to find the cluster. */
+async function lookAtNodes(options: RedisOptions, nodes: readonly RedisNode[]): Promise<Finding[]> {
+  const each = await Promise.all(nodes.map((node) => all(knock({ ...options, ...node }))));
+  const isFound = each.some((findings) => findings.every(({ state }) => state !== 'wrong'));
+  return each
+    .flat()
+    .map((finding) => (isFound && finding.state === 'wrong' ? { ...finding, state: 'warning' } : finding));
+}
+
+async function all(steps: AsyncIterable<Finding>): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for await (const finding of steps) findings.push(finding);
+  return findings;
+}
+
 async function* lookInside(redis: RedisClient, { options }: RedisAddress): AsyncGenerator<Finding> {
-  const isOneOfSeveral = isCluster(redis) || Boolean(options.sentinels);
+  const setUp = isCluster(redis) ? 'cluster' : options.sentinels ? 'sentinels' : 'one server';
   for (const server of serversOf(redis)) {
     const [info, flush] = [parseInfo(await server.info()), await flushOf(server)];
-    yield* judgeServer({ info, flush, isOneOfSeveral }).map((finding) => withPort(finding, redis, info.tcp_port));
+    yield* judgeServer({ info, flush, setUp }).map((finding) => withPort(finding, redis, info.tcp_port));
   }
   if (isCluster(redis)) yield await lookAtCluster(redis);
   yield await lookAtRights(redis);
-  yield await writeProbe(redis);
+  yield await lookAtWrites(redis);
 }
 
 /** Which server of a cluster it is about. */
@@ -79,24 +88,20 @@ async function lookAtRights(redis: RedisClient): Promise<Finding> {
   );
 }
 
-async function writeProbe(redis: RedisClient): Promise<Finding> {
-  try {
-    await redis.set(keys.probe(randomUUID()), '', 'PX', probeMs);
-    return fine('writes', 'it takes them');
-  } catch (error) {
-    return refused('writes', error);
-  }
+async function lookAtWrites(redis: RedisClient): Promise<Finding> {
+  const words = await refusalOfWrites(redis, randomUUID());
+  if (words === '') return fine('writes', 'it takes them');
+  return wrong('writes', words, advice.find(([code]) => words.includes(code))?.[1] ?? null);
 }
+
+const advice = [
+  ['(OOM)', 'raise its maxmemory, or remove what fills it'],
+  ['(MISCONF)', 'make room on its disk, and see its log'],
+  ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
+  ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
+] as const;
 
 function refused(aspect: string, error: unknown): Finding {
   if (error instanceof ExpungeError) return wrong(aspect, error.message, error.next);
-  const words = redisWords(error);
-  return wrong(aspect, words, advice.find(([pattern]) => pattern.test(words))?.[1] ?? null);
+  return wrong(aspect, redisWords(error), null);
 }
-
-const advice: [RegExp, string][] = [
-  [/\(OOM\)$/, 'raise its maxmemory, or remove what fills it'],
-  [/\(MISCONF\)$/, 'make room on its disk, and see its log'],
-  [/\(NOREPLICAS\)$/, 'bring its replicas back, or lower its min-replicas-to-write'],
-  [/\(READONLY\)$/, 'name the primary in REDIS_URL, or its sentinels'],
-];

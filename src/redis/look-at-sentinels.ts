@@ -11,6 +11,12 @@ export type SentinelAnswer = { sentinel: string } & (
   | { trouble: string }
 );
 
+/** Why no primary is found, in words; null where that is not for the sentinels to know. ioredis says only that none was of use. */
+export async function sentinelTrouble(options: RedisOptions): Promise<string | null> {
+  const { finding } = judgeSentinels(options.name ?? '', await askSentinels(options));
+  return finding.state === 'wrong' ? `its sentinels: ${finding.words}` : null;
+}
+
 /** Asks each sentinel of an address. */
 export function askSentinels(options: RedisOptions): Promise<SentinelAnswer[]> {
   return Promise.all((options.sentinels ?? []).map((node) => ask(node as RedisNode, options)));

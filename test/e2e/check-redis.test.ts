@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, type TestContext, test } from 'vitest';
 import { expunge } from '../support/cli.ts';
+import { openCluster } from '../support/cluster.ts';
 import { type RedisProcess, startRedisProcess } from '../support/redis-process.ts';
 import { openSentinelSet } from '../support/sentinel.ts';
 import { type Certificates, hasOpenssl, makeCertificates, startTlsRedis } from '../support/tls.ts';
@@ -151,6 +152,20 @@ describe.runIf(hasOpenssl())('expunge check of a Redis behind TLS', () => {
     expect(code).toBe(6);
   });
 
+  it('sees a Sentinel set behind TLS as well, and commands use it', async ({ onTestFinished }) => {
+    const set = await openSentinelSet(onTestFinished, { made, password });
+    const env = { REDIS_URL: set.url, EXPUNGE_REDIS_CA_FILE: made.ca };
+    const { lines, code } = await check(env);
+    expect(lines).toContainEqual(
+      expect.stringMatching(/^ok redis sentinels: 3 of 3 name 127\.0\.0\.1:\d+ the primary/),
+    );
+    expect(lines).toContainEqual(expect.stringMatching(/^warn redis tls: TLSv1\.3, verified/));
+    expect(code).toBe(0);
+    const { stderr, code: ended } = await expunge(['runs'], { env });
+    expect(stderr).not.toContain('warning');
+    expect(ended).toBe(0);
+  });
+
   it('says that another port speaks no TLS', async ({ onTestFinished }) => {
     const { port } = await startRedisProcess(onTestFinished);
     const { lines } = await check({ REDIS_URL: `rediss://127.0.0.1:${port}` });
@@ -178,4 +193,20 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
   expect(withoutLogin.code).toBe(6);
   const unknown = await check({ ...env, REDIS_URL: set.url.replace(/main$/, 'other') });
   expect(unknown.lines.at(-2)).toBe('wrong redis sentinels: they know no primary called "other", only main');
+  const runs = await expunge(['runs'], { env: { ...env, REDIS_URL: set.url.replace(/main$/, 'other') } });
+  expect(runs.stderr).toContain('/other: its sentinels: they know no primary called "other", only main');
+  expect(runs.code).toBe(6);
+});
+
+test('expunge check of a cluster looks at each primary, and at the slots', async ({ onTestFinished }) => {
+  const { url, nodes } = await openCluster(onTestFinished);
+  const { lines, code } = await check({ REDIS_URL: `${url},127.0.0.1:9` });
+  expect(lines).toContain('warn redis reach: 127.0.0.1:9: connection refused');
+  expect(lines.filter((line) => /^ok redis memory: .*\(port \d+\)$/.test(line))).toHaveLength(3);
+  expect(lines).toContain('ok redis cluster: 16384 of 16384 slots are served by 3 primaries');
+  expect(lines.at(-1)).toBe('ok redis writes: it takes them');
+  expect(code).toBe(0);
+  const alone = await check({ REDIS_URL: `redis://127.0.0.1:${nodes[0]!.port}` });
+  expect(alone.lines).toContain('wrong redis role: it is a server of a cluster');
+  expect(alone.code).toBe(6);
 });

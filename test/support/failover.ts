@@ -1,6 +1,5 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
-import { passed } from './fleet.ts';
 import { until } from './processes.ts';
 import type { RedisProcess } from './redis-process.ts';
 import { annotations, makeIds, openScene } from './scene.ts';
@@ -17,20 +16,20 @@ export type FailoverSeen = {
   broken: string | null;
   /** The longest time without a request after it. */
   stoodMs: number;
+  /** From when the sentinels named another primary to the next request. */
+  resumedAfterMs: number;
   /** Whether a worker ended. */
   hasEnded: boolean;
   seconds: number;
 };
 
-const befall: Record<Failover, (set: SentinelSet, primary: RedisProcess) => Promise<void>> = {
-  killed: async (_, primary) => primary.signal('SIGKILL'),
-  'frozen and woken': async (set, primary) => {
-    primary.signal('SIGSTOP');
-    await set.primaryIsNot(primary);
-    await passed(performance.now(), 2_000);
-    primary.signal('SIGCONT'); // it takes itself for the primary until the sentinels tell it otherwise
-  },
-  'told to hand over': (set) => set.failOver(),
+type Strike = { begin: (set: SentinelSet, primary: RedisProcess) => void | Promise<void>; end?: NodeJS.Signals };
+
+const strikes: Record<Failover, Strike> = {
+  killed: { begin: (_, primary) => primary.signal('SIGKILL') },
+  // Once awake it takes itself for the primary until the sentinels tell it otherwise.
+  'frozen and woken': { begin: (_, primary) => primary.signal('SIGSTOP'), end: 'SIGCONT' },
+  'told to hand over': { begin: (set) => set.failOver() },
 };
 
 /** A detached run of so many ids with two workers; in the middle of it another node becomes the primary. */
@@ -38,19 +37,23 @@ export async function seeFailover(atEnd: AtEnd, what: Failover, count: number): 
   const set = await openSentinelSet(atEnd);
   const [ids, bystanders] = [makeIds('f', count), makeIds('b', 20)];
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
-  const scene = await openScene(atEnd, { objects, latencyMs: 10 }, { url: set.url });
+  const scene = await openScene(atEnd, { objects, latencyMs: 30 }, { url: set.url });
   const workers = await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
   await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
+  const before = await set.primary();
   await until('the run is in the middle', () => scene.arrivals.length > count / 3);
   const from = performance.now();
-  const before = await set.primary();
-  await befall[what](set, before);
+  await strikes[what].begin(set, before);
   await set.primaryIsNot(before);
+  const named = performance.now();
+  const resumed = await until('requests leave again', () => scene.arrivals.find((at) => at > named), 60_000);
+  if (strikes[what].end) before.signal(strikes[what].end);
   const run = await scene.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const seconds = (performance.now() - from) / 1_000;
   return {
     run,
     broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
+    resumedAfterMs: resumed - named,
     stoodMs: longestGap(scene.arrivals.filter((at) => at > from)),
     hasEnded: workers.some(({ isOver }) => isOver),
     seconds,

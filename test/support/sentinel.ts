@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { until } from './processes.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
+import { type Certificates, clientOf, tlsArguments } from './tls.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 
@@ -20,25 +21,38 @@ export type SentinelSet = {
   failOver(): Promise<void>;
 };
 
-export type SentinelOptions = { password?: string; sentinelPassword?: string; nodeArgs?: string[] };
+export type SentinelOptions = {
+  password?: string;
+  sentinelPassword?: string;
+  /** Where everything is to speak TLS. */
+  made?: Certificates;
+};
 
 const name = 'main';
 const downAfterMs = 1_000;
 
 export async function openSentinelSet(atEnd: AtEnd, options: SentinelOptions = {}): Promise<SentinelSet> {
-  const { password, sentinelPassword } = options;
+  const { password, sentinelPassword, made } = options;
+  const tls = made && clientOf(made);
+  const tlsArgs = (port: number) => (made ? tlsArguments(port, made) : []);
   const node = (more: string[]) =>
-    startRedisProcess(atEnd, { args: () => [...nodeArguments(options), ...more], login: { password } });
+    startRedisProcess(atEnd, {
+      args: (port) => [...nodeArguments(password), ...tlsArgs(port), ...more],
+      login: { password, tls },
+    });
   const first = await node([]);
   const replicaOf = ['--replicaof', '127.0.0.1', String(first.port)];
   const nodes = [first, ...(await Promise.all([node(replicaOf), node(replicaOf)]))];
   const sentinel = () =>
     startRedisProcess(atEnd, {
-      allArgs: (port, folder) => [writeConfiguration(folder, port, first.port, options), '--sentinel'],
-      login: { password: sentinelPassword },
+      allArgs: (port, folder) => [
+        ...[writeConfiguration(folder, port, first.port, options), '--sentinel'],
+        ...tlsArgs(port),
+      ],
+      login: { password: sentinelPassword, tls },
     });
   const sentinels = await Promise.all([sentinel(), sentinel(), sentinel()]);
-  const asks = sentinels.map(({ port }) => connect(port, sentinelPassword));
+  const asks = sentinels.map(({ port }) => connect({ port, password: sentinelPassword, tls }));
   atEnd(async () => asks.forEach((ask) => void ask.disconnect()));
   await Promise.all(asks.map((ask) => until('a sentinel knows the others', () => knowsAll(ask), 60_000))).catch(
     (error) => {
@@ -56,7 +70,7 @@ export async function openSentinelSet(atEnd: AtEnd, options: SentinelOptions = {
     return now === before ? null : now;
   };
   return {
-    url: `redis+sentinel://${password ? `:${encodeURIComponent(password)}@` : ''}${addresses(sentinels)}/${name}`,
+    url: `${made ? 'rediss' : 'redis'}+sentinel://${password ? `:${encodeURIComponent(password)}@` : ''}${addresses(sentinels)}/${name}`,
     nodes,
     sentinels,
     primary,
@@ -65,9 +79,9 @@ export async function openSentinelSet(atEnd: AtEnd, options: SentinelOptions = {
   };
 }
 
-function nodeArguments({ password, nodeArgs = [] }: SentinelOptions): string[] {
+function nodeArguments(password: string | undefined): string[] {
   const login = password ? ['--requirepass', password, '--masterauth', password] : [];
-  return ['--repl-diskless-sync-delay', '0', ...login, ...nodeArgs];
+  return ['--repl-diskless-sync-delay', '0', ...login];
 }
 
 /** Sentinels keep what they learn in it. */
@@ -93,8 +107,8 @@ function addresses(sentinels: readonly RedisProcess[]): string {
   return sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',');
 }
 
-function connect(port: number, password?: string): Redis {
-  const redis = new Redis({ port, host: '127.0.0.1', password, replyMapping: 'legacy', commandTimeout: 2_000 });
+function connect(options: RedisOptions): Redis {
+  const redis = new Redis({ ...options, host: '127.0.0.1', replyMapping: 'legacy', commandTimeout: 2_000 });
   redis.on('error', () => {}); // a test may have killed it
   return redis;
 }

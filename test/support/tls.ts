@@ -62,13 +62,30 @@ export type TlsRedisOptions = {
 
 /** A Redis that speaks nothing but TLS, at 127.0.0.1. */
 export function startTlsRedis(atEnd: AtEnd, made: Certificates, options: TlsRedisOptions = {}): Promise<RedisProcess> {
-  const { shows = made.server, wantsClientCertificate = false, args = [], login } = options;
-  const certificate = ['--tls-cert-file', shows.cert, '--tls-key-file', shows.key, '--tls-ca-cert-file', made.ca];
-  const demand = ['--tls-auth-clients', wantsClientCertificate ? 'yes' : 'no'];
+  const { args = [], login } = options;
   return startRedisProcess(atEnd, {
-    args: (port) => ['--port', '0', '--tls-port', String(port), ...certificate, ...demand, ...args],
-    login: { ...login, tls: { ...readPair(made.client), rejectUnauthorized: false } }, // it may show a bad one on purpose
+    args: (port) => [...tlsArguments(port, made, options), ...args],
+    login: { ...login, tls: clientOf(made) },
   });
+}
+
+/** With these a server speaks nothing but TLS, to other servers as well. */
+export function tlsArguments(
+  port: number,
+  made: Certificates,
+  {
+    shows = made.server,
+    wantsClientCertificate = false,
+  }: Pick<TlsRedisOptions, 'shows' | 'wantsClientCertificate'> = {},
+): string[] {
+  const certificate = ['--tls-cert-file', shows.cert, '--tls-key-file', shows.key, '--tls-ca-cert-file', made.ca];
+  const demand = ['--tls-auth-clients', wantsClientCertificate ? 'yes' : 'no', '--tls-replication', 'yes'];
+  return ['--port', '0', '--tls-port', String(port), ...certificate, ...demand];
+}
+
+/** A client that every such server takes, and that takes every one: it may show a bad certificate on purpose. */
+export function clientOf({ client }: Certificates): RedisOptions['tls'] {
+  return { ...readPair(client), rejectUnauthorized: false };
 }
 
 function readPair({ cert, key }: KeyPair) {

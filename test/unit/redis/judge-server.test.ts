@@ -12,7 +12,7 @@ const sound = {
 };
 
 function findings(info: ServerFacts['info'], facts: Partial<ServerFacts> = {}): string[] {
-  const all = judgeServer({ info: { ...sound, ...info }, flush: 'everysec', isOneOfSeveral: false, ...facts });
+  const all = judgeServer({ info: { ...sound, ...info }, flush: 'everysec', setUp: 'one server', ...facts });
   return all.map(({ aspect, state, words }) => `${state} ${aspect}: ${words}`);
 }
 
@@ -26,11 +26,13 @@ describe('a server that is to keep ledgers', () => {
   });
 
   test('says of each fault that it has one and what to do', () => {
-    const all = judgeServer({ info: { ...sound, aof_enabled: '0' }, flush: null, isOneOfSeveral: true });
+    const all = judgeServer({ info: { ...sound, aof_enabled: '0' }, flush: null, setUp: 'sentinels' });
     expect(all.filter(({ state, next }) => (state === 'ok') !== (next === null))).toEqual([]);
   });
 
   test.each<[string, ServerFacts['info'], Partial<ServerFacts>]>([
+    ['wrong role: it is a server of a cluster', { cluster_enabled: '1' }, {}],
+    ['wrong role: it is a read-only replica', { role: 'slave' }, {}],
     ['ok version: valkey 8.1.1', { redis_version: '7.2.4', valkey_version: '8.1.1' }, {}],
     ['wrong version: redis 6.0.16 is too old: 6.2 is needed', { redis_version: '6.0.16' }, {}],
     [
@@ -66,16 +68,16 @@ describe('a server that is to keep ledgers', () => {
       {},
       { flush: 'no' },
     ],
-    ['warning replicas: it has no replica that could take over', { connected_slaves: '0' }, { isOneOfSeveral: true }],
+    ['warning replicas: it has no replica that could take over', { connected_slaves: '0' }, { setUp: 'sentinels' }],
     [
       'ok replicas: 1 of 1 in step',
       { connected_slaves: '1', slave0: 'ip=1,port=2,state=online,lag=0' },
-      { isOneOfSeveral: true },
+      { setUp: 'sentinels' },
     ],
     [
       'warning replicas: 1 of 2 in step',
       { connected_slaves: '2', slave0: 'ip=1,state=online', slave1: 'ip=2,state=wait_bgsave' },
-      { isOneOfSeveral: true },
+      { setUp: 'sentinels' },
     ],
   ])('%s', (words, info, facts) => {
     expect(findings(info, facts)).toContain(words);
