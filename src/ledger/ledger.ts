@@ -130,8 +130,9 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
       if (epoch === 0) return state.toString('latin1') as SeenState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
-      const keeper = { ...known, process: process.toString('latin1') };
-      if (keeper.process !== known.process) keepers.forget(run);
+      const isOther = process.toString('latin1') !== known.process;
+      if (isOther) keepers.forget(run);
+      const keeper = isOther ? { process: process.toString('latin1'), isDurable: null, ancestors: [] } : known;
       return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1'), keeper, doubt: doubt.toString('latin1') };
     },
 

@@ -16,13 +16,17 @@ export async function clusterTrouble({ nodes = [], options }: RedisAddress): Pro
 
 async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words: string }> {
   const redis = oneShot(options, 'cluster');
+  let cause: unknown = null; // the rejected command only tells that there is no connection
+  redis.on('error', (error) => {
+    cause = error;
+  });
   try {
     await redis.connect();
     const { cluster_state: state = '?', cluster_slots_ok: served = '?' } = parseInfo(await redis.cluster('INFO'));
     if (state === 'ok') return { hasAnswered: true, words: 'the cluster is well, but does not answer in time' };
     return { hasAnswered: true, words: `the cluster is down (state ${state}, ${served} of 16384 slots served)` };
   } catch (error) {
-    return { hasAnswered: redis.status === 'ready', words: redisWords(error) };
+    return { hasAnswered: redis.status === 'ready', words: redisWords(cause ?? error) };
   } finally {
     redis.disconnect();
   }

@@ -53,10 +53,11 @@ function queueOptions(address: RedisAddress): RedisOptions {
 
 /** Waits until the connection is usable. Throws UNREACHABLE at the deadline, at once where waiting cannot help. */
 export async function ready(redis: RedisClient, address: RedisAddress, deadlineMs = 5_000): Promise<void> {
-  const outcome = await firstOutcome(redis, deadlineMs).then((first) => (first === 'ready' ? reach(redis) : first));
+  const first = await firstOutcome(redis, deadlineMs);
+  const outcome = first === 'ready' ? await reach(redis) : await troubleOf(address, first);
   if (outcome === 'ready') return;
   redis.disconnect();
-  throw unreachable(address, await troubleOf(address, outcome));
+  throw unreachable(address, outcome);
 }
 
 async function troubleOf(address: RedisAddress, outcome: string): Promise<string> {
@@ -64,10 +65,20 @@ async function troubleOf(address: RedisAddress, outcome: string): Promise<string
   return (address.options.sentinels && (await sentinelTrouble(address.options))) || outcome;
 }
 
-/** The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile. 'ready', or why it isn't. */
+/**
+ * The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile: so this is
+ * the first. 'ready', or why it isn't.
+ */
 export async function reach(redis: RedisClient): Promise<string> {
   if (!isCluster(redis)) return 'ready';
-  return Promise.all(serversOf(redis).map((server) => server.ping())).then(() => 'ready', redisWords);
+  const answers = serversOf(redis).map(async (server) => {
+    const { host, port } = server.options;
+    return server.ping().then(
+      () => null,
+      (error) => `its primary ${host}:${port}: ${redisWords(error)}`,
+    );
+  });
+  return (await Promise.all(answers)).find((trouble) => trouble !== null) ?? 'ready';
 }
 
 function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {

@@ -49,7 +49,7 @@ function memory({ maxmemory_policy: policy = 'noeviction', maxmemory = '0', used
   if (limit === 0 || Number(used) < limit * fullAt) return fine('memory', `it evicts nothing; ${usage}`);
   return doubtful(
     'memory',
-    `${usage}; a run halts when it is full`,
+    `${usage}; runs stand still when it is full`,
     'raise its maxmemory: a million ids need about 20 MB',
   );
 }

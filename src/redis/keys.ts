@@ -37,7 +37,7 @@ export const keys = {
   tending: (fp: string) => `expunge:{${fp}}:tending`,
   /** hash: schedule, '' for any → when a run of it was last completed, in ms */
   completed: (fp: string) => `expunge:{${fp}}:completed`,
-  /** string with expiry: whether Redis takes writes beside this run or target */
+  /** string with expiry: whether Redis takes writes, beside this run or target */
   probe: (tag: string) => `expunge:{${tag}}:probe`,
   /** hash: the limiter of a target, or of one of its resources */
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,

@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { type RedisClient, serversOf } from './client.ts';
+import { isCluster, type RedisClient, serversOf } from './client.ts';
 
 /**
  * The commands that a login must be allowed, by what they are for, each with the fewest arguments it takes. Spelled out: a category would
@@ -17,6 +17,9 @@ export const neededCommands: readonly Readonly<Record<string, number>>[] = [
   { zadd: 3, zrem: 2, zremrangebyrank: 3, zremrangebyscore: 3, zpopmin: 1, bzpopmin: 2 },
 ];
 
+// What else a cluster needs is used by the connection itself, which says so.
+const neededInCluster = { asking: 0 };
+
 /** All our keys and those of our queues begin so. */
 export const ourKeys = 'expunge';
 
@@ -29,7 +32,8 @@ const namedAtMost = 8;
  * own. Redis 6.2 cannot be asked: there the command that is refused says so when its time has come.
  */
 export async function checkRights(redis: RedisClient): Promise<void> {
-  const commands = neededCommands.flatMap((row) => Object.entries(row));
+  const rows = isCluster(redis) ? [...neededCommands, neededInCluster] : neededCommands;
+  const commands = rows.flatMap((row) => Object.entries(row));
   const asked = serversOf(redis).map((server) => server.eval(askForRights, 0, `${ourKeys}:`, ...commands.flat()));
   const lacking = [...new Set((await Promise.all(asked)).flat() as string[])];
   if (lacking.length === 0) return;

@@ -8,12 +8,14 @@ import { tlsAdvice, tlsWords } from './tls-words.ts';
 export function isRedisTrouble(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name)) return true;
-  if (/^(Connection is closed|Command timed out|Stream isn't writeable|Socket timeout)/.test(error.message))
-    return true;
-  return /^(Too many Cluster redirections|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready)/.test(
-    error.message,
-  );
+  return sayings.some((saying) => error.message.startsWith(saying));
 }
+
+/** How errors of ioredis begin that are neither an answer nor of a class of their own. */
+const sayings = [
+  ...['Connection is closed', 'Command timed out', "Stream isn't writeable", 'Socket timeout'],
+  ...['Too many Cluster redirections', 'Failed to refresh slots cache', 'None of startup nodes', "Cluster isn't ready"],
+];
 
 /** The exit-6 error for a Redis that cannot be used. */
 export function unreachable(address: RedisAddress, words: string): ExpungeError {
@@ -32,9 +34,12 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
 export function redisWords(error: unknown): string {
   const root = rootOf(error);
   const message = messageOf(root);
-  if (message.startsWith("Stream isn't writeable")) return 'there is no connection to it';
+  if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
+  if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready)/.test(message)) return noConnection;
   return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || message.slice(0, 200));
 }
+
+const noConnection = 'there is no connection to it';
 
 /** What the last server of a cluster said, where none of them was of any use; else the error itself. */
 export function rootOf<T>(error: T): T {

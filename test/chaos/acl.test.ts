@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { findBroken } from '../support/checker.ts';
 import { openGuardedRedis } from '../support/guarded-redis.ts';
-import { makeLogin } from '../support/login.ts';
+import { makeLogin, refusals } from '../support/login.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { never, until } from '../support/processes.ts';
 import { annotations, makeIds, openScene } from '../support/scene.ts';
@@ -17,14 +17,14 @@ async function openGuarded(atEnd: Parameters<typeof openScene>[0], ids: string[]
   const admin = own.connect();
   const folder = mkdtempSync(join(tmpdir(), 'expunge-login-'));
   atEnd(async () => rmSync(folder, { recursive: true }));
-  const redis = await makeLogin(admin, folder, own.url, ...more);
+  const redis = await makeLogin([admin], folder, own.url, ...more);
   return { admin, scene: await openScene(atEnd, { objects: annotations(ids), latencyMs: 20 }, redis) };
 }
 
 describe.concurrent('the login of the README', () => {
   test.skipIf(!hasOpenssl())('may do all that the command does, behind TLS', async ({ expect, onTestFinished }) => {
     const redis = await openGuardedRedis(onTestFinished);
-    const { broken } = await useEverything({ atEnd: onTestFinished, redis, ids: 2_000, kill: false, perSecond: 800 });
+    const { broken } = await useEverything({ atEnd: onTestFinished, redis, ids: 2_000, kill: false });
     expect(broken).toBeNull();
     expect(await redis.refusals()).toEqual([]);
   });
@@ -34,10 +34,11 @@ describe.concurrent('the login of the README', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('l', 60);
-    const { scene } = await openGuarded(onTestFinished, ids, '-client|list', '-client|setname');
+    const { admin, scene } = await openGuarded(onTestFinished, ids, '-client|list', '-client|setname');
     const run = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach']);
     expect(await run.ended, run.stderr).toMatchObject({ code: 0 });
     expect(run.stderr).toContain('this Redis does not say whether a worker of this target is alive (CLIENT LIST)');
+    expect(await refusals(admin)).toContainEqual(expect.stringMatching(/^command client/));
     await scene.worker();
     await scene.runIs('completed', ({ state }) => state === 'completed');
   });

@@ -30,7 +30,7 @@ describe.concurrent('a worker that is started before its Redis', () => {
     const later = `${scene.stateDir}-later.sock`;
     const worker = scene.expunge(['worker', '--http', '0'], { REDIS_URL: `unix://${later}` });
     const probes = await openProbes(worker);
-    await until('it says that it waits', () => waits(worker).length > 0);
+    await until('it says that it waits', () => waits(worker).length > 0, 60_000);
     expect(worker.stderr).toContain(`"redis":"unix://${later}"`);
     expect(waits(worker)).toEqual(['no such socket']);
     expect((await probes.get('/healthz')).status).toBe(200);
@@ -59,7 +59,7 @@ describe.concurrent('a worker that is started before its Redis', () => {
     async ([, url, reason], { expect, onTestFinished }) => {
       const scene = await openScene(onTestFinished);
       const worker = scene.expunge(['worker'], { REDIS_URL: url });
-      await until('it says that it waits', () => waits(worker).length > 0);
+      await until('it says that it waits', () => waits(worker).length > 0, 60_000);
       expect(waits(worker)[0]).toMatch(reason);
       worker.signal('SIGTERM');
       expect(await endOf(worker)).toEqual([0, expect.toSatisfy((ms) => ms < 3_000)]);
@@ -71,7 +71,7 @@ describe.concurrent('a worker that is started before its Redis', () => {
     process.kill(own.pid, 'SIGSTOP');
     const scene = await openScene(onTestFinished);
     const worker = scene.expunge(['worker'], { REDIS_URL: own.url });
-    await until('it says that it waits', () => waits(worker).length > 0);
+    await until('it says that it waits', () => waits(worker).length > 0, 60_000);
     process.kill(own.pid, 'SIGCONT');
     await until('it is ready', () => worker.stderr.includes('"ready"'));
     worker.signal('SIGTERM');

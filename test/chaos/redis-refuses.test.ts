@@ -73,7 +73,10 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
   });
 });
 
-test.concurrent('ended runs can be removed from a Redis whose memory is full', async ({ expect, onTestFinished }) => {
+test.concurrent('ended runs can be removed from a Redis whose memory is full, and `check` says that it is', async ({
+  expect,
+  onTestFinished,
+}) => {
   const redis = await openFullRedis('memory', onTestFinished);
   const scene = await openScene(onTestFinished, { objects: annotations(ids.slice(0, 10)) }, redis);
   const run = scene.expunge(['run', scene.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
@@ -84,4 +87,8 @@ test.concurrent('ended runs can be removed from a Redis whose memory is full', a
   expect((await removing.ended).code).toBe(0);
   expect(removing.stderr).toContain('maxmemory is reached (OOM)');
   expect(await scene.runs()).toEqual([]);
+  const check = scene.expunge(['check']);
+  expect((await check.ended).code).toBe(6);
+  expect(check.stdout).toContain('writes: its memory is full, maxmemory is reached (OOM)');
+  expect(check.stdout).toContain('raise its maxmemory, or remove what fills it');
 });

@@ -155,6 +155,9 @@ describe('a Redis Cluster', () => {
 
   test('is refused while one of its servers evicts, or a slot is nowhere', async () => {
     const { redis, port } = await cluster.primaryOf('x');
+    expect(
+      (await call(['check', '--base-url', 'http://127.0.0.1:9'], { env: { REDIS_URL: cluster.url } })).stdout,
+    ).toContain('16384 of 16384 slots are served by 3 primaries');
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await runsWith(cluster.url)).toContain(`evicts keys (maxmemory-policy allkeys-lru)`);
     expect(await runsWith(cluster.url)).toContain(`${port}`);

@@ -68,7 +68,7 @@ export async function seeClusterStorm(storm: ClusterStorm): Promise<ClusterStorm
 }
 
 /** Waits until the run is so, also while nobody can be asked. */
-function runIs(scene: Scene, id: string, what: string, condition: (run: Run) => boolean, deadlineMs: number) {
+export function runIs(scene: Scene, id: string, what: string, condition: (run: Run) => boolean, deadlineMs: number) {
   return until(
     what,
     async () => {

@@ -19,6 +19,9 @@ export type TestCluster = {
   strike(key: string, signal: 'SIGKILL' | 'SIGSTOP'): Promise<void>;
   /** What hangs goes on. */
   wake(): void;
+  killAll(): Promise<void>;
+  /** Starts all of them again, with what they had on disk. */
+  restartAll(): Promise<void>;
 };
 
 const primaryCount = 3;
@@ -52,6 +55,11 @@ export async function openCluster(atEnd: AtEnd): Promise<TestCluster> {
     wake: () => {
       for (const { isStruck, server } of nodes) if (isStruck) server.signal('SIGCONT');
     },
+    killAll: async () => {
+      for (const { server } of nodes) server.signal('SIGKILL');
+      await until('all of them are dead', () => nodes.every(({ redis }) => redis.status !== 'ready'));
+    },
+    restartAll: async () => void (await Promise.all(nodes.map(({ server }) => server.restart()))),
   };
 }
 
@@ -82,6 +90,10 @@ async function unite(nodes: readonly ClusterNode[]): Promise<void> {
   await settles(nodes, ({ cluster_state }) => cluster_state === 'ok');
   for (const { redis } of nodes.slice(primaryCount)) {
     await until('the replica is in step', async () => (await redis.info('replication')).includes('link_status:up'));
+  }
+  for (const { redis } of nodes) {
+    const servers = async () => (await redis.cluster('SLOTS')).map(([, , ...servers]) => servers.length);
+    await until('everybody knows of every replica', async () => (await servers()).every((count) => count === 2));
   }
 }
 

@@ -16,6 +16,6 @@ export async function openGuardedRedis(atEnd: AtEnd): Promise<GuardedRedis> {
   const tls = { ca: readFileSync(made.ca) };
   const admin = new Redis({ host: '127.0.0.1', port, ...login, tls, replyMapping: 'legacy' });
   atEnd(async () => admin.disconnect());
-  const { url, env } = await makeLogin(admin, folder, `rediss://127.0.0.1:${port}`);
+  const { url, env } = await makeLogin([admin], folder, `rediss://127.0.0.1:${port}`);
   return { url, env: { ...env, EXPUNGE_REDIS_CA_FILE: made.ca }, refusals: () => refusals(admin) };
 }

@@ -8,27 +8,33 @@ const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
 
 /** What the README has behind `ACL SETUSER expunge`, with another password. */
 export function loginRule(password: string): string[] {
-  const [, rule] = /ACL SETUSER expunge ([^`]+)/.exec(between(readme, 'login') ?? '') ?? [];
-  if (rule === undefined) throw new Error('the README makes no login');
-  return wordsOf(rule).map((word) => word.replace('PASSWORD', () => password));
+  return wordsIn(/ACL SETUSER expunge ([^`]+)/, between(readme, 'login')).map((word) =>
+    word.replace('PASSWORD', () => password),
+  );
 }
 
-/** What the README adds to it for a cluster. */
+/** What it adds to that for a cluster. */
 export function clusterRights(): string[] {
-  const [, rights] = /a cluster `([^`]+)`/.exec(readme) ?? [];
-  if (rights === undefined) throw new Error('the README names no rights for a cluster');
-  return wordsOf(rights);
+  return wordsIn(/and a cluster `([^`]+)`/, readme);
 }
 
-function wordsOf(shell: string): string[] {
-  const words = shell.split(/[\s\\]+/).filter((word) => word !== '');
+/** What a shell would make of it. */
+function wordsIn(pattern: RegExp, text: string | null): string[] {
+  const [, found] = pattern.exec(text ?? '') ?? [];
+  if (found === undefined) throw new Error('the README has no such rights');
+  const words = found.split(/[\s\\]+/).filter((word) => word !== '');
   return words.map((word) => word.replace(/^'(.*)'$/, '$1'));
 }
 
-/** Makes that login with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
-export async function makeLogin(admin: Redis, folder: string, url: string, ...more: string[]): Promise<SceneRedis> {
+/** Makes that login on these servers, with further rights (or without some: `-hset`), and what a command needs to use it at this URL. */
+export async function makeLogin(
+  admins: readonly Redis[],
+  folder: string,
+  url: string,
+  ...more: string[]
+): Promise<SceneRedis> {
   const password = 'a pass:word/of@its own';
-  await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
+  for (const admin of admins) await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
   const [username, secret] = [join(folder, 'username'), join(folder, 'password')];
   writeFileSync(username, 'expunge\n');
   writeFileSync(secret, `${password}\n`, { mode: 0o600 });

@@ -12,8 +12,6 @@ export type Use = {
   ids: number;
   /** Whether a worker is killed in the middle: it takes a while until another one has its chunk. */
   kill: boolean;
-  /** Requests a second at most, so that the run lasts until all orders are given. */
-  perSecond: number;
 };
 
 /** `broken`: the promise that the run broke, if any. */
@@ -33,6 +31,7 @@ const bystanders = makeIds('bystander', 20);
 const faults = { 'status-503': 0.005, 'status-503-executed': 0.005, 'status-409': 0.002, 'reset-executed': 0.002 };
 const settings = { EXPUNGE_RETRY_DELAYS: '200ms,200ms,200ms,200ms,200ms', EXPUNGE_MAX_CONCURRENCY: '32' };
 const soonMs = 60_000;
+const slowSeconds = 20; // of the whole run, until all orders are given
 
 /**
  * Does all that the command can do with one Redis: a schedule that rings, a run of two workers, every order, reports, probes, and an end
@@ -78,24 +77,21 @@ async function useBell({ scene, call }: Stage): Promise<void> {
   await until('its runs are over', areOver, soonMs);
 }
 
-/** In the middle of it everything is stopped, a worker may be killed, and the run itself is paused. */
+/** In the middle of it everything is stopped, and the run itself is paused; a worker may be killed. */
 async function useRun(stage: Stage, [first, second]: Running[]): Promise<Used> {
-  const { scene, list, perSecond, kill, call, submit, start } = stage;
+  const { scene, list, kill, call, submit, start } = stage;
   const before = scene.sandbox.seen.length;
   const startedAt = performance.now();
-  const id = await submit(list, '--detach', '--rate', `${perSecond}/s`);
+  const id = await submit(list, '--detach', '--rate', `${list.length / slowSeconds}/s`);
   const now = async () => (await scene.runs()).find((run) => run.id === id)!;
-  const settles = (part: number) =>
-    until('a part of it is settled', async () => (await now()).settled >= part * list.length, 10 * soonMs);
-  await settles(0.1);
+  await until('a tenth is settled', async () => (await now()).settled >= list.length / 10, soonMs);
   if (kill) first!.signal('SIGKILL');
   await call('stop-all', '--reason', 'they call us');
-  await useProbes(second!);
-  await call('start-all');
-  if (kill) await start();
-  await settles(0.3);
   await call('pause', id, '--reason', 'a moment');
   await Promise.all([call('rate', id, 'none'), call('priority', id, 'high'), call('status', id, '--audit')]);
+  await useProbes(second!);
+  if (kill) await start();
+  await call('start-all');
   await call('resume', id);
   await until('it is completed', async () => (await now()).state === 'completed', 15 * soonMs);
   const seconds = (performance.now() - startedAt) / 1_000;

@@ -159,8 +159,7 @@ export const families: readonly Family[] = [
     name: 'expunge_items_runnable',
     type: 'gauge',
     help: 'Those of them that more workers could send now: 0 while all runs are paused, wait for a later pass, or nothing may leave.',
-    read: ({ redis, service }) =>
-      redis === null ? [] : [{ value: service.roads.hold === null ? redis.backlog.runnable : 0 }],
+    read: ({ redis, service }) => (redis === null ? [] : [{ value: mayLeave(service) ? redis.backlog.runnable : 0 }]),
   },
   {
     name: 'expunge_last_run_completed_timestamp_seconds',
@@ -216,6 +215,10 @@ function bucketSample(name: string, le: string, value: number): Sample {
 /** Of an array that may have holes. */
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
+}
+
+function mayLeave({ roads, refused }: Seen['service']): boolean {
+  return roads.hold === null && refused === '';
 }
 
 function isOut(limiter: Limiter): boolean {
