@@ -1,6 +1,5 @@
 import { openSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
-import { isCancel, text } from '@clack/prompts';
 import { ExpungeError } from '../errors.ts';
 import { count as readCount } from '../parse-setting.ts';
 import { isTerminal } from './style.ts';
@@ -61,6 +60,7 @@ async function ask(message: string, asking: Asking, refusal: string, next: strin
   const input = isTerminal(asking.stderr, asking.env) ? openInput(asking) : null;
   if (input === null) throw new ExpungeError('USAGE', refusal, { next });
   try {
+    const { isCancel, text } = await import('@clack/prompts'); // only where somebody is asked: it takes its time
     const answer = await text({ message, input, output: asking.stderr });
     return isCancel(answer) ? '' : (answer ?? '');
   } finally {

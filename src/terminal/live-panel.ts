@@ -1,5 +1,5 @@
-import { createLogUpdate } from 'log-update';
 import { lineText, panelText } from './panel.ts';
+import { redrawOn } from './redraw.ts';
 import type { Snapshot } from './snapshot.ts';
 import { isTerminal, styleOf } from './style.ts';
 
@@ -43,7 +43,7 @@ export class LivePanel {
 type Drawing = { show: (snapshot: Snapshot) => void; end: () => void; everyMs: number };
 
 function panelOn(stream: NodeJS.WriteStream): Drawing {
-  const update = createLogUpdate(stream);
+  const update = redrawOn(stream);
   const style = styleOf(stream);
   // One column stays free: a full last column makes some terminals wrap.
   const show = (snapshot: Snapshot) => update(panelText(snapshot, (stream.columns || 80) - 1, style));

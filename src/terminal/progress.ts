@@ -1,4 +1,4 @@
-import { createLogUpdate } from 'log-update';
+import { redrawOn } from './redraw.ts';
 import { isTerminal } from './style.ts';
 
 const redrawMs = 250;
@@ -17,7 +17,7 @@ export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv
     const timer = setInterval(() => stream.write(`${text()}\n`), lineEveryMs);
     return { stop: () => clearInterval(timer) };
   }
-  const update = createLogUpdate(stream);
+  const update = redrawOn(stream);
   const startedAt = performance.now();
   const timer = setInterval(() => {
     if (performance.now() - startedAt >= quietMs) update(text());

@@ -1,0 +1,88 @@
+import { join } from 'node:path';
+import { ExpungeError } from '../errors.ts';
+import type { List } from '../input/with-list.ts';
+import { findUnfinishedRun } from '../ledger/create-run.ts';
+import { resources } from '../ledger/outcome.ts';
+import type { Run } from '../ledger/run.ts';
+import { listOf, type Target } from '../ledger/target.ts';
+import { type LimiterScope, learnedStart, readTargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
+import { confirmCount } from '../terminal/ask.ts';
+import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
+import { styleOf } from '../terminal/style.ts';
+import { plural } from '../terminal/words.ts';
+import { readStopFile } from '../worker/stop-file.ts';
+import type { Invocation } from './command.ts';
+import { deleteHere } from './delete-here.ts';
+import { detach } from './detach.ts';
+import { planOf } from './plan-of.ts';
+import type { Credentials } from './service-options.ts';
+import { type Session, sayOn, withRedis } from './session.ts';
+import { submitRun } from './submit-run.ts';
+
+type Work = { target: Target; credentials: Credentials; list: List };
+
+/** Makes or finds the run of a list, lets somebody confirm it, and does it or leaves it to workers. The same call again resumes. */
+export function runList(invocation: Invocation, work: Work): Promise<number> {
+  return withRedis(invocation, sayOn(invocation.stderr), (session) => runIn(session, invocation, work));
+}
+
+async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
+  const existing = await findUnfinishedRun(session.redis, listOf(target, list.spool.sha256));
+  refuseUnlessResumable(existing);
+  refuseOtherVerdicts(existing, invocation.config.treat);
+  const learned = learnedStart(await readTargetState(session.redis, target.fp), scopesOf(invocation, list));
+  const stop = await stopOf(invocation, session, target);
+  const plan = planOf(invocation, target, list, existing, { learned, stop });
+  invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
+  await confirm(invocation, plan);
+  const run = await submitRun(invocation, session, target, list.spool);
+  if (run.detached) return detach(invocation, session, run);
+  return deleteHere({ invocation, session, target, credentials, run, outputFolder: runFolder(invocation, run.id) });
+}
+
+/** What the requests of the run would wait for. The file of a detached run's workers is their own matter. */
+async function stopOf({ config, options }: Invocation, { redis }: Session, target: Target): Promise<Stop | null> {
+  const { target: stop } = await readStops(redis, target.fp);
+  if (stop !== null || options.detach || config.stopFile === undefined) return stop;
+  return readStopFile(config.stopFile, Date.now());
+}
+
+/** Where the report files of a run stand. */
+function runFolder({ config }: Invocation, run: string): string {
+  return join(config.stateDir, 'runs', run);
+}
+
+function refuseUnlessResumable(existing: Run | null): void {
+  if (existing?.state !== 'cancelling') return;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
+    next: `wait until it is: expunge cancel ${existing.id} --yes`,
+  });
+}
+
+/** A run has one table from its first id to its last, or its outcomes would not mean the same. */
+function refuseOtherVerdicts(existing: Run | null, treat: string): void {
+  if (existing === null || treat === '' || treat === existing.treat) return;
+  const before = existing.treat === '' ? 'without --treat' : `with --treat ${existing.treat}`;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${treat}`, {
+    next: `leave --treat away to go on with it, or end it first: expunge cancel ${existing.id}`,
+  });
+}
+
+/** The limiters that the requests of the list would go by. */
+function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
+  return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
+}
+
+/** The count somebody has to type is what is left to delete: of a resumed run less than the list holds. */
+async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: Plan): Promise<void> {
+  const expected = plan.existing?.left ?? plan.ids.annotations + plan.ids.views;
+  if (expected === 0) return;
+  const host = new URL(plan.baseUrl).host;
+  const what = plan.existing
+    ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
+    : `${idsText(plan.ids)} on ${host}`;
+  const confirm = (options.confirm as number | undefined) ?? null;
+  const question = { expected, what, yes: options.yes === true, confirm };
+  await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+}
