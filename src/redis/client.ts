@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { RedisAddress, RedisLogin } from './address.ts';
-import { QuietSentinelConnector } from './sentinel-connector.ts';
+import { OurSentinelConnector } from './sentinel-connector.ts';
 
 /** A connection to Redis, whatever set-up is behind it. All keys of one command, script or pipeline must share a hash tag. */
 export type RedisClient = Redis | Cluster;
@@ -28,7 +28,7 @@ const sharedByCluster = {
 
 // A primary that was left behind by a failover keeps taking writes until somebody notices.
 const failover = {
-  Connector: QuietSentinelConnector as never, // typed for options of any kind
+  Connector: OurSentinelConnector as never, // typed for options of any kind
   failoverDetector: true,
   sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
   sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again

@@ -24,7 +24,7 @@ async function openGuarded(atEnd: Parameters<typeof openScene>[0], ids: string[]
 describe.concurrent('the login of the README', () => {
   test.skipIf(!hasOpenssl())('may do all that the command does, behind TLS', async ({ expect, onTestFinished }) => {
     const redis = await openGuardedRedis(onTestFinished);
-    const { broken } = await useEverything({ atEnd: onTestFinished, redis, ids: 2_000, kill: false });
+    const { broken } = await useEverything({ atEnd: onTestFinished, redis, ids: 600, kill: false });
     expect(broken).toBeNull();
     expect(await redis.refusals()).toEqual([]);
   });

@@ -81,7 +81,6 @@ describe.concurrent('a run that the API refuses', () => {
   test.for([
     [403, 'forbidden', 20],
     [405, 'wrong_endpoint', 3],
-    [422, 'refused_input', 200],
   ] as const)('is halted by %i for %s after %i ids', async ([status, halt, after], { expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { objects, latencyMs: 30, faults: { [`status-${status}`]: 1 } });
     expect(await run(scene).ended).toMatchObject({ code: 4 });

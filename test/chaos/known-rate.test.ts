@@ -7,7 +7,7 @@ import { annotations, makeIds, openScene } from '../support/scene.ts';
 
 describe.concurrent('a known rate, measured at the server', () => {
   test.for([
-    ['worker --rate', 400, 4],
+    ['worker --rate', 400, 2],
     ['run --detach --rate', 50, 2],
     ['run --rate', 200, 1],
   ] as const)(

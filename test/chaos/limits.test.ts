@@ -73,7 +73,7 @@ describe.concurrent('a token that is refused', () => {
 });
 
 describe.concurrent('a run that must not go on', () => {
-  test.for(['status-302', 'html-200', 'status-201'] as const)(
+  test.for(['status-302', 'html-200'] as const)(
     'is halted with exit 4 by the third %s',
     async (fault, { expect, onTestFinished }) => {
       const scene = await openScene(onTestFinished, { objects, latencyMs: 5, faults: { [fault]: 1 } });

@@ -4,7 +4,6 @@ import { seeOutage } from '../support/outage.ts';
 describe.concurrent('an outage in the middle of a run', () => {
   test.for([
     { kind: 'status-503', workers: 2 },
-    { kind: 'reset', workers: 2 },
     { kind: 'refused', workers: 0 },
   ] as const)('costs no id anything and ends by itself: %o', async (how, { expect, onTestFinished }) => {
     const ids = 6_000;

@@ -5,7 +5,6 @@ import { seeWait } from '../support/told-to-wait.ts';
 describe.concurrent('one 429 with a Retry-After to one of several processes', () => {
   test.for([
     { workers: 4, form: 'seconds' },
-    { workers: 2, form: 'imf-fixdate', clockOffMs: 600_000 },
     { workers: 2, form: 'asctime', clockOffMs: -600_000 },
     { workers: 2, form: 'seconds', alsoForMs: 250 },
   ] as const)('stops all of them at once and for as long as it says: %o', async (how, { expect, onTestFinished }) => {

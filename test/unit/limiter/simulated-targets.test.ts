@@ -18,13 +18,12 @@ import {
 
 type Bucket = { limit: number; burst: number; latencyMs: number; processes: number };
 
-const slow: Bucket[] = [0.05, 0.1, 1].flatMap((burst) =>
-  [10, 100].flatMap((latencyMs) => [1, 4].map((processes) => ({ limit: 300, burst, latencyMs, processes }))),
-);
-const fast: Bucket[] = [0.05, 0.1, 1].flatMap((burst) => [
-  { limit: 3000, burst, latencyMs: 10, processes: 1 },
-  { limit: 3000, burst, latencyMs: 100, processes: 4 },
-]);
+const [slow, fast] = [300, 3000].map((limit) =>
+  [0.05, 0.1, 1].flatMap((burst) => [
+    { limit, burst, latencyMs: 10, processes: 1 },
+    { limit, burst, latencyMs: 100, processes: 4 },
+  ]),
+) as [Bucket[], Bucket[]];
 const title = '$limit/s, burst $burst s, $latencyMs ms, $processes process(es)';
 
 const run = ({ limit, burst, ...rest }: Bucket, retryAfter: RetryAfter, over: Partial<Scenario>) =>
