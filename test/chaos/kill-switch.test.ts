@@ -6,17 +6,18 @@ import { annotations, makeIds, openScene } from '../support/scene.ts';
 const promisedMs = 1_000;
 
 describe.concurrent('the kill switch, as a command and as a file', () => {
-  test.for([['two workers', 2] as const, ['a run in its own process', 0] as const])(
-    'lets nothing of %s leave a second later at 1,000/s, and costs no id an attempt',
-    async ([, workers], { expect, onTestFinished }) => {
-      const { byCommand, byFile, trouble } = await useKillSwitch(onTestFinished, { workers, ids: 8_000, least: 300 });
-      expect(byCommand.lastAfterMs).toBeLessThanOrEqual(promisedMs);
-      expect(byFile.lastAfterMs).toBeLessThanOrEqual(promisedMs);
-      expect(byCommand.words).toContain('Stopped for all runs of this target by ana: they call us.');
-      expect(byFile.words).toMatch(/Stopped by the file \S+ on \S+: they call us\./);
-      expect(trouble).toBeNull();
-    },
-  );
+  test('lets nothing of two workers leave a second later at 1,000/s, and costs no id an attempt', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const kill = { workers: 2, ids: 8_000, least: 300 };
+    const { byCommand, byFile, trouble } = await useKillSwitch(onTestFinished, kill);
+    expect(byCommand.lastAfterMs).toBeLessThanOrEqual(promisedMs);
+    expect(byFile.lastAfterMs).toBeLessThanOrEqual(promisedMs);
+    expect(byCommand.words).toContain('Stopped for all runs of this target by ana: they call us.');
+    expect(byFile.words).toMatch(/Stopped by the file \S+ on \S+: they call us\./);
+    expect(trouble).toBeNull();
+  });
 
   test('holds runs that are submitted later, survives the workers, and stops no other target', async ({
     expect,
