@@ -11,6 +11,7 @@ import { knock } from './knock.ts';
 import { lookAtCluster } from './look-at-cluster.ts';
 import { askSentinels, judgeSentinels } from './look-at-sentinels.ts';
 import { refusalOfWrites } from './probe-writes.ts';
+import { refusalAdvice } from './refusal-words.ts';
 import { checkRights } from './rights.ts';
 import { redisWords } from './trouble.ts';
 
@@ -91,15 +92,8 @@ async function lookAtRights(redis: RedisClient): Promise<Finding> {
 async function lookAtWrites(redis: RedisClient): Promise<Finding> {
   const words = await refusalOfWrites(redis, randomUUID());
   if (words === '') return fine('writes', 'it takes them');
-  return wrong('writes', words, advice.find(([code]) => words.includes(code))?.[1] ?? null);
+  return wrong('writes', words, refusalAdvice(words));
 }
-
-const advice = [
-  ['(OOM)', 'raise its maxmemory, or remove what fills it'],
-  ['(MISCONF)', 'make room on its disk, and see its log'],
-  ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
-  ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
-] as const;
 
 function refused(aspect: string, error: unknown): Finding {
   if (error instanceof ExpungeError) return wrong(aspect, error.message, error.next);

@@ -13,6 +13,18 @@ export function refusalWords(error: unknown): string {
   return denied === null ? '' : `${denied} (NOPERM)`;
 }
 
+/** What to do about such words; null for others. */
+export function refusalAdvice(words: string): string | null {
+  return advice.find(([code]) => words.endsWith(code))?.[1] ?? null;
+}
+
+const advice = [
+  ['(OOM)', 'raise its maxmemory, or remove what fills it'],
+  ['(MISCONF)', 'make room on its disk, and see its log'],
+  ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
+  ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
+] as const;
+
 // In a script of Redis 6.2 the code stands behind the place in the script: "ERR Error running script …: -OOM command not allowed".
 const refusal = /(?:^|-)(MISCONF|OOM|NOREPLICAS|READONLY|LOADING|MASTERDOWN)\b/;
 

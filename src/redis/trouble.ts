@@ -1,7 +1,7 @@
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
 import { deniedAdvice } from './denied.ts';
-import { refusalWords } from './refusal-words.ts';
+import { refusalAdvice, refusalWords } from './refusal-words.ts';
 import { tlsAdvice, tlsWords } from './tls-words.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
@@ -23,7 +23,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
     address.kind === 'url'
       ? 'check REDIS_URL and that Redis runs; the same command resumes'
       : 'the same command starts it again and resumes';
-  const next = tlsAdvice(words) ?? deniedAdvice(words) ?? usual;
+  const repair = refusalAdvice(words);
+  const next = tlsAdvice(words) ?? deniedAdvice(words) ?? (repair ? `${repair}; the same command resumes` : usual);
   return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
 
