@@ -4,7 +4,7 @@ import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { haltAnswers, haltWords } from '../guard/halt-words.ts';
 import { haltRules } from '../guard/thresholds.ts';
-import { isAnyRun } from '../ledger/list-runs.ts';
+import { isIdle } from '../ledger/list-runs.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
 import { type Finding, fine, wrong } from '../redis/finding.ts';
@@ -95,15 +95,15 @@ async function* examineRedis({ config, env }: Invocation): AsyncGenerator<Findin
     yield fine('', said.join(' · '));
     yield* lookAtRedis(address);
   } finally {
-    await leavePrivateRedis(address, () => isIdle(address));
+    await leavePrivateRedis(address, () => isIdleAt(address));
   }
 }
 
-async function isIdle(address: RedisAddress): Promise<boolean> {
+async function isIdleAt(address: RedisAddress): Promise<boolean> {
   const redis = connectLedger(address);
   try {
     await ready(redis, address);
-    return !(await isAnyRun(redis, ['running', 'cancelling']));
+    return await isIdle(redis);
   } finally {
     redis.disconnect();
   }

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
-import { isAnyRun } from '../ledger/list-runs.ts';
+import { isIdle } from '../ledger/list-runs.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -92,7 +92,7 @@ export async function withEarlyRedis<T>(
     throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
   } finally {
     closeQueueConnection(queueConnection);
-    await leavePrivateRedis(address, async () => !(await isAnyRun(redis, ['running', 'cancelling'])));
+    await leavePrivateRedis(address, () => isIdle(redis));
     redis.disconnect();
   }
 }

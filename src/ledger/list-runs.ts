@@ -38,6 +38,11 @@ export async function isAnyRun(redis: RedisClient, states: readonly RunState[]):
   return false;
 }
 
+/** Whether no run needs Redis at the moment. */
+export async function isIdle(redis: RedisClient): Promise<boolean> {
+  return !(await isAnyRun(redis, ['running', 'cancelling']));
+}
+
 /** The detached runs of a target that are running. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));

@@ -118,8 +118,8 @@ function decode(text: string): string {
   }
 }
 
-// Hosts that mean this machine: no network sees the traffic.
-function isLoopback(host: string): boolean {
+/** Hosts that mean this machine: no network sees the traffic. */
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 

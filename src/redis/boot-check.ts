@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
-import { isCluster, type RedisClient, serversOf } from './client.ts';
+import { clusterSlots, isCluster, type RedisClient, serversOf } from './client.ts';
 import { checkRights } from './rights.ts';
 import { redisWords } from './trouble.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
@@ -34,9 +34,9 @@ async function clusterRefusal(redis: Cluster, infos: readonly Info[]): Promise<s
   const unsound = infos.find((info) => refusalOf(info));
   if (unsound) return `${refusalOf(unsound)} (the server of the cluster at port ${unsound.tcp_port})`;
   const served = Number(parseInfo(await readInfo(() => redis.cluster('INFO'))).cluster_slots_ok);
-  return served === slots
+  return served === clusterSlots
     ? null
-    : `this cluster serves ${served} of its ${slots} slots: runs in the others would stand still`;
+    : `this cluster serves ${served} of its ${clusterSlots} slots: runs in the others would stand still`;
 }
 
 async function readInfo(ask: () => Promise<string>): Promise<string> {
@@ -51,8 +51,6 @@ async function readInfo(ask: () => Promise<string>): Promise<string> {
 
 /** The fields of an INFO reply. */
 export type Info = Partial<Record<string, string>>;
-
-const slots = 16_384;
 
 /** Reads an INFO reply. */
 export function parseInfo(text: string): Info {

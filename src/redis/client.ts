@@ -36,6 +36,9 @@ const failover = {
   disconnectTimeout: 500, // a primary that hangs does not say goodbye
 } satisfies RedisOptions;
 
+/** How many slots the keys of a cluster are spread over. */
+export const clusterSlots = 16_384;
+
 /** The servers that hold data: one, or every primary of a cluster. */
 export function serversOf(redis: RedisClient): Redis[] {
   return isCluster(redis) ? redis.nodes('master') : [redis];

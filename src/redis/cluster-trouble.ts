@@ -1,7 +1,8 @@
 import type { RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
 import { parseInfo } from './boot-check.ts';
-import { oneShot } from './probe.ts';
+import { clusterSlots } from './client.ts';
+import { firstTroubleOf, oneShot } from './probe.ts';
 import { redisWords } from './trouble.ts';
 
 /**
@@ -16,17 +17,15 @@ export async function clusterTrouble({ nodes = [], options }: RedisAddress): Pro
 
 async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words: string }> {
   const redis = oneShot(options, 'cluster');
-  let cause: unknown = null; // the rejected command only tells that there is no connection
-  redis.on('error', (error) => {
-    cause = error;
-  });
+  const trouble = firstTroubleOf(redis);
   try {
     await redis.connect();
     const { cluster_state: state = '?', cluster_slots_ok: served = '?' } = parseInfo(await redis.cluster('INFO'));
     if (state === 'ok') return { hasAnswered: true, words: 'the cluster is well, but does not answer in time' };
-    return { hasAnswered: true, words: `the cluster is down (state ${state}, ${served} of 16384 slots served)` };
+    const words = `the cluster is down (state ${state}, ${served} of ${clusterSlots} slots served)`;
+    return { hasAnswered: true, words };
   } catch (error) {
-    return { hasAnswered: redis.status === 'ready', words: redisWords(cause ?? error) };
+    return { hasAnswered: redis.status === 'ready', words: redisWords(trouble() ?? error) };
   } finally {
     redis.disconnect();
   }

@@ -1,5 +1,6 @@
 import type { Info } from './boot-check.ts';
 import { doubtful, type Finding, fine, wrong } from './finding.ts';
+import { mendDisk } from './refusal-words.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
 
 /** What a server says about itself. */
@@ -57,8 +58,6 @@ function memory({ maxmemory_policy: policy = 'noeviction', maxmemory = '0', used
 function megabytes(bytes: string): string {
   return `${(Number(bytes) / 1e6).toFixed(1)} MB`;
 }
-
-const mendDisk = 'make room on its disk, and see its log';
 
 function files({ info, flush }: ServerFacts): Finding {
   const { aof_enabled: aof, aof_last_write_status: written = 'ok', rdb_last_bgsave_status: saved = 'ok' } = info;

@@ -1,8 +1,9 @@
-import { connect, isIP, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
+import { isLoopback } from './address.ts';
 import { doubtful, type Finding, fine, wrong } from './finding.ts';
-import { oneShot } from './probe.ts';
+import { firstTroubleOf, oneShot } from './probe.ts';
 import { tlsAdvice } from './tls-words.ts';
 import { redisWords } from './trouble.ts';
 
@@ -29,12 +30,8 @@ async function reach(options: RedisOptions): Promise<Finding> {
   const trouble = await firstOf(socket, 'connect');
   socket.destroy();
   if (trouble) return wrong('reach', `${where}: ${redisWords(trouble)}`, 'check REDIS_URL, and that Redis runs there');
-  if (options.path || options.tls || isHere(options.host!)) return fine('reach', `${where} is there`);
+  if (options.path || options.tls || isLoopback(options.host!)) return fine('reach', `${where} is there`);
   return doubtful('reach', `${where} is there, and everybody between can read along`, 'use rediss://');
-}
-
-function isHere(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
 /** Says hello behind TLS, too: with TLS 1.3 a server tells only then that it wants a certificate from us. */
@@ -73,10 +70,7 @@ function judgeShown({ protocol, name, by, until }: Shown, now: number): Finding 
 
 async function logIn(options: RedisOptions): Promise<Finding> {
   const redis = oneShot(options, 'check');
-  let trouble: unknown = null;
-  redis.on('error', (error) => {
-    trouble ??= error; // `connect` only says that the connection was closed
-  });
+  const trouble = firstTroubleOf(redis);
   try {
     await redis.connect();
     await redis.ping();
@@ -85,7 +79,7 @@ async function logIn(options: RedisOptions): Promise<Finding> {
       `accepted as ${options.username ?? 'default'}${options.password ? '' : ', without a password'}`,
     );
   } catch (error) {
-    return refusedLogin(redisWords(trouble ?? error));
+    return refusedLogin(redisWords(trouble() ?? error));
   } finally {
     redis.disconnect();
   }

@@ -1,11 +1,10 @@
 import type { Cluster } from 'ioredis';
+import { clusterSlots } from './client.ts';
 import { type Finding, fine, wrong } from './finding.ts';
 
 /** A part of CLUSTER SLOTS: from a slot to a slot, then who serves them, the primary first. */
 type SlotRange = [number, number, Server, ...Server[]];
 type Server = [host: string, port: number, id: string];
-
-const slots = 16_384;
 
 /** Whether all slots of a cluster are served. */
 export async function lookAtCluster(cluster: Cluster): Promise<Finding> {
@@ -16,8 +15,8 @@ export async function lookAtCluster(cluster: Cluster): Promise<Finding> {
 export function judgeSlots(ranges: readonly SlotRange[]): Finding {
   const served = ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const primaries = new Set(ranges.map(([, , [, , id]]) => id)).size;
-  const words = `${served} of ${slots} slots are served by ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
-  if (served === slots) return fine('cluster', words);
+  const words = `${served} of ${clusterSlots} slots are served by ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
+  if (served === clusterSlots) return fine('cluster', words);
   const next = 'bring the missing servers back, or give their slots to others';
   return wrong('cluster', `${words}: runs in the others would stand still`, next);
 }

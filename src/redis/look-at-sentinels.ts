@@ -2,7 +2,7 @@ import type { RedisOptions } from 'ioredis';
 import { listenText } from '../parse-setting.ts';
 import type { RedisNode } from './address.ts';
 import { doubtful, type Finding, fine, wrong } from './finding.ts';
-import { oneShot } from './probe.ts';
+import { firstTroubleOf, oneShot } from './probe.ts';
 import { redisWords } from './trouble.ts';
 
 /** What a sentinel says: whom it calls the primary, and whether enough of them are there to name another one. */
@@ -26,10 +26,7 @@ async function ask(node: RedisNode, options: RedisOptions): Promise<SentinelAnsw
   const { name = '', sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls } = options;
   const sentinel = listenText(node);
   const connection = oneShot({ ...node, username, password, tls }, 'check');
-  let trouble: unknown = null;
-  connection.on('error', (error) => {
-    trouble ??= error;
-  });
+  const trouble = firstTroubleOf(connection);
   const call = (...words: string[]) => connection.call('SENTINEL', words);
   try {
     await connection.connect();
@@ -38,7 +35,7 @@ async function ask(node: RedisNode, options: RedisOptions): Promise<SentinelAnsw
     const quorum = primary ? await call('CKQUORUM', name).then(String, redisWords) : '';
     return { sentinel, primary, quorum, others: primary ? [] : await namesOf(call) };
   } catch (error) {
-    return { sentinel, trouble: redisWords(trouble ?? error) };
+    return { sentinel, trouble: redisWords(trouble() ?? error) };
   } finally {
     connection.disconnect();
   }

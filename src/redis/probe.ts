@@ -39,3 +39,12 @@ export function oneShot(options: RedisOptions, role: string): Redis {
   redis.on('error', () => {}); // the caller sees the rejected command
   return redis;
 }
+
+/** Why such a connection failed: a command that is rejected says only that there is none. Null while nothing went wrong. */
+export function firstTroubleOf(redis: Redis): () => unknown {
+  let trouble: unknown = null;
+  redis.on('error', (error) => {
+    trouble ??= error;
+  });
+  return () => trouble;
+}

@@ -18,9 +18,12 @@ export function refusalAdvice(words: string): string | null {
   return advice.find(([code]) => words.endsWith(code))?.[1] ?? null;
 }
 
+/** What to do about a disk that takes no more. */
+export const mendDisk = 'make room on its disk, and see its log';
+
 const advice = [
   ['(OOM)', 'raise its maxmemory, or remove what fills it'],
-  ['(MISCONF)', 'make room on its disk, and see its log'],
+  ['(MISCONF)', mendDisk],
   ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
   ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
 ] as const;
