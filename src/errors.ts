@@ -6,7 +6,10 @@ export const exitCodes = {
   OK: { exit: 0, meaning: 'all settled as success' },
   INTERNAL: { exit: 1, meaning: 'internal error, or a ledger that does not add up' },
   USAGE: { exit: 2, meaning: 'usage, input or no confirmation; nothing was sent' },
-  INCOMPLETE: { exit: 3, meaning: 'ended with ids failed, unknown, rejected or not attempted' },
+  INCOMPLETE: {
+    exit: 3,
+    meaning: 'ended with ids failed, unknown, rejected or not attempted, or none of the ids was there',
+  },
   GUARD: { exit: 4, meaning: 'a guard halted the run' },
   CREDENTIALS: { exit: 5, meaning: 'the credentials were refused or are missing' },
   UNREACHABLE: { exit: 6, meaning: 'Redis or the API cannot be reached; the run can be resumed' },

@@ -1,5 +1,6 @@
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import type { RunFiles } from '../ledger/run-files.ts';
+import { isNoneThere } from '../ledger/summary.ts';
 import type { Ending, EndingKind } from '../terminal/ending.ts';
 import { shellWord } from '../terminal/shell-word.ts';
 
@@ -19,6 +20,7 @@ export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], 
     doubt,
     rows,
     ids,
+    isNoneThere: isNoneThere(run),
     pending: pendingOf(run),
     counts,
     attempts,
@@ -33,6 +35,6 @@ export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], 
 }
 
 /** The command line as somebody would type it again. Secrets can't be in it: none is ever an argument. */
-function typedCommand(): string {
+export function typedCommand(): string {
   return ['expunge', ...process.argv.slice(2).map(shellWord)].join(' ');
 }

@@ -14,6 +14,7 @@ import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { styleOf } from '../terminal/style.ts';
 import { lostWords } from '../worker/stop-runs.ts';
+import { isAttendedByOthers } from './attended.ts';
 import type { DeleteHere } from './delete-here.ts';
 import { endingOf } from './ending-of.ts';
 import type { Interrupts } from './interrupts.ts';
@@ -46,10 +47,14 @@ function exitCodeOf(run: Run, interrupts: Interrupts): number {
   return ended ?? interrupts.exit() ?? exitOf(run) ?? exitCodes.INTERNAL.exit;
 }
 
-/** The run as it is left: paused if a signal stopped it, tallied if it was cancelled. Null if Redis is away or has lost it. */
+/**
+ * The run as it is left: paused if a signal stopped it and no other command goes on with it, tallied if it was cancelled. Null if Redis
+ * is away or has lost it.
+ */
 async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: Interrupts): Promise<Run | null> {
   try {
-    if (interrupts.exit() !== null) await pause(session, run.id, interrupts.exit()!);
+    const isJoined = interrupts.exit() !== null && (await isAttendedByOthers(session, run));
+    if (interrupts.exit() !== null && !isJoined) await pause(session, run.id, interrupts.exit()!);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
@@ -92,5 +97,5 @@ async function report({ session, invocation, outputFolder }: DeleteHere, run: Ru
 
 function kindOf({ state }: Run): EndingKind {
   if (state === 'completed' || state === 'cancelled' || state === 'halted') return state;
-  return 'interrupted';
+  return state === 'running' ? 'left' : 'interrupted';
 }

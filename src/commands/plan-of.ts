@@ -1,25 +1,44 @@
 import { idPath } from '../guard/check-id.ts';
+import { readChunks } from '../input/chunk-ids.ts';
+import { formatOf } from '../input/input-options.ts';
+import { stdinName } from '../input/open-inputs.ts';
+import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
-import { pendingOf, type Run } from '../ledger/run.ts';
+import type { ListedRun } from '../ledger/list-runs.ts';
+import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import type { Target } from '../ledger/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import type { Invocation } from './command.ts';
 
-/** What a run of the list would do, as it is shown before anything is sent. `existing`: the run that it would go on with. */
-export function planOf(
-  { config }: Invocation,
-  target: Target,
-  list: List,
-  existing: Run | null,
-  { learned, stop }: Pick<Plan, 'learned' | 'stop'>,
-): Plan {
+/** What is known of the list in Redis: the run that it would go on with, its last run, and unfinished runs of the same files. */
+type Known = Pick<Plan, 'learned' | 'stop'> & {
+  existing: Run | null;
+  isJoined: boolean;
+  last: Run | null;
+  beside: readonly ListedRun[];
+};
+
+export const nothingKnown: Known = {
+  learned: null,
+  stop: null,
+  existing: null,
+  isJoined: false,
+  last: null,
+  beside: [],
+};
+
+/** What a run of the list would do, as it is shown before anything is sent. */
+export function planOf({ config }: Invocation, target: Target, list: List, known: Known): Plan {
   const { spool, rejectsFile } = list;
   const { first } = spool;
+  const { learned, stop, existing, isJoined, last, beside } = known;
   return {
     files: spool.files,
     rows: spool.rows,
     ids: spool.ids,
+    samples: samplesOf(spool),
+    column: hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
     duplicates: spool.duplicates,
     rejected: spool.rejectedByCode,
     rejectsFile,
@@ -35,10 +54,29 @@ export function planOf(
     learned,
     maxConcurrency: config.maxConcurrency,
     stop,
-    existing: existing && existingOf(existing),
+    existing: existing && { ...existingOf(existing), isJoined },
+    before: last !== null && isSealed(last.state) ? beforeOf(last) : null,
+    beside: beside.map((run) => ({ ...existingOf(run), files: run.files })),
   };
 }
 
-function existingOf(run: Run): Plan['existing'] {
+const shownSamples = 3;
+
+/** The first ids that would be sent. */
+function samplesOf(spool: Spool): string[] {
+  for (const part of readChunks(spool, shownSamples)) if ('ids' in part) return [...part.ids];
+  return [];
+}
+
+function hasColumns(files: readonly string[], { format }: Invocation['config']): boolean {
+  const formats = files.map((name) => formatOf({ name, isStdin: name === stdinName }, format ?? null));
+  return formats.some((used) => used !== 'lines');
+}
+
+function existingOf(run: ListedRun) {
   return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+}
+
+function beforeOf({ id, state, endedAt, counts }: Run): Plan['before'] {
+  return { runId: id, state, endedAt, counts };
 }

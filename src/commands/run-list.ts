@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import type { List } from '../input/with-list.ts';
-import { findUnfinishedRun } from '../ledger/create-run.ts';
+import { findRunOfList } from '../ledger/create-run.ts';
+import { findRunsBeside } from '../ledger/list-runs.ts';
 import { resources } from '../ledger/outcome.ts';
-import type { Run } from '../ledger/run.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
 import { type LimiterScope, learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
@@ -12,6 +13,7 @@ import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { plural } from '../terminal/words.ts';
 import { readStopFile } from '../worker/stop-file.ts';
+import { isAttended } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
@@ -28,15 +30,20 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
 }
 
 async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
-  const existing = await findUnfinishedRun(session.redis, listOf(target, list.spool.sha256));
+  const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256));
+  const existing = last !== null && !isSealed(last.state) ? last : null;
   refuseUnlessResumable(existing);
   refuseOtherVerdicts(existing, invocation.config.treat);
+  await refuseOtherWay(invocation, session, existing);
   const learned = learnedStart(await readTargetState(session.redis, target.fp), scopesOf(invocation, list));
   const stop = await stopOf(invocation, session, target);
-  const plan = planOf(invocation, target, list, existing, { learned, stop });
+  const isJoined = existing !== null && (await isAttended(session, existing)) === true;
+  const beside = existing === null ? await findRunsBeside(session.redis, target, list.spool) : [];
+  const plan = planOf(invocation, target, list, { learned, stop, existing, isJoined, last, beside });
   invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
+  await refuseOtherWay(invocation, session, run); // another command may have made it meanwhile
   if (run.detached) return detach(invocation, session, run);
   return deleteHere({ invocation, session, target, credentials, run, outputFolder: runFolder(invocation, run.id) });
 }
@@ -69,6 +76,31 @@ function refuseOtherVerdicts(existing: Run | null, treat: string): void {
   });
 }
 
+/** A run is deleted by its command or by workers from its first id to its last, unless somebody hands it over. */
+async function refuseOtherWay({ options }: Invocation, session: Session, run: Run | null): Promise<void> {
+  const wanted = options.detach === true;
+  if (run === null || run.detached === wanted) return;
+  const of = `run ${run.id} of the same list`;
+  const follow = `expunge status ${run.id} --watch`;
+  if (!wanted) {
+    throw new ExpungeError(
+      'USAGE',
+      `${of} was left to workers with --detach; this command would not wait for its end`,
+      {
+        next: `follow it: ${follow}; or make sure that it runs: the same command with --detach`,
+      },
+    );
+  }
+  if ((await isAttended(session, run)) === true) {
+    throw new ExpungeError('USAGE', `${of} is being deleted by another command, without --detach`, {
+      next: `follow it: ${follow}; or stop that command with Ctrl-C, then: expunge resume ${run.id} --detach`,
+    });
+  }
+  throw new ExpungeError('USAGE', `${of} was started without --detach and is not finished`, {
+    next: `leave it to workers: expunge resume ${run.id} --detach; or go on here: the same command without --detach`,
+  });
+}
+
 /** The limiters that the requests of the list would go by. */
 function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
   return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
@@ -81,7 +113,7 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
   const host = new URL(plan.baseUrl).host;
   const what = plan.existing
     ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
-    : `${idsText(plan.ids)} on ${host}`;
+    : `${idsText(plan.ids)} on ${host}${plan.beside.map(({ runId }) => `, beside run ${runId}`).join('')}`;
   const confirm = (options.confirm as number | undefined) ?? null;
   const question = { expected, what, yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });

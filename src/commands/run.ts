@@ -2,7 +2,7 @@ import { checkMaxDeletes } from '../guard/check-max-deletes.ts';
 import { readTarget } from '../guard/check-target.ts';
 import type { Invocation } from './command.ts';
 import { showDryRun } from './dry-run.ts';
-import { planOf } from './plan-of.ts';
+import { nothingKnown, planOf } from './plan-of.ts';
 import { withNamedList } from './read-list.ts';
 import { readCredentials } from './service-options.ts';
 
@@ -15,8 +15,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
     // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
-    if (credentials === null)
-      return showDryRun(invocation, list, planOf(invocation, target, list, null, { learned: null, stop: null }));
+    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, nothingKnown));
     const { runList } = await import('./run-list.ts'); // what comes up to here needs none of it, and answers sooner
     return runList(invocation, { target, credentials, list });
   });

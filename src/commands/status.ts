@@ -14,6 +14,7 @@ import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { panelText } from '../terminal/panel.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { plural, timeOfDay } from '../terminal/words.ts';
+import { isAbandoned } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { listenForInterrupts } from './interrupts.ts';
@@ -51,12 +52,20 @@ function refuseUnlessTarget({ config, options }: Invocation): void {
 }
 
 /** With --audit the trail comes first, one line an entry; the last line is the summary, as everywhere. */
-async function writeJson({ options, stdout }: Invocation, { redis }: Session, run: Run): Promise<void> {
+async function writeJson({ options, stdout }: Invocation, session: Session, run: Run): Promise<void> {
   const print = jsonLines(stdout, true);
   if (options.audit)
-    for (const entry of await readAudit(redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
-  const { stops, refused } = await readAround(redis, run);
-  stdout.write(`${JSON.stringify(summaryOf(withStop(run, stops.target, refused), exitOf(run), Date.now()))}\n`);
+    for (const entry of await readAudit(session.redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
+  const { stops, refused, isAbandoned } = await readAllAround(session, run);
+  const told = withStop(run, stops.target, refused);
+  const reason = isAbandoned ? 'its command has ended and nobody works on it' : told.reason;
+  stdout.write(`${JSON.stringify(summaryOf({ ...told, reason }, exitOf(run), Date.now()))}\n`);
+}
+
+/** What explains the pace of a run that other processes work on, and whether any does. */
+async function readAllAround(session: Session, run: Run) {
+  const [around, abandoned] = await Promise.all([readAround(session.redis, run), isAbandoned(session, run)]);
+  return { ...around, isAbandoned: abandoned };
 }
 
 const shownActions = 3;
@@ -74,10 +83,14 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
   const { redis } = session;
   const examples = await haltExamples(redis, run, haltRules);
   const taker = new SnapshotTaker(run, null);
-  taker.seeAround(await readAround(redis, run));
+  const around = await readAllAround(session, run);
+  taker.seeAround(around);
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
+    ...(around.isAbandoned
+      ? [`go on: ${run.command}`, `or leave it to workers: expunge resume ${run.id} --detach`]
+      : []),
     ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
@@ -117,7 +130,7 @@ async function watch({ stderr, env }: Invocation, session: Session, run: Run): P
   while (!interrupts.signal.aborted && !isSealed(last.state)) {
     const now = await readRun(session.redis, run.id).catch(() => undefined);
     taker.see(now);
-    taker.seeAround(await readAround(session.redis, run).catch(() => undefined));
+    taker.seeAround(await readAllAround(session, last).catch(() => undefined));
     if (now === null) break;
     last = now ?? last;
     await sleep(lookEveryMs, undefined, { signal: interrupts.signal }).catch(() => {});

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
+import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
 import { expireRun } from '../ledger/remove-run.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
@@ -8,10 +9,13 @@ import { sealTally } from '../ledger/tally.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
+import { abandoned } from '../terminal/right-now.ts';
 import { plainLine } from '../terminal/style.ts';
 import { plural } from '../terminal/words.ts';
 import { holdersHaveMs } from '../worker/tender.ts';
+import { isAbandoned, isAttended } from './attended.ts';
 import type { Invocation } from './command.ts';
+import { detach } from './detach.ts';
 import { findRun } from './find-run.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
@@ -26,14 +30,41 @@ export async function execute(invocation: Invocation): Promise<number> {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
+    if (options.detach) await takeFromCommand(session, run, reasonOf(options));
     if (action === 'resume' && config.expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
     const now = await steer(session, run, action, reasonOf(options), config.expectAbsent);
+    if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     stderr.write(`${outcomeText(action, now)}\n`);
+    if (action === 'resume' && (await isAbandoned(session, now)))
+      stderr.write(`warning: ${abandoned} ${waysOn(now)}\n`);
     if (stop !== null) stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop)}`)}\n`);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
   });
+}
+
+/** Workers will go on with a run whose command has ended. Throws USAGE while a command works on it, or where nothing is left to do. */
+async function takeFromCommand(session: Session, run: Run, reason: string): Promise<void> {
+  if (isSealed(run.state) || run.state === 'cancelling') throw refused(run.id, 'resume', run.state);
+  if (run.state === 'preparing') {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be left to workers: its list was not written to its end`, {
+      next: `run its command again: ${run.command}`,
+    });
+  }
+  if (run.detached) return;
+  if ((await isAttended(session, run)) === true) {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be left to workers: a command works on it`, {
+      next: `stop that command with Ctrl-C first, then: expunge resume ${run.id} --detach`,
+    });
+  }
+  await session.redis.hset(keys.run(run.id), 'detached', 1);
+  const noted = { at: Date.now(), action: 'detach', by: 'operator', who: whoAmI(), reason } as const;
+  await noteRunAction(session.redis, run.id, noted);
+}
+
+function waysOn({ id, command }: Run): string {
+  return `Go on: ${command}\n  or leave it to workers: expunge resume ${id} --detach`;
 }
 
 async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
@@ -88,6 +119,6 @@ function outcomeText(action: Action, run: Run): string {
   if (run.state === 'completed')
     return `Run ${run.id} has completed.\n  What happened to each row: expunge report ${run.id}`;
   if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
-  const who = run.detached ? 'its workers go on' : 'the command that runs it goes on; if it has ended, start it again';
+  const who = run.detached ? 'its workers go on' : 'the command that runs it goes on';
   return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;
 }

@@ -12,8 +12,10 @@ import type { Target } from '../ledger/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/progress.ts';
+import { shellWord } from '../terminal/shell-word.ts';
 import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
+import { typedCommand } from './ending-of.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Session, whoAmI } from './session.ts';
 
@@ -27,7 +29,8 @@ export async function submitRun(
   const { config, options } = invocation;
   const { who, reason: note } = orderOf(options);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
-  const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority });
+  const command = `cd ${shellWord(process.cwd())} && ${typedCommand()}`;
+  const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority, command });
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
   const progress = startProgress(

@@ -16,7 +16,11 @@ export type Inside = {
 };
 
 /** What explains the pace of a run. */
-export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & { stops: TargetStops; refused: string };
+export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
+  stops: TargetStops;
+  refused: string;
+  isAbandoned?: boolean;
+};
 
 /** Reads it for a run of this target, and tries whether Redis takes writes. */
 export async function readAround(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
@@ -72,7 +76,7 @@ export class SnapshotTaker {
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const left = run.ids - run.settled;
-    const { stops, refused: _, ...around } = this.#around;
+    const { stops, refused: _, isAbandoned = false, ...around } = this.#around;
     return {
       at,
       runId: run.id,
@@ -81,6 +85,7 @@ export class SnapshotTaker {
       reason: run.reason,
       by: run.by,
       who: run.state === 'running' ? '' : run.who,
+      isAbandoned,
       rows: run.rows,
       ids: run.ids,
       counts: run.counts,

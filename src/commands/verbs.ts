@@ -105,11 +105,16 @@ const resume: Command = {
   summary: 'let a paused or halted run go on',
   arguments: '<run>',
   settings: [...store, 'expectAbsent'],
-  options: [reason, json],
+  options: [
+    { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
+    reason,
+    json,
+  ],
   examples: [
     ['expunge resume 20261120-1602-m4tz', 'go on'],
     ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
     ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
+    ['expunge resume 20261120-1602-m4tz --detach', 'by the workers, where its command was killed'],
   ],
   load: steer,
 };

@@ -30,7 +30,7 @@ export function inputOptionsOf(settings: InputSettings): InputOptions {
 const formats: Record<string, Format> = { csv: 'csv', tsv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson', txt: 'lines' };
 
 /** The format asked for, else the one the name tells, else lines on stdin. Throws USAGE where nothing tells. */
-export function formatOf(file: InputFile, asked: Format | null): Format {
+export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Format | null): Format {
   const format = asked ?? (file.isStdin ? 'lines' : formats[extensionOf(file.name)]);
   if (format) return format;
   const known = Object.keys(formats).map((ending) => `.${ending}`);

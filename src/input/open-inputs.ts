@@ -20,8 +20,11 @@ export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer>):
   return Promise.all(paths.map((path) => (path === '-' ? fromStdin(stdin) : fromFile(path))));
 }
 
+/** What stands for stdin where files are named. */
+export const stdinName = '(stdin)';
+
 function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
-  return { name: '(stdin)', isStdin: true, isPipe: true, open: () => stdin };
+  return { name: stdinName, isStdin: true, isPipe: true, open: () => stdin };
 }
 
 async function fromFile(path: string): Promise<InputFile> {

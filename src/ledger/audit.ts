@@ -50,7 +50,15 @@ export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknow
 
 /** Notes what was done to a target, or to a run of which nothing else will be left. */
 export async function noteTargetAction(redis: RedisClient, fp: string, entry: AuditEntry): Promise<void> {
-  const key = keys.targetAudit(fp);
+  await note(redis, keys.targetAudit(fp), entry);
+}
+
+/** Notes what was done to a run beside the changes of its state, which note themselves. */
+export async function noteRunAction(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
+  await note(redis, keys.audit(run), entry);
+}
+
+async function note(redis: RedisClient, key: string, entry: AuditEntry): Promise<void> {
   await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, key, storedEntry(entry));
 }
 

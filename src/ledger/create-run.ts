@@ -31,13 +31,13 @@ export type RunPlan = {
   keepMs: number;
   detached: boolean;
   who: string;
+  command: string;
 };
 
-/** The unfinished run of this list, or null. */
-export async function findUnfinishedRun(redis: RedisClient, list: string): Promise<Run | null> {
+/** The last run of this list, unfinished or sealed, or null. */
+export async function findRunOfList(redis: RedisClient, list: string): Promise<Run | null> {
   const id = await redis.get(keys.list(list));
-  const run = id === null ? null : await readRun(redis, id);
-  return run === null || isSealed(run.state) ? null : run;
+  return id === null ? null : readRun(redis, id);
 }
 
 /**
@@ -116,6 +116,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     createdBy: plan.who,
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
+    command: plan.command,
     createdAt: now,
   };
   return Object.entries(fields).flat();

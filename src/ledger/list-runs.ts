@@ -1,13 +1,30 @@
+import { normalize } from 'node:path';
+import { stdinName } from '../input/open-inputs.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { outcomes } from './outcome.ts';
-import { parseRun, type Run, type RunState } from './run.ts';
+import { isSealed, parseRun, type Run, type RunState } from './run.ts';
+import type { Target } from './target.ts';
 
 const runsAtOnce = 1_000;
 
 /** What is read of each run for a list: of ten thousand of them the whole records would take their time. */
 const listed = [
-  ...(['state', 'reason', 'halt', 'baseUrl', 'account', 'createdBy', 'files', 'rows', 'attempts', 'tallied'] as const),
+  ...([
+    'state',
+    'reason',
+    'who',
+    'halt',
+    'baseUrl',
+    'account',
+    'createdBy',
+    'files',
+    'rows',
+    'ids',
+    'attempts',
+    'tallied',
+    'expectAbsent',
+  ] as const),
   ...(['createdAt', 'endedAt', 'changedAt', 'runningSince', 'activeMs'] as const),
 ];
 
@@ -26,6 +43,23 @@ export async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<L
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
   for (let from = 0; from < ids.length; from += runsAtOnce)
     yield await readPage(redis, ids.slice(from, from + runsAtOnce));
+}
+
+/** Unfinished runs on the same target of a list that has a file in common with this one, by name; of stdin nobody can say. */
+export async function findRunsBeside(
+  redis: RedisClient,
+  { baseUrl, account }: Target,
+  { files }: { files: readonly string[] },
+): Promise<ListedRun[]> {
+  const names = new Set(files.filter((name) => name !== stdinName).map((name) => normalize(name)));
+  const isBeside = (run: ListedRun) =>
+    run.baseUrl === baseUrl &&
+    run.account === account &&
+    !isSealed(run.state) &&
+    run.files.some((name) => names.has(normalize(name)));
+  const found: ListedRun[] = [];
+  for await (const page of runPages(redis)) found.push(...page.filter(isBeside));
+  return found;
 }
 
 /** Whether any run is in one of these states. */

@@ -9,7 +9,7 @@ import { listOf, type Target } from './target.ts';
 export type RunSettings = Pick<Config, 'rate' | 'burst' | 'treat' | 'expectAbsent' | 'keep'>;
 
 /** Who makes a run, why, and for whom. */
-type Origin = { note: string; detached: boolean; who: string; priority: Priority };
+type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
 
 /** The run that a list becomes. */
 export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {

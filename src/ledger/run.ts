@@ -51,6 +51,7 @@ export type Run = {
   account: string;
   fp: string;
   detached: boolean;
+  command: string; // that made it and resumes it, as a line to type; '' of a schedule
   files: string[];
   sha256: string;
   list: string;
@@ -124,6 +125,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     account: text('account'),
     fp: text('fp'),
     detached: text('detached') === '1',
+    command: text('command'),
     files: JSON.parse(hash.files ?? '[]'),
     sha256: text('sha256'),
     list: text('list'),

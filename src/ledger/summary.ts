@@ -40,5 +40,11 @@ export function exitOf(run: ListedRun): number | null {
 function endOf(run: ListedRun): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
   // The open cells of a cancelled run are in no counter before `sealTally`.
   if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'INCOMPLETE' : 'INTERNAL';
+  if (isNoneThere(run)) return 'INCOMPLETE';
   return outcomes.every((outcome) => isSuccess(outcome) || run.counts[outcome] === 0) ? 'OK' : 'INCOMPLETE';
+}
+
+/** Whether not one id of a sealed run was there, and nobody expected that: it may have asked the wrong API. */
+export function isNoneThere({ state, ids, counts, expectAbsent }: ListedRun): boolean {
+  return isSealed(state) && ids > 0 && counts.absent === ids && !expectAbsent;
 }

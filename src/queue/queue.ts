@@ -97,6 +97,22 @@ function connect({ fp, name, connection }: QueueAddress): Queue {
   return queue;
 }
 
+/** How many processes consume a queue, without making it: `now`, or those that stay for longer than Redis lists one that has just gone. */
+export async function countConsumers(
+  { fp, name, connection }: QueueAddress,
+  which: 'now' | 'those that stay' = 'now',
+): Promise<number | null> {
+  const options = { connection: connection as ConnectionOptions, prefix: keys.queuePrefix(fp), skipMetasUpdate: true };
+  const queue = new Queue(name, options);
+  queue.on('error', () => {});
+  try {
+    if (which === 'those that stay') await waitUntil(async () => !(await countListeners(queue)), leavingMs);
+    return await countListeners(queue);
+  } finally {
+    await queue.close();
+  }
+}
+
 /** Reads CLIENT LIST: null where the login may not, or Redis is away. */
 export function countListeners(queue: Queue): Promise<number | null> {
   return queue.getWorkersCount().catch(() => null);

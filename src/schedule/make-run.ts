@@ -85,7 +85,7 @@ async function start(
   const { ledger, target, who } = work;
   const settings = settingsOf(schedule);
   const { note: why, priority } = schedule;
-  const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}` };
+  const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}`, command: '' };
   const plan = planRun(settings, target, spool, origin);
   const id = await claimList(ledger.redis, plan.list, work.now());
   if ((await readRun(ledger.redis, id)) !== null) {

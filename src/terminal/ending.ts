@@ -5,7 +5,7 @@ import { plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, plural, rate } from './words.ts';
 
 /** How a command about a run came to its end. */
-export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'dry-run' | 'detached';
+export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'left' | 'dry-run' | 'detached';
 
 /** Ids that ended badly for the same reason, with a few of them. */
 type FailureGroup = { code: string; count: number; samples: readonly string[] };
@@ -18,6 +18,7 @@ export type Ending = {
   halt: HaltCode | '';
   rows: number;
   ids: number;
+  isNoneThere: boolean; // none of the ids was there, and nobody expected that
   pending: number;
   counts: Record<Outcome, number>;
   attempts: number;
@@ -33,7 +34,9 @@ export type Ending = {
 
 /** The last words of a command: what happened to how many rows, why, where that is written, and what to do next. */
 export function endingText(ending: Ending, style: Style = plainStyle): string {
-  const parts = hasOutcomes(ending) ? [tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending))] : [];
+  const parts = hasOutcomes(ending)
+    ? [tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending, style))]
+    : [];
   const next = nextSteps(ending).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
   return [[style.bold(headline(ending))], ...parts, next]
     .filter((lines) => lines.length > 0)
@@ -42,7 +45,7 @@ export function endingText(ending: Ending, style: Style = plainStyle): string {
 }
 
 /** What stands below the numbers. */
-const rest = [doubtLines, failureLines, exampleLines, paceLines, fileLines];
+const rest = [noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'dry-run' && kind !== 'detached';
@@ -57,6 +60,7 @@ function headline(ending: Ending): string {
     cancelled: `Run ${runId} cancelled${why}.`,
     halted: `Run ${runId} halted${why}. ${settled}.`,
     interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
+    left: `Left run ${runId} to the other command that works on it. ${settled}.`,
     'dry-run': 'Dry run: nothing was sent.',
     detached: `Run ${runId} is left to the workers: ${plural(ids, 'ids')}.`,
   };
@@ -89,6 +93,13 @@ const meanings: Record<Outcome | 'pending', string> = {
   protected: 'never sent, as --protect asks',
   pending: 'without an outcome yet',
 };
+
+/** A list for another API, another tenant or another kind of object ends like this. */
+function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
+  if (!isNoneThere) return [];
+  const words = `None of the ${plural(ids, 'ids')} was there: nothing was deleted. Check --base-url, --account, --resource and --column.`;
+  return [`  ${style.red(words)}`];
+}
 
 /** Told where it has changed what the numbers say. */
 function doubtLines({ doubt, counts, pending }: Ending): string[] {

@@ -10,16 +10,25 @@ export function nextSteps(ending: Ending): Step[] {
 }
 
 const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
-  completed: tryAgain,
+  completed: (ending) => [...(ending.isNoneThere ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
   cancelled: tryAgain,
   halted: (ending) => [...causeOf(ending), ['Go on with the same command', ending.command]],
   interrupted: ({ command }) => [['Go on with the same command', command]],
+  left: followOrPause,
   'dry-run': ({ command }) => [['Delete them', command]],
-  detached: ({ runId }) => [
+  detached: followOrPause,
+};
+
+function followOrPause({ runId }: Ending): Step[] {
+  return [
     ['Follow it', `expunge status ${runId} --watch`],
     ['Stop it', `expunge pause ${runId}`],
-  ],
-};
+  ];
+}
+
+function mayBeGone({ command }: Ending): Step {
+  return ['If they may be gone', `${command} --expect-absent`];
+}
 
 function tryAgain({ failuresFile }: Ending): Step[] {
   if (failuresFile === null) return [];
@@ -38,7 +47,7 @@ const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
   wrong_endpoint: () => [seeMeanings],
   forbidden: () => [findCause],
   refused_input: () => [seeMeanings],
-  all_absent: ({ command }) => [['If they may be gone', `${command} --expect-absent`]],
+  all_absent: (ending) => [mayBeGone(ending)],
   halting_status: () => [seeMeanings],
   credentials: () => [findCause],
   target_configuration: () => [findCause],

@@ -1,9 +1,9 @@
-import type { Resource } from '../ledger/outcome.ts';
+import { type Outcome, outcomes, type Resource } from '../ledger/outcome.ts';
 import type { RunState } from '../ledger/run.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../limiter/rate.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
-import { plainLine, plainStyle, type Style } from './style.ts';
+import { clip, plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, rate as perSecond, plural, roughly } from './words.ts';
 
 /** What a run would do, as far as it is known before its first request. */
@@ -11,6 +11,8 @@ export type Plan = {
   files: readonly string[];
   rows: number;
   ids: Record<Resource, number>;
+  samples: readonly string[]; // the first ids to be sent
+  column: string | null; // that they stand in; null where there are none
   duplicates: number;
   rejected: Record<string, number>; // by code
   rejectsFile: string | null;
@@ -26,15 +28,22 @@ export type Plan = {
   expectAbsent: boolean;
   maxConcurrency: number;
   stop: Stop | null; // nothing will leave before it is lifted; null also where nobody looked
-  existing: ExistingRun | null; // of the same list
+  existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, which would be resumed, or joined beside its command
+  before: FinishedRun | null; // of the same list
+  beside: readonly (ExistingRun & { files: readonly string[] })[]; // of other lists that share a file with this one
 };
 
-/** An unfinished run of the same list, which would be resumed. */
+/** An unfinished run. */
 type ExistingRun = { runId: string; state: RunState; reason: string; left: number; who: string };
+
+/** A run that has ended. */
+type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: Record<Outcome, number> };
 
 /** The plan as it stands before the confirmation. */
 export function planText(plan: Plan, style: Style = plainStyle): string {
-  return [...inputLines(plan, style), ...targetLines(plan, style), ...existingLines(plan), ...stopLines(plan, style)]
+  const parts = [inputLines, targetLines, existingLines, beforeLines, besideLines, stopLines];
+  return parts
+    .flatMap((linesOf) => linesOf(plan, style))
     .map(([label, text]) => `  ${label.padEnd(9)} ${text}`)
     .join('\n');
 }
@@ -83,12 +92,28 @@ function targetLines(plan: Plan, style: Style): Line[] {
   const account = plan.account ? ` as account ${plainLine(plan.account)}` : '';
   return [
     ['Target', `${target}${account}, token from ${plainLine(plan.tokenSource)}`],
+    ...pathLines(plan, style),
+    ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
     ...(plan.treat === '' ? [] : [['Treats', plan.treat.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
     ['Pace', pace(plan)],
   ];
 }
+
+/** What the API is asked for begins with /v2: a base URL that ends in it is most often a mistake. */
+function pathLines({ baseUrl }: Plan, style: Style): Line[] {
+  if (!/\/v\d+$/.test(baseUrl)) return [];
+  const words = `the address ends in ${baseUrl.slice(baseUrl.lastIndexOf('/'))}, and /v2/… is added to it; leave that away unless the API is there`;
+  return [['Warning', style.yellow(words)]];
+}
+
+function samples({ samples, column }: Plan): string {
+  const ids = samples.map((id) => plainLine(clip(id, longestSample))).join(', ');
+  return column === null ? ids : `${ids} (column ${plainLine(column)})`;
+}
+
+const longestSample = 40;
 
 function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
   const text = paceText(rate, learned);
@@ -114,10 +139,37 @@ function isSlower(learned: LearnedStart | null, rate: Rate | null): boolean {
 
 function existingLines({ existing }: Plan): Line[] {
   if (existing === null) return [];
-  const { runId, state, left, who, reason } = existing;
-  const why = plainLine(`${who ? ` by ${who}` : ''}${reason ? `: ${reason}` : ''}`);
-  return [['Resumes', `run ${runId} of the same list, ${count(left)} left (${state}${why})`]];
+  const joined = existing.isJoined ? '; another command works on it, and this one helps' : '';
+  return [
+    [
+      'Resumes',
+      `run ${existing.runId} of the same list, ${count(existing.left)} left (${stateText(existing)}${joined})`,
+    ],
+  ];
 }
+
+function stateText({ state, who, reason }: ExistingRun): string {
+  if (state === 'running') return state;
+  return plainLine(`${state}${who ? ` by ${who}` : ''}${reason ? `: ${reason}` : ''}`);
+}
+
+function beforeLines({ before }: Plan): Line[] {
+  if (before === null) return [];
+  const sums = outcomes.filter((outcome) => before.counts[outcome] > 0);
+  const text = sums.map((outcome) => `${count(before.counts[outcome])} ${outcome}`).join(', ');
+  const when = new Date(before.endedAt).toISOString().slice(0, 16).replace('T', ' ');
+  return [['Before', `run ${before.runId} of the same list ${before.state} on ${when} UTC: ${text}`]];
+}
+
+/** A list that was edited is another list: nothing stops both from being deleted, and nobody may have meant that. */
+function besideLines({ beside }: Plan, style: Style): Line[] {
+  return beside.slice(0, shownBeside).map((run) => {
+    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the list differs, so both would run`;
+    return ['Beside', style.yellow(words)];
+  });
+}
+
+const shownBeside = 3;
 
 function stopLines({ stop }: Plan, style: Style): Line[] {
   if (stop === null) return [];

@@ -12,13 +12,16 @@ export function rightNow(snapshot: Snapshot): string {
 const words: Record<RunState, (snapshot: Snapshot) => string> = {
   preparing: () => 'Writing the list to Redis.',
   planned: () => 'Nothing was sent yet; waiting for its start.',
-  running: paceWords,
+  running: (run) => (run.isAbandoned ? abandoned : paceWords(run)),
   paused: (run) => `Paused${because(run)}. Go on with${goOn(run)}`,
   halted: (run) => `Halted${because(run)}.`,
   cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
   cancelled: (run) => `Cancelled${because(run)}.`,
   completed: () => 'Completed.',
 };
+
+/** What is told of a run whose command was killed. */
+export const abandoned = 'Its command has ended and nobody works on it.';
 
 function because({ who, reason }: Snapshot): string {
   return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;

@@ -13,6 +13,7 @@ export type Snapshot = {
   reason: string; // why it is in this state, or ''
   by: SteeredBy | ''; // what brought it there
   who: string; // who brought it there, or ''
+  isAbandoned: boolean; // it is running, and the command that works on it has ended
   rows: number;
   ids: number; // rows that are sent: without rejected, duplicate and protected ones
   counts: Record<Outcome, number>;

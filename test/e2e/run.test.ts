@@ -88,7 +88,7 @@ describe('a list', () => {
     );
 
     const again = await place.run([report, '--resource-column', 'resource', '--yes', '--json']);
-    expect(summaryIn(again)).toMatchObject({ rows: 2, absent: 2, exit: 0 });
+    expect(summaryIn(again)).toMatchObject({ rows: 2, absent: 2, exit: 3 });
   });
 
   it('that has ended makes a new run when it is given again, in which everything is absent', async () => {
@@ -96,7 +96,7 @@ describe('a list', () => {
     const first = summaryIn(await place.run(['again.csv', ...views]));
     const second = summaryIn(await place.run(['again.csv', ...views]));
     expect(first).toMatchObject({ deleted: 2, absent: 0, exit: 0 });
-    expect(second).toMatchObject({ deleted: 0, absent: 2, exit: 0 });
+    expect(second).toMatchObject({ deleted: 0, absent: 2, exit: 3 });
     expect(second.run).not.toBe(first.run);
   });
 

@@ -26,6 +26,7 @@ export async function writeTestRun(
       keepMs: 60_000,
       detached: false,
       who: 'test',
+      command: '',
     },
   };
   let line = 0;

@@ -10,6 +10,7 @@ const ending: Ending = {
   halt: '',
   rows: 1_010,
   ids: 1_003,
+  isNoneThere: false,
   pending: 0,
   counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
   doubt: '',
@@ -73,6 +74,12 @@ describe('endingText', () => {
     const lines = endingText(halted).split('\n');
     expect(lines).toContain('  For example: a-1  a 2');
     expect(lines).toContain('  If they may be gone: expunge run ids.csv --resource views --expect-absent');
+  });
+
+  it('says loudly that none of the ids was there, and what to do where that was expected', () => {
+    const lines = endingText({ ...ending, isNoneThere: true, failuresFile: null }).split('\n');
+    expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there: nothing was deleted.'));
+    expect(lines.at(-1)).toBe('  If they may be gone: expunge run ids.csv --resource views --expect-absent');
   });
 
   it('says who cancelled a run', () => {

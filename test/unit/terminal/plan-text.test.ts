@@ -2,11 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { parseRate } from '../../../src/limiter/rate.ts';
 import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
+import { noCounts } from './snapshots.ts';
 
 const plan: Plan = {
   files: ['old.csv.gz'],
   rows: 250_000,
   ids: { annotations: 249_981, views: 0 },
+  samples: ['a-1', 'a-2', 'a-3'],
+  column: 'id',
   duplicates: 12,
   rejected: { too_long: 2, empty_id: 5 },
   rejectsFile: 'rejects.csv',
@@ -23,6 +26,8 @@ const plan: Plan = {
   maxConcurrency: 64,
   stop: null,
   existing: null,
+  before: null,
+  beside: [],
 };
 
 describe('planText', () => {
@@ -32,6 +37,7 @@ describe('planText', () => {
       '            250,000 rows → 249,981 annotations to delete · 12 duplicates · 7 rejected',
       '  Rejected  empty_id 5, too_long 2 · all in rejects.csv',
       '  Target    https://api.example.com/x, token from EXPUNGE_TOKEN',
+      '  Ids       a-1, a-2, a-3 (column id)',
       '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
       '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
     ]);
@@ -73,10 +79,45 @@ describe('planText', () => {
   });
 
   it('says which run would go on, how it stands and why, and forecasts only what is left', () => {
-    const existing = { runId: 'r1', state: 'paused' as const, reason: 'release', who: 'ana', left: 4_000 };
+    const existing = {
+      runId: 'r1',
+      state: 'paused' as const,
+      reason: 'release',
+      who: 'ana',
+      left: 4_000,
+      isJoined: false,
+    };
     const text = planText({ ...plan, existing });
     expect(text).toContain('Resumes   run r1 of the same list, 4,000 left (paused by ana: release)');
     expect(text).toContain('about 10 s');
+  });
+
+  it('says that another command works on the run', () => {
+    const existing = { runId: 'r1', state: 'running' as const, reason: '', who: 'ana', left: 4_000, isJoined: true };
+    expect(planText({ ...plan, existing })).toContain('(running; another command works on it, and this one helps)');
+  });
+
+  it('names the run before of the same list, and unfinished runs of another version of it', () => {
+    const endedAt = Date.UTC(2026, 10, 20, 9, 30);
+    const before = {
+      runId: 'r1',
+      state: 'completed' as const,
+      endedAt,
+      counts: { ...noCounts, deleted: 5, absent: 2 },
+    };
+    const beside = [{ runId: 'r2', state: 'paused' as const, reason: '', who: 'ana', left: 1, files: ['old.csv'] }];
+    const lines = planText({ ...plan, before, beside }).split('\n');
+    expect(lines.slice(-2)).toEqual([
+      '  Before    run r1 of the same list completed on 2026-11-20 09:30 UTC: 5 deleted, 2 absent',
+      '  Beside    run r2 of old.csv has 1 id left (paused by ana); the list differs, so both would run',
+    ]);
+  });
+
+  it.each([
+    ['https://api.example.com/v2', true],
+    ['https://api.example.com/v2/x', false],
+  ])('warns of an address that ends in a version: %s', (baseUrl, isWarned) => {
+    expect(planText({ ...plan, baseUrl }).includes('and /v2/… is added to it')).toBe(isWarned);
   });
 
   it('makes the host stand out', () => {

@@ -23,6 +23,7 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     reason: '',
     by: '',
     who: '',
+    isAbandoned: false,
     rows: 250_000,
     ids: 249_981,
     counts: { ...noCounts, deleted: 94_021, absent: 958, failed: 14, rejected: 7, duplicate: 12 },

@@ -1,0 +1,20 @@
+import type { Run } from '../ledger/run.ts';
+import { countConsumers, ownQueueName } from '../queue/queue.ts';
+import type { Session } from './session.ts';
+
+/** Whether a command works on an attended run at this moment; null where Redis doesn't tell. */
+export async function isAttended({ queueConnection }: Session, { id, fp }: Run): Promise<boolean | null> {
+  const count = await countConsumers({ fp, name: ownQueueName(id), connection: queueConnection });
+  return count === null ? null : count > 0;
+}
+
+/** The same for a run whose own consumer has just closed here: whether another command goes on with it. */
+export async function isAttendedByOthers({ queueConnection }: Session, { id, fp }: Run): Promise<boolean> {
+  const address = { fp, name: ownQueueName(id), connection: queueConnection };
+  return ((await countConsumers(address, 'those that stay')) ?? 0) > 0;
+}
+
+/** Whether a run that nobody but its command works on is `running` without it. */
+export async function isAbandoned(session: Session, run: Run): Promise<boolean> {
+  return !run.detached && run.state === 'running' && (await isAttended(session, run)) === false;
+}

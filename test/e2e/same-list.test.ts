@@ -1,0 +1,134 @@
+import { describe, test } from 'vitest';
+import { ownQueueName } from '../../src/queue/queue.ts';
+import { type Running, until } from '../support/processes.ts';
+import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
+
+const ids = makeIds('l', 400);
+const objects = annotations(ids);
+const few = { EXPUNGE_MAX_CONCURRENCY: '4' };
+
+type AtEnd = Parameters<typeof openScene>[0];
+
+/** A list of which a command has deleted some; it goes on with 4 requests a second, until `faster`. */
+async function openMidRun(atEnd: AtEnd) {
+  const scene = await openScene(atEnd, { objects, latencyMs: 1_000 });
+  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+  const again = (more: string[] = []) => scene.expunge([...args, ...more], few);
+  const first = again();
+  await until('the run is in the middle', () => scene.arrivals.length > 4);
+  return { scene, first, again };
+}
+
+/** The same, with the command killed. */
+async function openAbandoned(atEnd: AtEnd) {
+  const { scene, first, again } = await openMidRun(atEnd);
+  first.signal('SIGKILL');
+  await first.ended;
+  return { scene, again };
+}
+
+/** Of consumers of the run's own queue, by the names that BullMQ gives them. */
+async function countConnections({ redis }: Scene, run: string): Promise<number> {
+  const name = Buffer.from(ownQueueName(run)).toString('base64');
+  return String(await redis.call('CLIENT', 'LIST')).split(name).length - 1;
+}
+
+async function ended(running: Running) {
+  const { code } = await running.ended;
+  return { code, stdout: running.stdout, stderr: running.stderr };
+}
+
+function faster(scene: Scene): void {
+  scene.sandbox.latencyMs = 0;
+}
+
+describe.concurrent('a list that another command deletes', () => {
+  test('is left to it by Ctrl-C in a second terminal, which pauses nothing', async ({ expect, onTestFinished }) => {
+    const { scene, first, again } = await openMidRun(onTestFinished);
+    const second = again();
+    const { id } = await scene.run();
+    await until('the second one works, too', async () => (await countConnections(scene, id)) > 1);
+    expect(second.stderr).toContain('another command works on it');
+    second.signal('SIGINT');
+    const { code, stderr } = await ended(second);
+    expect([code, stderr]).toEqual([130, expect.stringMatching(/Left run \S+ to the other command that works on it/)]);
+    expect((await scene.run()).state).toBe('running');
+    faster(scene);
+    expect((await ended(first)).code).toBe(0);
+  });
+
+  test('is not left to workers by --detach, and that is said', async ({ expect, onTestFinished }) => {
+    const { scene, first, again } = await openMidRun(onTestFinished);
+    const { code, stderr } = await ended(again(['--detach']));
+    const { id, detached } = await scene.run();
+    expect([code, detached]).toEqual([2, false]);
+    expect(stderr).toContain(`run ${id} of the same list is being deleted by another command, without --detach`);
+    expect(stderr).toContain(`expunge status ${id} --watch`);
+    const taken = await ended(scene.expunge(['resume', id, '--detach']));
+    expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('a command works on it')]);
+    faster(scene);
+    expect((await ended(first)).code).toBe(0);
+  });
+});
+
+describe.concurrent('a run whose command was killed', () => {
+  test('is shown as abandoned, with the command that goes on, and workers can take it over', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { scene, again } = await openAbandoned(onTestFinished);
+    const { id } = await scene.run();
+    const status = await ended(scene.expunge(['status', id]));
+    expect(status.stdout).toContain('Its command has ended and nobody works on it.');
+    expect(status.stdout).not.toContain('Deleting');
+    expect(status.stdout).toMatch(/go on: cd \S+ && expunge run \S+list\.txt --resource annotations --yes/);
+    expect(status.stdout).toContain(`or leave it to workers: expunge resume ${id} --detach`);
+    const json = await ended(scene.expunge(['status', id, '--json']));
+    expect(JSON.parse(json.stdout)).toMatchObject({ reason: expect.stringContaining('its command has ended') });
+
+    const detach = await ended(again(['--detach']));
+    expect([detach.code, detach.stderr]).toEqual([2, expect.stringContaining(`expunge resume ${id} --detach`)]);
+
+    const taken = await ended(scene.expunge(['resume', id, '--detach']));
+    expect([taken.code, taken.stderr]).toEqual([0, expect.stringContaining('no worker of this target is alive')]);
+    const attended = await ended(again());
+    expect([attended.code, attended.stderr]).toEqual([2, expect.stringContaining('was left to workers')]);
+    faster(scene);
+    await scene.worker();
+    await scene.runIs('completed', ({ state }) => state === 'completed');
+    expect(scene.sandbox.remaining()).toBe(0);
+  });
+
+  test('is named by the plan of an edited list of the same file', async ({ expect, onTestFinished }) => {
+    const { scene, again } = await openAbandoned(onTestFinished);
+    const { id } = await scene.run();
+    faster(scene);
+    scene.list([...ids, 'l-added']);
+    const { stderr } = await ended(again(['--expect-absent']));
+    expect(stderr).toMatch(new RegExp(`Beside +run ${id} of \\S+list\\.txt has \\d+ ids left \\(running\\)`));
+    expect(stderr).toContain('both would run');
+  });
+});
+
+describe.concurrent('a trial', () => {
+  test('in which none of the ids is there ends with 3 and says so, unless --expect-absent', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished, { objects });
+    const env = { EXPUNGE_BASE_URL: `${scene.sandbox.url}/v2` };
+    const trial = ['run', 'ids.csv', '--resource', 'annotations', '--column', 'key', '--limit', '4', '--yes'];
+    const file = scene.file('ids.csv', `key\n${ids.join('\n')}\n`);
+    const run = (...more: string[]) =>
+      ended(scene.expunge([...trial.map((arg) => (arg === 'ids.csv' ? file : arg)), ...more], env));
+    const wrong = await run('--json');
+    expect(wrong.code).toBe(3);
+    expect(JSON.parse(wrong.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({ absent: 4, exit: 3 });
+    expect(wrong.stderr).toMatch(/None of the 4 ids was there/);
+    expect(wrong.stderr).toMatch(/Ids +l-000000, l-000001, l-000002 \(column key\)/);
+    expect(wrong.stderr).toMatch(/Warning +the address ends in \/v2/);
+    const again = await run('--expect-absent');
+    expect(again.code).toBe(0);
+    expect(again.stderr).toMatch(/Before +run \S+ of the same list completed on .*: 4 absent/);
+  });
+});
