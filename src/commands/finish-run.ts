@@ -1,14 +1,18 @@
-import { ExpungeError, exitCodes } from '../errors.ts';
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { haltRules } from '../guard/thresholds.ts';
 import { checkConservation } from '../ledger/conservation.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
-import { expireRun } from '../ledger/remove-run.ts';
+import { expireRun, markDelivered } from '../ledger/remove-run.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
+import { undeliveredMs } from '../ledger/seal.lua.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
 import { refusalWords } from '../redis/refusal-words.ts';
+import { isRedisTrouble } from '../redis/trouble.ts';
 import { type EndingKind, endingText } from '../terminal/ending.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { startProgress } from '../terminal/progress.ts';
@@ -17,17 +21,24 @@ import { lostWords } from '../worker/stop-runs.ts';
 import { isAttendedByOthers } from './attended.ts';
 import type { DeleteHere } from './delete-here.ts';
 import { endingOf } from './ending-of.ts';
-import type { Interrupts } from './interrupts.ts';
+import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { type Session, whoAmI } from './session.ts';
 
-/** After the last request: leave the run in order, check that it adds up, write the report, say how it ended. */
-export async function finishRun(work: DeleteHere, interrupts: Interrupts): Promise<number> {
+type Finish = Pick<DeleteHere, 'invocation' | 'session' | 'run' | 'outputFolder'>;
+
+/**
+ * After the last request: leave the run in order, check that it adds up, write the report, say how it ended. A run that has ended stays the
+ * one of its list until its report is written, so the same command does what was interrupted here.
+ */
+export async function finishRun(work: Finish, interrupts: Interrupts): Promise<number> {
   const { session, invocation } = work;
   const run = await leaveRun(work, interrupts);
   if (run === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
-  const { files, trouble } = await report(work, run);
-  if (isSealed(run.state)) await expireRun(session.redis, run).catch(() => {}); // best effort: the report is written
+  const reported = await report(work, run, interrupts);
+  if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
+  const { files, trouble } = reported;
+  if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is written
   const exit = trouble === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
@@ -41,6 +52,33 @@ export async function finishRun(work: DeleteHere, interrupts: Interrupts): Promi
   return exit;
 }
 
+/** Finishes a run that ended while its command could not: nothing is sent, so it needs neither a token nor a confirmation. */
+export async function finishEnded(work: Finish): Promise<number> {
+  const { id, state } = work.run;
+  const { stderr } = work.invocation;
+  stderr.write(
+    `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.\n` +
+      '  After that the same command makes a new run of the list.\n',
+  );
+  const interrupts = listenForInterrupts(() => {});
+  try {
+    return await finishRun(work, interrupts);
+  } finally {
+    interrupts.dispose();
+  }
+}
+
+async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): Promise<void> {
+  await markDelivered(redis, run, resolve(outputFolder));
+  const delivered = await readRun(redis, run.id);
+  if (delivered !== null && delivered.keepMs < undeliveredMs) await expireRun(redis, delivered);
+}
+
+/** An answer of Redis that stays the same, however often it is asked. */
+function isMistake(error: unknown): boolean {
+  return /^(ERR|WRONGTYPE)\b/.test(messageOf(error));
+}
+
 /** A run that was sealed while a signal stopped it has ended all the same: there is nothing to resume. */
 function exitCodeOf(run: Run, interrupts: Interrupts): number {
   const ended = isSealed(run.state) ? exitOf(run) : null;
@@ -51,21 +89,40 @@ function exitCodeOf(run: Run, interrupts: Interrupts): number {
  * The run as it is left: paused if a signal stopped it and no other command goes on with it, tallied if it was cancelled. Null if Redis
  * is away or has lost it.
  */
-async function leaveRun({ session, run, invocation }: DeleteHere, interrupts: Interrupts): Promise<Run | null> {
-  try {
+async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | null> {
+  const { session, run, invocation } = work;
+  return orTellTrouble(work, interrupts, async () => {
     const isJoined = interrupts.exit() !== null && (await isAttendedByOthers(session, run));
     if (interrupts.exit() !== null && !isJoined) await pause(session, run.id, interrupts.exit()!);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
-  } catch (error) {
-    const words = refusalWords(error);
-    const [trouble, then] =
-      words === '' ? ['does not answer', 'is back'] : [`refuses writes: ${words}`, 'takes them again'];
-    invocation.stderr.write(
-      `Redis ${trouble}. What was sent is marked there; the same command resumes once it ${then}.\n`,
-    );
-    return null;
+  });
+}
+
+const tryAgainMs = 500;
+
+/** Does a task that can be repeated, again and again while Redis is in trouble, until a signal comes. Then null, and why is told. */
+async function orTellTrouble<T>(
+  { invocation: { stderr } }: Finish,
+  { signal }: Interrupts,
+  task: () => Promise<T>,
+): Promise<T | null> {
+  for (let n = 1; ; n++) {
+    try {
+      return await task();
+    } catch (error) {
+      const words = refusalWords(error);
+      if (!isRedisTrouble(error) || (words === '' && isMistake(error))) throw error;
+      const [trouble, then] =
+        words === '' ? ['does not answer', 'is back'] : [`refuses writes: ${words}`, 'takes them again'];
+      if (signal.aborted) {
+        stderr.write(`Redis ${trouble}. What was sent is marked there; the same command resumes once it ${then}.\n`);
+        return null;
+      }
+      if (n === 1) stderr.write(`Redis ${trouble}. The run goes on here once it ${then}.\n`);
+      await sleep(tryAgainMs, undefined, { signal }).catch(() => {});
+    }
   }
 }
 
@@ -79,14 +136,17 @@ async function pause({ ledger }: Session, run: string, exit: number): Promise<vo
 
 type Reported = { files: RunFiles | null; trouble: string | null };
 
-/** A report that can't be written takes nothing away from the run: it can be written again from Redis. */
-async function report({ session, invocation, outputFolder }: DeleteHere, run: Run): Promise<Reported> {
+/** A report that can't be written takes nothing away from the run: it can be written again from Redis. Null if Redis is away. */
+async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
+  const { session, invocation, outputFolder } = work;
   if (!isSealed(run.state)) return { files: null, trouble: null };
   const progress = startProgress(invocation.stderr, invocation.env, () => 'Checking the ledger and writing the report');
   try {
-    const mismatch = checkConservation(run, await tallyLedger(session.redis, run));
-    const files = await writeRunFiles(session.redis, run, outputFolder);
-    return { files, trouble: mismatch };
+    return await orTellTrouble(work, interrupts, async () => {
+      const mismatch = checkConservation(run, await tallyLedger(session.redis, run));
+      const files = await writeRunFiles(session.redis, run, outputFolder);
+      return { files, trouble: mismatch };
+    });
   } catch (error) {
     if (!(error instanceof ExpungeError)) throw error;
     return { files: null, trouble: [error.message, error.next].filter(Boolean).join('\n  ') };

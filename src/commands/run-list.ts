@@ -4,7 +4,7 @@ import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { findRunsBeside } from '../ledger/list-runs.ts';
 import { resources } from '../ledger/outcome.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
 import { type LimiterScope, learnedStart, readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
@@ -17,6 +17,7 @@ import { isAttended } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
+import { finishEnded } from './finish-run.ts';
 import { planOf } from './plan-of.ts';
 import type { Credentials } from './service-options.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
@@ -31,6 +32,8 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
 
 async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256));
+  if (last !== null && isSealed(last.state) && !isOver(last))
+    return finishEnded({ invocation, session, run: last, outputFolder: runFolder(invocation, last.id) });
   const existing = last !== null && !isSealed(last.state) ? last : null;
   refuseUnlessResumable(existing);
   refuseOtherVerdicts(existing, invocation.config.treat);

@@ -3,8 +3,10 @@ import { noteTargetAction } from '../ledger/audit.ts';
 import { type ChosenRuns, chooseRuns, type RunChoice } from '../ledger/choose-runs.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { removeRun } from '../ledger/remove-run.ts';
-import { isSealed, pendingOf } from '../ledger/run.ts';
+import { isSealed, pendingOf, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { sealTally } from '../ledger/tally.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { refusalWords } from '../redis/refusal-words.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -26,11 +28,20 @@ export async function execute(invocation: Invocation): Promise<number> {
 async function list({ options, stdout }: Invocation, { redis }: Session): Promise<number> {
   const choice = choiceOf(options);
   const chosen = await chooseRuns(redis, choice);
+  await seeToEnded(redis, chosen.runs);
   const lines = options.json
     ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
     : [listText(chosen, isFiltered(choice))];
   if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
   return 0;
+}
+
+/** Whoever ended a run may have been killed before he had seen to its keys. */
+async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
+  for (const { id, state, isExpiring } of runs) {
+    const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
+    if (run !== null) await sealTally(redis, run);
+  }
 }
 
 const shownRuns = 50;

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
-import { expireRun } from '../ledger/remove-run.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -101,9 +100,7 @@ async function cancelled(session: Session, id: string): Promise<Run> {
     if (performance.now() > deadline) await session.ledger.reclaim(id, Date.now());
     else await sleep(lookEveryMs);
   }
-  const run = await sealTally(session.redis, await readAgain(session, id));
-  await expireRun(session.redis, run);
-  return run;
+  return sealTally(session.redis, await readAgain(session, id));
 }
 
 async function readAgain({ redis }: Session, id: string): Promise<Run> {

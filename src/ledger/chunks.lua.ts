@@ -1,5 +1,6 @@
 import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
 import { shares } from './priority.ts';
+import { sealFunction } from './seal.lua.ts';
 
 /**
  * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be
@@ -80,19 +81,19 @@ return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2]),
  * Gives a chunk back: settled, or parked until it is due. The last one back turns \`cancelling\` into \`cancelled\`.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
- * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled  5 now in ms
+ * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
-export const handBackLua = `
+export const handBackLua = `${sealFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
 if redis.call('EXISTS', KEYS[4]) == 0 then return 'broken' end
 redis.call('SETRANGE', KEYS[4], 0, ARGV[3])
-if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
+if ARGV[4] ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then
-  redis.call('HSET', KEYS[1], 'state', 'cancelled', 'sealed', ARGV[5], 'endedAt', ARGV[5])
+  seal('cancelled', false, KEYS[1], KEYS[3])
   return 'cancelled'
 end
 return state
@@ -105,11 +106,11 @@ return state
  * ARGV  1 now in ms
  * returns state
  */
-export const reclaimLua = `
+export const reclaimLua = `${sealFunction}
 if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return redis.call('HGET', KEYS[1], 'state') or 'missing' end
 for _, chunk in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('ZADD', KEYS[3], ARGV[1], chunk) end
 redis.call('DEL', KEYS[2])
-redis.call('HSET', KEYS[1], 'state', 'cancelled', 'sealed', ARGV[1], 'endedAt', ARGV[1])
+seal('cancelled', false, KEYS[1], KEYS[3])
 return 'cancelled'
 `;
 

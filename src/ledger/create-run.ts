@@ -7,7 +7,8 @@ import { writeBlock, writeChunk } from './chunk-store.ts';
 import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
 import type { ReadOutcome } from './outcome.ts';
 import type { Priority } from './priority.ts';
-import { isSealed, type Run, readRun, schemaVersion } from './run.ts';
+import { hasRemains } from './remove-run.ts';
+import { isOver, type Run, readRun, schemaVersion } from './run.ts';
 import { newRunId } from './run-id.ts';
 import type { Target } from './target.ts';
 
@@ -42,14 +43,19 @@ export async function findRunOfList(redis: RedisClient, list: string): Promise<R
 
 /**
  * Claims the list for one run id. A producer that died left its id there: it is taken up again, so that the same command makes the
- * same run. The id of a run that has ended is replaced, once, whoever comes first.
+ * same run. The id of a run that is over is replaced, once, whoever comes first.
  */
-export async function claimList(redis: RedisClient, list: string, now: number): Promise<string> {
+export async function claimList(
+  redis: RedisClient,
+  list: string,
+  now: number,
+  isFree: (run: Run) => boolean = isOver,
+): Promise<string> {
   const id = newRunId(now);
   if ((await redis.set(keys.list(list), id, 'NX')) === 'OK') return id;
   const holder = (await redis.get(keys.list(list))) ?? id;
   const run = await readRun(redis, holder);
-  if (run === null || !isSealed(run.state)) return holder;
+  if (run === null ? !(await hasRemains(redis, holder)) : !isFree(run)) return holder;
   const replaced = await redis.eval(replaceLua, 1, keys.list(list), holder, id);
   return String(replaced);
 }

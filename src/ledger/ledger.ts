@@ -149,7 +149,6 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
         epoch,
         passEnded,
         dueAt === null ? '' : Math.ceil(dueAt),
-        now,
       );
     },
 

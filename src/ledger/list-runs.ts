@@ -3,6 +3,7 @@ import { stdinName } from '../input/open-inputs.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { outcomes } from './outcome.ts';
+import { removeRemains } from './remove-run.ts';
 import { isSealed, parseRun, type Run, type RunState } from './run.ts';
 import type { Target } from './target.ts';
 
@@ -24,6 +25,7 @@ const listed = [
     'attempts',
     'tallied',
     'expectAbsent',
+    'isExpiring',
   ] as const),
   ...(['createdAt', 'endedAt', 'changedAt', 'runningSince', 'activeMs'] as const),
 ];
@@ -31,7 +33,7 @@ const listed = [
 /** A run as a list shows it. */
 export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts'>;
 
-/** All runs Redis knows, newest first. Names of runs that have expired are cleared away. */
+/** All runs Redis knows, newest first. Names of runs that have expired are cleared away, with what is left of them. */
 export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
   const runs: ListedRun[] = [];
   for await (const page of runPages(redis)) runs.push(...page);
@@ -93,6 +95,7 @@ async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]
   const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
   const runs = page.map((id, i) => listedRun(id, replies[i]!));
   const gone = page.filter((_, i) => runs[i] === null);
+  for (const id of gone) await removeRemains(redis, id);
   if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
   return runs.filter((run) => run !== null);
 }

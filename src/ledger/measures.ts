@@ -32,11 +32,16 @@ export const latencyBounds: readonly { bucket: number; seconds: number }[] = Arr
 
 /** Adds changes to the run's sums, unless it was removed meanwhile. A repetition counts twice, so it is never repeated. */
 export async function addMeasures(redis: RedisClient, run: string, changes: MeasureChanges): Promise<void> {
-  if (changes.size === 0 || !(await redis.exists(keys.run(run)))) return;
+  if (changes.size === 0) return;
+  const expiresInMs = await redis.pttl(keys.run(run));
+  if (expiresInMs === noKey) return;
   const pipeline = redis.pipeline();
   for (const [field, by] of changes) pipeline.hincrby(keys.measures(run), field, Math.round(by));
+  if (expiresInMs >= 0) pipeline.pexpire(keys.measures(run), expiresInMs); // its end may come before its last figures
   await pipeline.exec();
 }
+
+const noKey = -2;
 
 export async function readMeasures(redis: RedisClient, run: string): Promise<Measures> {
   return measuresOf(await redis.hgetall(keys.measures(run)));

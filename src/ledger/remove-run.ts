@@ -1,24 +1,76 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run } from './run.ts';
+import { undeliveredMs } from './seal.lua.ts';
 
 const keysAtOnce = 500;
 
-/** Lets Redis forget a sealed run after `keepMs`. Repeating it starts the time anew. */
+/**
+ * Lets Redis forget all of a sealed run after `keepMs`, or later if nobody has its report yet; its end has done that for the record alone.
+ * Repeating it starts the time anew.
+ */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
-  await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.pexpire(key, run.keepMs))));
-  if ((await redis.get(keys.list(run.list))) === run.id) await redis.pexpire(keys.list(run.list), run.keepMs);
+  const ms = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
+  await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.pexpire(key, ms))));
+  await redis.eval(expireListLua, 1, keys.list(run.list), run.id, ms);
+  await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);
+}
+
+/** Remembers that whoever waited for the end of a run has its report, and the folder of its files. Repeating it is harmless. */
+export async function markDelivered(redis: RedisClient, { id }: Run, folder: string): Promise<void> {
+  await redis.eval(deliveredLua, 1, keys.run(id), Date.now(), folder);
 }
 
 /** Removes everything Redis knows of a run. Repeating it is harmless. */
 export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
-  if ((await redis.get(keys.list(run.list))) === run.id) await redis.del(keys.list(run.list));
+  await redis.unlink(keys.run(run.id));
+  await redis.eval(forgetListLua, 1, keys.list(run.list), run.id);
   await redis.srem(keys.targetRuns(run.fp), run.id);
   await redis.zrem(keys.runs, run.id);
 }
 
-/** All keys of a run, a few hundred at a time; its record by itself at the end, so that a removal that was cut short can be repeated. */
+// Each looks first whether its key is still the one of the run, which may expire at any time, as its list may be another run's.
+
+// KEYS 1 list  ARGV 1 run  2 ms
+const expireListLua = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
+
+// KEYS 1 list  ARGV 1 run
+const forgetListLua = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`;
+
+// KEYS 1 run  ARGV 1 ms
+const expireRecordLua = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return end
+redis.call('HSET', KEYS[1], 'isExpiring', 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+`;
+
+// KEYS 1 run  ARGV 1 now in ms  2 folder
+const deliveredLua = `
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'delivered', ARGV[1], 'reportFolder', ARGV[2]) end
+`;
+
+/** Whether chunks of a run are in Redis whose record is not: it has expired before anybody saw to them. */
+export async function hasRemains(redis: RedisClient, id: string): Promise<boolean> {
+  return (await redis.exists(keys.manifest(id, 0), keys.ledger(id, 0))) > 0;
+}
+
+const numbersAtOnce = 100;
+
+/** Removes what is left of a run whose record has expired. How many chunks there were nobody knows: it goes on until none is found. */
+export async function removeRemains(redis: RedisClient, id: string): Promise<void> {
+  for (const key of smallKeysOf(id)) await redis.unlink(key);
+  for (let from = 0, found = 1; found > 0; from += numbersAtOnce) {
+    const numbers = Array.from({ length: numbersAtOnce }, (_, i) => from + i);
+    const numbered = numbers.flatMap((n) => [keys.manifest(id, n), keys.ledger(id, n), keys.settled(id, n)]);
+    found = await redis.unlink(...numbered);
+  }
+}
+
+/**
+ * All keys of a run but its record, a few hundred at a time. The last chunks come first: what is left where this was cut short begins at
+ * number 0, so that it can be found without the record.
+ */
 async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>): Promise<void> {
   let batch: string[] = [];
   for (const key of keysOf(run)) {
@@ -27,15 +79,18 @@ async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>
     batch = [];
   }
   await handle(batch);
-  await handle([keys.run(run.id)]);
 }
 
 function* keysOf(run: Run): Generator<string> {
-  for (let n = 0; n < run.chunks; n++) {
+  for (let n = run.blocks - 1; n >= 0; n--) yield keys.settled(run.id, n);
+  for (let n = run.chunks - 1; n >= 0; n--) {
     yield keys.manifest(run.id, n);
     yield keys.ledger(run.id, n);
   }
-  for (let n = 0; n < run.blocks; n++) yield keys.settled(run.id, n);
+  yield* smallKeysOf(run.id);
+}
+
+function smallKeysOf(id: string): string[] {
   const { open, later, details, measures, paceMembers, paceQuotas, audit } = keys;
-  yield* [open, later, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(run.id));
+  return [open, later, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(id));
 }

@@ -82,6 +82,9 @@ export type Run = {
   runningSince: number;
   activeMs: number;
   tallied: boolean;
+  delivered: number; // when whoever waited for its end had its report; of a detached run its end
+  reportFolder: string; // where its report files were written, '' = nowhere
+  isExpiring: boolean; // all its keys have an expiry
 };
 
 /** The version of everything a run writes to Redis. A release that reads another one refuses the run. */
@@ -91,6 +94,11 @@ const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 
 export function isSealed(state: RunState): boolean {
   return sealedStates.includes(state);
+}
+
+/** Whether nothing is left to do for a run: it has ended, and nobody waits for its report any more. */
+export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): boolean {
+  return isSealed(state) && delivered > 0;
 }
 
 /** Rows without an outcome: what conservation says must be 0 at the end. */
@@ -166,6 +174,9 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     runningSince: number('runningSince'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
+    delivered: number('delivered'),
+    reportFolder: text('reportFolder'),
+    isExpiring: text('isExpiring') === '1',
   };
 }
 

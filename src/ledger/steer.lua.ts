@@ -2,6 +2,7 @@ import { noteAuditLua } from './audit.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { countersLua } from './halt-rules.lua.ts';
 import { keepFunction } from './keeper.lua.ts';
+import { sealFunction } from './seal.lua.ts';
 
 /**
  * One change of a run's state, if it is allowed from the state the run is in. Repeating it changes nothing.
@@ -10,11 +11,10 @@ import { keepFunction } from './keeper.lua.ts';
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7… what is known of the keeper
  * returns {state before or 'missing', state after}
  */
-export const steerLua = (rules: readonly HaltRule[]) => `${keepFunction}
+export const steerLua = (rules: readonly HaltRule[]) => `${keepFunction}${sealFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = redisTime()
 local allowed = {
   start = {planned = 'running', paused = 'running', halted = 'running'},
   pause = {running = 'paused', planned = 'paused'},
@@ -43,8 +43,6 @@ if next == 'running' then
   local counts = redis.call('HMGET', KEYS[1], 'ids', 'settled')
   if counts[1] == counts[2] then
     next = 'completed'
-    redis.call('HSET', KEYS[1], 'state', next, 'sealed', now, 'endedAt', now)
-    redis.call('HDEL', KEYS[1], 'runningSince')
   end
 end
 if next == 'cancelling' then
@@ -59,11 +57,12 @@ if next == 'cancelling' then
       held = held + 1
     end
   end
-  if held == 0 then
-    next = 'cancelled'
-    redis.call('HSET', KEYS[1], 'state', next, 'sealed', now, 'endedAt', now)
-  end
+  if held == 0 then next = 'cancelled' end
 end
 ${noteAuditLua('KEYS[4]', 'ARGV[6]')}
+-- No command waits for the end of a run that stood still: whoever cancels it is told where its outcomes are.
+if next == 'completed' or next == 'cancelled' then
+  seal(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+end
 return {state, next}
 `;

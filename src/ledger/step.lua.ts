@@ -1,6 +1,7 @@
 import { noteAuditLua } from './audit.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts';
+import { sealFunction } from './seal.lua.ts';
 
 /**
  * The step: joins finished results into their cells, then marks the next window before those requests leave.
@@ -12,7 +13,7 @@ import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts'
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = somebody else was faster. Empty if the run isn't
  *   running, or another holder has the chunk: then the state is 'stale'.
  */
-export const stepLua = (rules: readonly HaltRule[]) => `
+export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}
 local header = 6
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -84,16 +85,15 @@ end
 if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 
-local function leaveRunning(next)
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function halt()
+  local now = redisTime()
   local since = redis.call('HGET', KEYS[2], 'runningSince')
   if since then
     redis.call('HINCRBY', KEYS[2], 'activeMs', now - since)
     redis.call('HDEL', KEYS[2], 'runningSince')
   end
-  redis.call('HSET', KEYS[2], 'state', next)
-  state = next
+  state = 'halted'
+  redis.call('HSET', KEYS[2], 'state', state)
   return now
 end
 
@@ -101,8 +101,9 @@ end
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
-    local now = leaveRunning('completed')
-    redis.call('HSET', KEYS[2], 'sealed', now, 'endedAt', now, 'reason', '')
+    state = 'completed'
+    redis.call('HSET', KEYS[2], 'reason', '')
+    seal(state, false, KEYS[2], KEYS[3], KEYS[4])
   end
   -- What follows is rare in a run that goes well, so there it costs nothing.
   if isAnyFound then
@@ -114,7 +115,7 @@ if settled > 0 then
       local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
       local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
       if isOver and not isExpected and state == 'running' then
-        local now = leaveRunning('halted')
+        local now = halt()
         local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
         redis.call('HSET', KEYS[2], 'halt', rule.halt, 'reason', reason, 'by', 'guard', 'who', '')
         local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = rule.halt})

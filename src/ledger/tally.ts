@@ -8,7 +8,8 @@ import { fateIn } from './fate-in-run.ts';
 import { decodeBlock } from './manifest.ts';
 import { type Outcome, outcomes } from './outcome.ts';
 import { readNumbered } from './read-numbered.ts';
-import { type Run, readRun } from './run.ts';
+import { expireRun } from './remove-run.ts';
+import { isSealed, type Run, readRun } from './run.ts';
 
 /** How many ids ended badly for one reason. */
 type BadCode = { outcome: 'failed' | 'unknown'; code: string; count: number };
@@ -80,12 +81,14 @@ async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promi
 }
 
 /**
- * Gives the open cells of a cancelled run their outcome in its counters. Writes absolute values of a ledger that no longer
- * changes, so repeating it, also by two processes at once, is harmless. A broken ledger leaves the counters as they are.
- * Returns the run as it stands then; throws INTERNAL if it is gone.
+ * What follows the end of a run, for whoever sees it first: the open cells of a cancelled run get their outcome in its counters, and all keys
+ * of it their expiry. Writes absolute values of a ledger that no longer changes, so repeating it, also by two processes at once, is
+ * harmless. A broken ledger leaves the counters as they are. Returns the run as it stands then; throws INTERNAL if it is gone.
  */
 export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
+  // Best effort: it is done by whoever comes next, and a Redis that takes no writes can still be read.
+  if (isSealed(run.state) && !run.isExpiring) await expireRun(redis, run).catch(() => {});
   const sealed = await readRun(redis, run.id);
   if (sealed === null) throw new ExpungeError('INTERNAL', `run ${run.id} is no longer in Redis`);
   return sealed;

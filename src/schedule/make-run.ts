@@ -4,7 +4,7 @@ import type { Spool } from '../input/spool.ts';
 import { claimList, writeRun } from '../ledger/create-run.ts';
 import { planRun } from '../ledger/plan-run.ts';
 import { removeRun } from '../ledger/remove-run.ts';
-import { readRun } from '../ledger/run.ts';
+import { isSealed, readRun } from '../ledger/run.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import { isRedisTrouble } from '../redis/trouble.ts';
 import { type Refusal, refusalOf, withRows } from './guards.ts';
@@ -87,7 +87,8 @@ async function start(
   const { note: why, priority } = schedule;
   const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}`, command: '' };
   const plan = planRun(settings, target, spool, origin);
-  const id = await claimList(ledger.redis, plan.list, work.now());
+  // Whose report somebody still waits for at another place must not keep a slot from its run.
+  const id = await claimList(ledger.redis, plan.list, work.now(), ({ state }) => isSealed(state));
   if ((await readRun(ledger.redis, id)) !== null) {
     return note(work, hand, occasion, { outcome: 'skipped', reason: `the same list is under way as run ${id}` });
   }

@@ -56,7 +56,7 @@ export class Tender {
   async #leave(run: Run): Promise<void> {
     const { ledger, fp, log } = this.#options;
     const sealed = await sealTally(ledger.redis, run);
-    await expireRun(ledger.redis, sealed);
+    if (!sealed.isExpiring) await expireRun(ledger.redis, sealed);
     if (sealed.state === 'completed') await noteCompleted(ledger.redis, fp, anyRun, sealed.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);
     log.info({ run: run.id, state: run.state, counts: sealed.counts }, 'run ended');

@@ -1,10 +1,18 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bin, start } from '../support/cli.ts';
 import { startProxy, startRelay } from '../support/relay.ts';
-import { forgetTarget, openWorkplace, redisKeysWith, summaryIn, type Workplace } from '../support/workplace.ts';
+import {
+  forgetDelivery,
+  forgetTarget,
+  lastingKeys,
+  openWorkplace,
+  redisKeysWith,
+  summaryIn,
+  type Workplace,
+} from '../support/workplace.ts';
 
 let place: Workplace;
 
@@ -98,6 +106,23 @@ describe('a list', () => {
     expect(first).toMatchObject({ deleted: 2, absent: 0, exit: 0 });
     expect(second).toMatchObject({ deleted: 0, absent: 2, exit: 3 });
     expect(second.run).not.toBe(first.run);
+  });
+
+  it('that has ended without its report gets that from the same command, without a request', async () => {
+    place.write('cut.csv', 'id\nv-000011\nv-000012\n..\n');
+    const first = summaryIn(await place.run(['cut.csv', ...views]));
+    // As a kill between the last answer and the report leaves it.
+    const report = join(place.stateDir, 'runs', first.run);
+    rmSync(report, { recursive: true });
+    await forgetDelivery(first.run);
+
+    const before = place.sandbox.seen.length;
+    const again = await place.run(['cut.csv', ...views.filter((flag) => flag !== '--yes')]);
+    expect([again.code, summaryIn(again)]).toEqual([3, first]);
+    expect(place.outcomes(first.run)).toHaveLength(3);
+    expect(place.sandbox.seen.length).toBe(before);
+
+    expect(summaryIn(await place.run(['cut.csv', ...views]))).toMatchObject({ absent: 2 });
   });
 
   it('of failures can be tried again with the command the ending names', async () => {
@@ -222,7 +247,10 @@ describe('after a run', () => {
         .split('\n')
         .map((line) => JSON.parse(line));
 
+    await forgetDelivery(summary.run);
+    expect(await lastingKeys(summary.run)).not.toEqual([]);
     expect(lines((await place.expunge(['runs', '--json'])).stdout)).toContainEqual(summary);
+    expect(await lastingKeys(summary.run)).toEqual([]);
     expect(lines((await place.expunge(['status', summary.run, '--json'])).stdout)).toEqual([summary]);
     expect((await place.expunge(['status', summary.run])).stdout).toMatch(
       /because: OPS-1\n {2}Redis forgets it on \d{4}-/,

@@ -278,7 +278,7 @@ async function contents(): Promise<Record<string, unknown>> {
 async function heldIn(name: string): Promise<unknown> {
   switch (await redis.type(name)) {
     case 'hash':
-      return redis.hgetall(name);
+      return withoutTimes(await redis.hgetall(name));
     case 'list':
       return redis.lrange(name, 0, -1);
     case 'set':
@@ -288,6 +288,11 @@ async function heldIn(name: string): Promise<unknown> {
     default:
       return (await redis.getBuffer(name))!.toString('base64');
   }
+}
+
+/** The end of a run is by the clock of Redis, and the same write at another moment. */
+function withoutTimes({ sealed, endedAt, ...fields }: Record<string, string>): Record<string, string> {
+  return { ...fields, ...(sealed === endedAt ? {} : { sealed: sealed ?? '', endedAt: endedAt ?? '' }) };
 }
 
 /** Keeps all that is there now; gives a way back to it. */

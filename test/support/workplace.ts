@@ -6,6 +6,7 @@ import { removeRun } from '../../src/ledger/remove-run.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import { targetOf } from '../../src/ledger/target.ts';
+import { keys } from '../../src/redis/keys.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { type CliOptions, type Ended, expunge } from './cli.ts';
 import { openTestRedis, testRedisUrl } from './redis.ts';
@@ -72,12 +73,29 @@ export async function forgetTarget(baseUrl: string): Promise<void> {
   }
 }
 
+/** Lets a run stand as a kill between its last answer and its report leaves it. */
+export async function forgetDelivery(run: string): Promise<void> {
+  const redis = await openTestRedis();
+  await redis.hdel(keys.run(run), 'delivered', 'reportFolder', 'isExpiring');
+  await redis.persist(keys.manifest(run, 0));
+  redis.disconnect();
+}
+
+/** The keys of a run that stay for ever. */
+export async function lastingKeys(run: string): Promise<string[]> {
+  const redis = await openTestRedis();
+  const names = await redisKeysWith(`{${run}}`);
+  const left = await Promise.all(names.map((name) => redis.pttl(name)));
+  redis.disconnect();
+  return names.filter((_, i) => left[i] === -1);
+}
+
 /** The keys whose name holds this text. */
 export async function redisKeysWith(text: string): Promise<string[]> {
   const redis = await openTestRedis();
   try {
     const found: string[] = [];
-    for await (const keys of redis.scanStream({ match: `*${text}*`, count: 1_000 })) found.push(...keys);
+    for await (const some of redis.scanStream({ match: `*${text}*`, count: 1_000 })) found.push(...some);
     return found;
   } finally {
     redis.disconnect();

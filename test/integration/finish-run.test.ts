@@ -1,0 +1,96 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Invocation } from '../../src/commands/command.ts';
+import { finishRun } from '../../src/commands/finish-run.ts';
+import { haltRules } from '../../src/guard/thresholds.ts';
+import { settle } from '../../src/ledger/cell.ts';
+import { codeOfStatus } from '../../src/ledger/code.ts';
+import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import { isOver, type Run, readRun } from '../../src/ledger/run.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
+import { openTestRedis } from '../support/redis.ts';
+import { forgetRun, writeTestRun } from './ledger/lone-run.ts';
+
+let redis: RedisClient;
+let ledger: Ledger;
+beforeAll(async () => {
+  redis = await openTestRedis();
+  ledger = openLedger(redis, haltRules);
+});
+afterAll(() => redis.disconnect());
+
+type Stage = { run: Run; folder: string; said: string; finish(signal?: AbortSignal): Promise<number> };
+
+/** A run that has ended, and a Redis that leaves its first `failures` reads of the ledger without an answer. */
+async function openStage(atEnd: (task: () => Promise<void>) => void, failures: number): Promise<Stage> {
+  const id = await writeTestRun(redis, [2]);
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-finish-'));
+  atEnd(async () => {
+    await forgetRun(redis, id);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
+  await ledger.feed(id, Date.now());
+  const claim = await ledger.claim(id, 0, Date.now());
+  if (typeof claim === 'string') throw new Error(claim);
+  const cell = settle('deleted', 1, codeOfStatus(204));
+  await ledger.step(
+    id,
+    0,
+    claim.epoch,
+    [0, 1].map((index) => ({ index, cell })),
+    [],
+  );
+  const run = (await readRun(redis, id))!;
+  let left = failures;
+  const slow = new Proxy(redis, {
+    get: (_, name) => {
+      if (name !== 'getBuffer') return Reflect.get(redis, name).bind?.(redis) ?? Reflect.get(redis, name);
+      return async (key: string) => {
+        if (left-- > 0) throw new Error('Command timed out');
+        return redis.getBuffer(key);
+      };
+    },
+  });
+  const stderr = new PassThrough();
+  stderr.setEncoding('utf8').on('data', (text) => {
+    stage.said += text;
+  });
+  const stdout = new PassThrough().resume();
+  const invocation = { options: {}, env: {}, stderr, stdout } as unknown as Invocation;
+  const session = { redis: slow, ledger, queueConnection: {} };
+  const stage: Stage = {
+    ...{ run, folder, said: '' },
+    finish: (signal = new AbortController().signal) =>
+      finishRun(
+        { invocation, session, run, outputFolder: folder },
+        {
+          signal,
+          exit: () => (signal.aborted ? 130 : null),
+          dispose: () => {},
+        },
+      ),
+  };
+  return stage;
+}
+
+describe('the report of a run that has ended', () => {
+  test('waits for a Redis that does not answer meanwhile', async ({ onTestFinished }) => {
+    const stage = await openStage(onTestFinished, 3);
+    expect(await stage.finish()).toBe(0);
+    expect(stage.said).toContain('Redis does not answer.');
+    expect(stage.said).toContain('completed: 2 ids');
+    expect(existsSync(join(stage.folder, 'outcomes.csv'))).toBe(true);
+    expect(isOver((await readRun(redis, stage.run.id))!)).toBe(true);
+  });
+
+  test('is left to the same command when somebody does not want to wait', async ({ onTestFinished }) => {
+    const stage = await openStage(onTestFinished, Number.POSITIVE_INFINITY);
+    expect(await stage.finish(AbortSignal.abort())).toBe(130);
+    expect(stage.said).toContain('the same command resumes once it is back');
+    expect(isOver((await readRun(redis, stage.run.id))!)).toBe(false);
+  });
+});
