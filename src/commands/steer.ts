@@ -11,7 +11,6 @@ import { confirmYes } from '../terminal/ask.ts';
 import { abandoned } from '../terminal/right-now.ts';
 import { plainLine } from '../terminal/style.ts';
 import { plural } from '../terminal/words.ts';
-import { holdersHaveMs } from '../worker/tender.ts';
 import { isAbandoned, isAttended } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { detach } from './detach.ts';
@@ -31,7 +30,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (action === 'cancel') await confirmCancel(invocation, run);
     if (options.detach) await takeFromCommand(session, run, reasonOf(options));
     if (action === 'resume' && config.expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const now = await steer(session, run, action, reasonOf(options), config.expectAbsent);
+    const { expectAbsent } = config;
+    const now = await steer(session, run, action, { reason: reasonOf(options), expectAbsent, say: sayOn(stderr) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     stderr.write(`${outcomeText(action, now)}\n`);
@@ -71,12 +71,17 @@ async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: R
   await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
 }
 
-async function steer(session: Session, run: Run, action: Action, reason: string, expectAbsent: boolean): Promise<Run> {
+async function steer(
+  session: Session,
+  run: Run,
+  action: Action,
+  { reason, expectAbsent, say }: { reason: string; expectAbsent: boolean; say: (line: string) => void },
+): Promise<Run> {
   const order = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() } as const;
   const steering: Steering = action === 'resume' && expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
-  return action === 'cancel' ? cancelled(session, run.id) : readAgain(session, run.id);
+  return action === 'cancel' ? cancelled(session, run.id, say) : readAgain(session, run.id);
 }
 
 const goals: Record<Action, readonly RunState[]> = {
@@ -92,13 +97,19 @@ function refused(run: string, action: Action, state: string): ExpungeError {
 }
 
 const lookEveryMs = 100;
+const patienceMs = 2_000;
 
-/** Waits until those who hold chunks have given them back, or had their time: then the run is sealed without them. */
-async function cancelled(session: Session, id: string): Promise<Run> {
-  const deadline = performance.now() + holdersHaveMs;
-  while ((await readAgain(session, id)).state === 'cancelling') {
-    if (performance.now() > deadline) await session.ledger.reclaim(id, Date.now());
-    else await sleep(lookEveryMs);
+/** Waits until those who hold chunks have given them back; the run is sealed without those who are dead. */
+async function cancelled(session: Session, id: string, say: (line: string) => void): Promise<Run> {
+  const sayAt = performance.now() + patienceMs;
+  for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {
+    if (!isSaid && performance.now() > sayAt) {
+      say(
+        'Nothing more is sent. Waiting for the answers to what is on its way, up to the request timeout of who sent it.',
+      );
+      isSaid = true;
+    }
+    await sleep(lookEveryMs);
   }
   return sealTally(session.redis, await readAgain(session, id));
 }

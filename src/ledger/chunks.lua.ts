@@ -99,18 +99,41 @@ end
 return state
 `;
 
+/** Who holds a chunk of a cancelled run and was not heard of for so long is presumed dead. */
+const holdersHaveMs = 15_000;
+
 /**
- * Takes an abandoned chunk of a run that is being cancelled out of its dead holder's hands.
+ * A process says that it is alive and holds chunks of a run. Only whoever cancels the run wants to know, so before that nothing is written.
  *
- * KEYS  1 run  2 open  3 later
- * ARGV  1 now in ms
+ * KEYS  1 run  2 holders
+ * ARGV  1 process  2 how long a request of it may take, in ms
+ */
+export const holdLua = `${sealFunction}
+if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return end
+redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
+`;
+
+/**
+ * Ends a cancelled run over the chunks of dead holders. One that is alive has the time of its longest request to give its chunk back.
+ *
+ * KEYS  1 run  2 open  3 later  4 holders
  * returns state
  */
 export const reclaimLua = `${sealFunction}
-if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return redis.call('HGET', KEYS[1], 'state') or 'missing' end
-for _, chunk in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('ZADD', KEYS[3], ARGV[1], chunk) end
+local run = redis.call('HMGET', KEYS[1], 'state', 'changedAt')
+if run[1] ~= 'cancelling' then return run[1] or 'missing' end
+local now = redisTime()
+local chunks = redis.call('HKEYS', KEYS[2])
+if #chunks > 0 then
+  local passed = now - tonumber(run[2] or '0')
+  if passed <= ${holdersHaveMs} then return 'cancelling' end
+  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holdersHaveMs}, '+inf')) do
+    if passed <= tonumber(string.match(holder, '%d+$')) + ${holdersHaveMs} then return 'cancelling' end
+  end
+end
+for _, chunk in ipairs(chunks) do redis.call('ZADD', KEYS[3], now, chunk) end
 redis.call('DEL', KEYS[2])
-seal('cancelled', false, KEYS[1], KEYS[3])
+seal('cancelled', false, KEYS[1], KEYS[3], KEYS[4])
 return 'cancelled'
 `;
 

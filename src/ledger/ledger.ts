@@ -6,7 +6,7 @@ import { storedEntry } from './audit.ts';
 import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { changeRunLua } from './change-run.lua.ts';
-import { claimLua, feedLua, handBackLua, isAdriftLua, reclaimLua, takeUpLua } from './chunks.lua.ts';
+import { claimLua, feedLua, handBackLua, holdLua, isAdriftLua, reclaimLua, takeUpLua } from './chunks.lua.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { keeperArguments } from './keeper.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
@@ -65,7 +65,8 @@ type Scripts = {
   expungeFeed(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
   expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState>;
-  expungeReclaim(...args: (string | number)[]): Promise<SeenState>;
+  expungeHold(...args: (string | number)[]): Promise<unknown>;
+  expungeReclaim(...args: string[]): Promise<SeenState>;
   expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
   expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
   expungeIsAdrift(...args: string[]): Promise<number>;
@@ -152,9 +153,14 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
       );
     },
 
+    /** This process is alive and holds chunks of the run. */
+    async hold(run: string, process: string, requestTimeoutMs: number): Promise<void> {
+      await scripts.expungeHold(keys.run(run), keys.holders(run), process, requestTimeoutMs);
+    },
+
     /** Ends a cancellation whose holders are dead: later results of theirs only count as late. */
-    reclaim(run: string, now: number): Promise<SeenState> {
-      return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.later(run), now);
+    reclaim(run: string): Promise<SeenState> {
+      return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.later(run), keys.holders(run));
     },
 
     /** The state before and after; equal if the change isn't allowed from there. */
@@ -235,7 +241,8 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
-  redis.defineCommand('expungeReclaim', { numberOfKeys: 3, lua: reclaimLua });
+  redis.defineCommand('expungeHold', { numberOfKeys: 2, lua: holdLua });
+  redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
   redis.defineCommand('expungeChangeRun', { numberOfKeys: 2, lua: changeRunLua });
   redis.defineCommand('expungeIsAdrift', { numberOfKeys: 3, lua: isAdriftLua });

@@ -91,6 +91,6 @@ function* keysOf(run: Run): Generator<string> {
 }
 
 function smallKeysOf(id: string): string[] {
-  const { open, later, details, measures, paceMembers, paceQuotas, audit } = keys;
-  return [open, later, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(id));
+  const { open, later, holders, details, measures, paceMembers, paceQuotas, audit } = keys;
+  return [open, later, holders, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(id));
 }

@@ -15,6 +15,8 @@ export const keys = {
   open: (run: string) => `expunge:{${run}}:open`,
   /** sorted set: chunks with parked ids by due time in ms */
   later: (run: string) => `expunge:{${run}}:later`,
+  /** sorted set: processes that hold chunks of a run that is being cancelled, with their request timeout, by when they said so */
+  holders: (run: string) => `expunge:{${run}}:holders`,
   /** hash: `<chunk>.<index>` → excerpt of an error answer, bounded per reason */
   details: (run: string) => `expunge:{${run}}:details`,
   /** list: who did what to the run, when and why; newest first, bounded */

@@ -24,11 +24,14 @@ export type WatchOptions = {
    * were fetched so far.
    */
   surroundings(): { isHeld: boolean; limit: number | null; refreshes: number };
+  /** Says that this process is alive and holds chunks of a run of which nothing is sent any more. */
+  hold(run: string, process: string): Promise<void>;
   /** Stores what was measured. */
   store(run: string, changes: MeasureChanges): Promise<void>;
 };
 
 const storeEveryMs = 1_000;
+const holdEveryMs = 1_000;
 const leastChunks = 2;
 
 type Watched = {
@@ -52,9 +55,11 @@ export class RunWatch {
   readonly #me = randomUUID().slice(0, 8);
   readonly #runs = new Map<string, Watched>();
   readonly #resting = new Map<string, Watched>(); // handed back until a wait is over, which is time that the run loses
+  readonly #inHand = new Map<string, number>(); // chunks by run, also of runs that have stopped
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
   #lookedAt = 0;
+  #heldAt = 0;
   #heldMs = 0;
 
   constructor(options: WatchOptions) {
@@ -107,6 +112,7 @@ export class RunWatch {
 
   /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */
   enter(run: string): { gate: Gate; line: RunLine; meter: RunMeter } {
+    this.#inHand.set(run, (this.#inHand.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
       known.users++;
@@ -127,6 +133,9 @@ export class RunWatch {
   }
 
   leave(run: string, gate: Gate): void {
+    const left = (this.#inHand.get(run) ?? 0) - 1;
+    if (left > 0) this.#inHand.set(run, left);
+    else this.#inHand.delete(run);
     const known = this.#runs.get(run);
     if (known?.gate !== gate || --known.users > 0) return;
     known.line.close();
@@ -157,6 +166,16 @@ export class RunWatch {
       if (watched.gate.closed.aborted) this.#options.onChange();
       else void this.#askAbout(run, watched);
     }
+    this.#hold(clock());
+  }
+
+  /** Where a run was cancelled, its end waits for the chunks in hand, and only for those who say that they have some. */
+  #hold(now: number): void {
+    if (now - this.#heldAt < holdEveryMs) return;
+    this.#heldAt = now;
+    const going = new Set(this.runs);
+    // One that is lost is made up for by the next.
+    for (const run of this.#inHand.keys()) if (!going.has(run)) void this.#options.hold(run, this.#me).catch(() => {});
   }
 
   #wakeUp(run: string): void {

@@ -87,6 +87,7 @@ export function openService(options: ServiceOptions): Service {
       limit: roads.limit,
       refreshes: token.refreshes,
     }),
+    hold: (run, process) => ledger.hold(run, process, options.lane.requestTimeoutMs),
     store: (run, changes) => addMeasures(ledger.redis, run, changes),
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };

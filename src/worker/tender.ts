@@ -13,9 +13,6 @@ export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: L
 
 const turnMs = 2_500;
 
-/** Who hasn't handed back a chunk of a cancelled run by then is presumed dead; what it still reports only counts as late. */
-export const holdersHaveMs = 15_000;
-
 /**
  * Keeps the runs of a target going: feeds what is due, puts back jobs the queue has lost, and does what follows a seal. One worker
  * of a target does it at a time; if two did, nothing would be added twice.
@@ -41,8 +38,7 @@ export class Tender {
     const run = await readRun(ledger.redis, id);
     if (run === null) await this.#drop(id);
     else if (isSealed(run.state)) await this.#leave(run);
-    else if (run.state === 'cancelling' && Date.now() - run.changedAt > holdersHaveMs)
-      await ledger.reclaim(id, Date.now());
+    else if (run.state === 'cancelling') await ledger.reclaim(id);
     else await feeder.tend(id);
   }
 

@@ -135,7 +135,16 @@ const refused: Case[] = [
     arrange: async () => {
       const { id } = await claimed();
       await ledger.steer(id, now, { action: 'cancel', ...order });
-      return () => ledger.reclaim(id, now);
+      await redis.hset(keys.run(id), 'changedAt', 0); // long ago
+      return () => ledger.reclaim(id);
+    },
+  },
+  {
+    script: `${ledgerScripts} holdLua`,
+    arrange: async () => {
+      const { id } = await claimed();
+      await ledger.steer(id, now, { action: 'cancel', ...order });
+      return () => ledger.hold(id, 'p', 10_000);
     },
   },
   {
@@ -247,7 +256,7 @@ const done: Case[] = [
       const { id } = await claimed();
       await ledger.steer(id, now, { action: 'cancel', ...order });
       await redis.del(keys.open(id));
-      return () => ledger.reclaim(id, now);
+      return () => ledger.reclaim(id);
     },
   },
   {

@@ -76,7 +76,7 @@ const seals: Record<string, () => Promise<unknown>> = {
     await claim();
     await steer('cancel');
     await redis.hset(keys.run(id), 'changedAt', Date.now() - 20_000);
-    await ledger.reclaim(id, Date.now());
+    await ledger.reclaim(id);
   },
   'a start after the last result': async () => {
     await startRun();

@@ -98,7 +98,8 @@ describe('a step', () => {
     const { epoch } = await claim();
     await ledger.step(id, 0, epoch, [], [0, 1]);
     await steer('cancel');
-    await ledger.reclaim(id, Date.now());
+    await wasCancelled(20_000);
+    await ledger.reclaim(id);
     const before = await cells();
     expect(await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], [1])).toMatchObject({ cells: [] });
     expect(await cells()).toEqual(before);
@@ -131,15 +132,44 @@ describe('a cancelled run', () => {
     expect(await ledger.handBack(id, 1, b.epoch, now, now)).toBe('cancelled');
   });
 
-  test('is taken out of dead hands', async () => {
+  test('is taken out of dead hands, once its holders were not heard of for 15 s', async () => {
     await startRun([1]);
     const { epoch } = await claim();
     await steer('cancel');
-    expect(await ledger.reclaim(id, now)).toBe('cancelled');
+    await wasCancelled(14_000);
+    expect(await ledger.reclaim(id)).toBe('cancelling');
+    await wasCancelled(16_000);
+    expect(await ledger.reclaim(id)).toBe('cancelled');
     expect(await ledger.handBack(id, 0, epoch, now, now)).toBe('stale');
-    expect(await ledger.reclaim(id, now)).toBe('cancelled');
+    expect(await ledger.reclaim(id)).toBe('cancelled');
+  });
+
+  test('waits for a holder that is alive, as long as its requests may take', async () => {
+    await startRun([1, 1]);
+    const [a] = [await claim(0), await claim(1)];
+    await steer('cancel');
+    await ledger.hold(id, 'slow', 600_000);
+    await wasCancelled(500_000);
+    expect(await ledger.reclaim(id)).toBe('cancelling');
+    expect(await ledger.handBack(id, 0, a.epoch, now, now)).toBe('cancelling');
+    await wasCancelled(616_000);
+    expect(await ledger.reclaim(id)).toBe('cancelled');
+  });
+
+  test('does not wait for a holder that has fallen silent', async () => {
+    await startRun([1]);
+    await claim();
+    await steer('cancel');
+    await ledger.hold(id, 'slow', 600_000);
+    await wasCancelled(100_000);
+    await redis.zadd(keys.holders(id), Date.now() - 16_000, 'slow 600000');
+    expect(await ledger.reclaim(id)).toBe('cancelled');
   });
 });
+
+async function wasCancelled(msAgo: number): Promise<void> {
+  await redis.hset(keys.run(id), 'changedAt', Date.now() - msAgo);
+}
 
 describe('a chunk', () => {
   test('that was handed back is fed again when it is due, before new ones', async () => {

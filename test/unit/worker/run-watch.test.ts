@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { RunWatch } from '../../../src/worker/run-watch.ts';
+
+let watch: RunWatch;
+let state: string;
+const held: string[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  state = 'running';
+  held.length = 0;
+  const reply = { rate: '', now: 0, first: 0, gap: 1, count: 0, quotaUntil: 0, priority: '' };
+  watch = new RunWatch({
+    ask: async () => ({ state, ...reply }),
+    clock: () => Date.now(),
+    onChange: () => {},
+    surroundings: () => ({ isHeld: false, limit: null, refreshes: 0 }),
+    hold: async (run) => void held.push(run),
+    store: async () => {},
+  });
+  watch.start();
+});
+afterEach(() => {
+  watch.stop();
+  vi.useRealTimers();
+});
+
+/** How often it says in three seconds that it holds chunks. */
+async function saidInThreeSeconds(): Promise<number> {
+  held.length = 0;
+  await vi.advanceTimersByTimeAsync(3_000);
+  return held.length;
+}
+
+test('says that it holds chunks of a run that was stopped, until they are handed back', async () => {
+  const { gate } = watch.enter('r');
+  expect(await saidInThreeSeconds()).toBe(0);
+  state = 'cancelling';
+  expect(await saidInThreeSeconds()).toBeGreaterThanOrEqual(2);
+  watch.leave('r', gate);
+  expect(await saidInThreeSeconds()).toBe(0);
+});
+
+test('says so also where the run went on meanwhile and was stopped again', async () => {
+  watch.enter('r'); // its requests hang
+  state = 'paused';
+  await vi.advanceTimersByTimeAsync(500);
+  const { gate } = watch.enter('r');
+  state = 'cancelling';
+  await vi.advanceTimersByTimeAsync(500);
+  watch.leave('r', gate);
+  expect(await saidInThreeSeconds()).toBeGreaterThanOrEqual(2);
+});
