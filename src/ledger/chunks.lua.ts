@@ -1,3 +1,4 @@
+import { activeTimeFunctions } from './active-time.lua.ts';
 import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
 import { shares } from './priority.ts';
 import { sealFunction } from './seal.lua.ts';
@@ -13,13 +14,14 @@ const sharesLua = Object.entries(shares)
 
 /**
  * Feeds due chunks of `later`, then new ones, until `open` holds the run's share of unclaimed chunks: enough that no worker runs dry, so
- * few that runs share the workers.
+ * few that runs share the workers. Whoever works on a run does it again and again, so its deleting time is counted here.
  */
-const feedFunction = `
+const feedFunction = `${activeTimeFunctions}
 local shares = {${sharesLua}}
 local function feed(runKey, open, later, now)
   local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority')
   if run[1] ~= 'running' then return {} end
+  countTime(runKey, redisTime())
   local unclaimed = 0
   for _, epoch in ipairs(redis.call('HVALS', open)) do
     if epoch == '0' then unclaimed = unclaimed + 1 end

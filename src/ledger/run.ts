@@ -1,6 +1,7 @@
 import { type Rate, rateFromStored } from '../limiter/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { longestSilenceMs } from './active-time.lua.ts';
 import type { Outcome } from './outcome.ts';
 import { type Priority, priorityFromStored } from './priority.ts';
 
@@ -79,7 +80,7 @@ export type Run = {
   startedAt: number;
   endedAt: number;
   changedAt: number;
-  runningSince: number;
+  activeUntil: number; // up to when `activeMs` counts while it is running
   activeMs: number;
   tallied: boolean;
   delivered: number; // when whoever waited for its end had its report; of a detached run its end
@@ -106,9 +107,10 @@ export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
   return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
 }
 
-/** Deleting time so far, without pauses, in ms. */
-export function activeMsOf(run: Pick<Run, 'activeMs' | 'runningSince'>, now: number): number {
-  return run.activeMs + (run.runningSince > 0 ? Math.max(0, now - run.runningSince) : 0);
+/** Deleting time so far, without pauses and without time in which nobody worked on it, in ms. */
+export function activeMsOf({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'activeUntil'>, now: number): number {
+  const sinceMs = activeUntil > 0 ? Math.max(0, now - activeUntil) : 0;
+  return activeMs + (sinceMs > longestSilenceMs ? 0 : sinceMs);
 }
 
 /** The run, or null if Redis doesn't know it (never made, removed, or expired). */
@@ -171,7 +173,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     startedAt: number('startedAt'),
     endedAt: number('endedAt'),
     changedAt: number('changedAt'),
-    runningSince: number('runningSince'),
+    activeUntil: number('activeUntil'),
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
     delivered: number('delivered'),

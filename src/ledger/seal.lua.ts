@@ -1,3 +1,5 @@
+import { activeTimeFunctions } from './active-time.lua.ts';
+
 /** For so long a run is kept at least that has ended and whose report nobody has got yet. */
 export const undeliveredMs = 86_400_000;
 
@@ -5,19 +7,10 @@ export const undeliveredMs = 86_400_000;
  * Lua: ends a run for good. Its record expires from then on, and the other keys that the caller names; the rest of them, of which there may be
  * millions, are left to `expireRun`. Nobody waits for the report of a detached run, nor of one that ends `unattended`.
  */
-export const sealFunction = `
-local function redisTime()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
+export const sealFunction = `${activeTimeFunctions}
 local function seal(state, isUnattended, runKey, ...)
   local now = redisTime()
-  local since = redis.call('HGET', runKey, 'runningSince')
-  if since then
-    redis.call('HINCRBY', runKey, 'activeMs', now - since)
-    redis.call('HDEL', runKey, 'runningSince')
-  end
+  stopTime(runKey, now)
   redis.call('HSET', runKey, 'state', state, 'sealed', now, 'endedAt', now)
   local run = redis.call('HMGET', runKey, 'keepMs', 'detached')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'

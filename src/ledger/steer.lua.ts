@@ -28,22 +28,16 @@ if not next then return {state, state} end
 if ARGV[1] == 'cancel' then keep(KEYS[1], KEYS[4], ARGV[7], ARGV[8], ARGV[9]) end
 if redis.call('HGET', KEYS[1], 'halt') == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 
-local since = redis.call('HGET', KEYS[1], 'runningSince')
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[2], 'by', ARGV[3], 'who', ARGV[4], 'halt', ARGV[5], 'changedAt', now)
-if since then
-  redis.call('HINCRBY', KEYS[1], 'activeMs', now - since)
-  redis.call('HDEL', KEYS[1], 'runningSince')
-end
+stopTime(KEYS[1], now)
 if next == 'running' then
   -- Whoever starts a run knows what stopped it: the rules that halt it count from here.
-  redis.call('HSET', KEYS[1], 'runningSince', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0)
+  redis.call('HSET', KEYS[1], 'activeUntil', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0)
   for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
   -- A run whose cells were all settled while it stood still has nothing left to do.
   local counts = redis.call('HMGET', KEYS[1], 'ids', 'settled')
-  if counts[1] == counts[2] then
-    next = 'completed'
-  end
+  if counts[1] == counts[2] then next = 'completed' end
 end
 if next == 'cancelling' then
   -- Chunks nobody has claimed go back at once; whoever holds one gives it back within a second.

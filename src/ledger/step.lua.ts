@@ -87,11 +87,7 @@ if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 
 local function halt()
   local now = redisTime()
-  local since = redis.call('HGET', KEYS[2], 'runningSince')
-  if since then
-    redis.call('HINCRBY', KEYS[2], 'activeMs', now - since)
-    redis.call('HDEL', KEYS[2], 'runningSince')
-  end
+  stopTime(KEYS[2], now)
   state = 'halted'
   redis.call('HSET', KEYS[2], 'state', state)
   return now

@@ -171,6 +171,27 @@ async function wasCancelled(msAgo: number): Promise<void> {
   await redis.hset(keys.run(id), 'changedAt', Date.now() - msAgo);
 }
 
+describe('the deleting time of a run', () => {
+  test('counts while somebody works on it, and not the time after a crash', async () => {
+    await startRun([2]);
+    await letPass(4_000);
+    await ledger.feed(id, now);
+    await letPass(3_000);
+    await ledger.feed(id, now);
+    await letPass(3_600_000); // its process was killed, and the same command comes an hour later
+    const { epoch } = await claim();
+    await letPass(2_000);
+    const joins = [0, 1].map((index) => ({ index, cell: deleted }));
+    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: 'completed' });
+    expect((await record()).activeMs / 1_000).toBeCloseTo(9, 0);
+  });
+
+  /** As if the clock of Redis went on by itself. */
+  async function letPass(ms: number): Promise<void> {
+    await redis.hincrby(keys.run(id), 'activeUntil', -ms);
+  }
+});
+
 describe('a chunk', () => {
   test('that was handed back is fed again when it is due, before new ones', async () => {
     await startRun([1, 1, 1, 1, 1, 1]);

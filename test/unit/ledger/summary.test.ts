@@ -28,8 +28,9 @@ describe('the summary', () => {
   });
 
   test('counts what is left and the time of the current sitting while the run goes on', () => {
-    const going = run({ state: 'running', rows: 10, deleted: 4, activeMs: 1_000, runningSince: 5_000 });
+    const going = run({ state: 'running', rows: 10, deleted: 4, activeMs: 1_000, activeUntil: 5_000 });
     expect(summaryOf(going, null, 7_500)).toMatchObject({ pending: 6, seconds: 3.5, exit: null });
+    expect(summaryOf(going, null, 3_600_000)).toMatchObject({ seconds: 1 }); // nobody is at work any more
   });
 });
 
