@@ -92,8 +92,9 @@ function exitCodeOf(run: Run, interrupts: Interrupts): number {
 async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | null> {
   const { session, run, invocation } = work;
   return orTellTrouble(work, interrupts, async () => {
-    const isJoined = interrupts.exit() !== null && (await isAttendedByOthers(session, run));
-    if (interrupts.exit() !== null && !isJoined) await pause(session, run.id, interrupts.exit()!);
+    const seen = await readRun(session.redis, run.id); // fails where Redis is away; what asks the queue would wait for it
+    const exit = seen === null || isSealed(seen.state) ? null : interrupts.exit();
+    if (exit !== null && !(await isAttendedByOthers(session, run))) await pause(session, run.id, exit);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;

@@ -24,8 +24,12 @@ afterAll(() => redis.disconnect());
 
 type Stage = { run: Run; folder: string; said: string; finish(signal?: AbortSignal): Promise<number> };
 
-/** A run that has ended, and a Redis that leaves its first `failures` reads of the ledger without an answer. */
-async function openStage(atEnd: (task: () => Promise<void>) => void, failures: number): Promise<Stage> {
+/** A run that has ended, and a Redis that leaves its first `failures` commands of one kind without an answer. */
+async function openStage(
+  atEnd: (task: () => Promise<void>) => void,
+  failures: number,
+  command: 'getBuffer' | 'hgetall' = 'getBuffer',
+): Promise<Stage> {
   const id = await writeTestRun(redis, [2]);
   const folder = mkdtempSync(join(tmpdir(), 'expunge-finish-'));
   atEnd(async () => {
@@ -48,10 +52,10 @@ async function openStage(atEnd: (task: () => Promise<void>) => void, failures: n
   let left = failures;
   const slow = new Proxy(redis, {
     get: (_, name) => {
-      if (name !== 'getBuffer') return Reflect.get(redis, name).bind?.(redis) ?? Reflect.get(redis, name);
+      if (name !== command) return Reflect.get(redis, name).bind?.(redis) ?? Reflect.get(redis, name);
       return async (key: string) => {
         if (left-- > 0) throw new Error('Command timed out');
-        return redis.getBuffer(key);
+        return redis[command](key);
       };
     },
   });
@@ -61,7 +65,8 @@ async function openStage(atEnd: (task: () => Promise<void>) => void, failures: n
   });
   const stdout = new PassThrough().resume();
   const invocation = { options: {}, env: {}, stderr, stdout } as unknown as Invocation;
-  const session = { redis: slow, ledger, queueConnection: {} };
+  const queueConnection = { host: '127.0.0.1', port: 1 }; // away; it is only asked about a run that goes on
+  const session = { redis: slow, ledger, queueConnection };
   const stage: Stage = {
     ...{ run, folder, said: '' },
     finish: (signal = new AbortController().signal) =>
@@ -92,5 +97,10 @@ describe('the report of a run that has ended', () => {
     expect(await stage.finish(AbortSignal.abort())).toBe(130);
     expect(stage.said).toContain('the same command resumes once it is back');
     expect(isOver((await readRun(redis, stage.run.id))!)).toBe(false);
+  });
+
+  test('keeps nobody who interrupts while Redis is away', async ({ onTestFinished }) => {
+    const stage = await openStage(onTestFinished, Number.POSITIVE_INFINITY, 'hgetall');
+    expect(await stage.finish(AbortSignal.abort())).toBe(130);
   });
 });
