@@ -1,13 +1,15 @@
 import { ExpungeError, messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
+import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
 import type { Priority } from '../ledger/priority.ts';
 import type { Target } from '../ledger/target.ts';
 import { isName, nameRule } from '../schedule/list-source.ts';
+import { readProtectedList } from '../schedule/read-scheduled-list.ts';
 import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
 import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
 import { checkTiming } from '../schedule/slots.ts';
 import { suggest } from '../suggest.ts';
-import { addedText } from '../terminal/schedule-text.ts';
+import { addedText, differences } from '../terminal/schedule-text.ts';
 import type { Invocation } from './command.ts';
 import { jsonLines } from './json-lines.ts';
 import { scheduleFacts } from './schedule-facts.ts';
@@ -22,23 +24,29 @@ export async function execute(invocation: Invocation): Promise<number> {
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation);
+  const { protect } = definition.settings;
+  const protectedList = protect === undefined ? null : await readProtectedList(config.stateDir, protect, config);
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const before = await readSchedule(session.redis, target.fp, name);
     const now = Date.now();
     const reason = definition.note;
-    const order = { at: now, by: 'operator', who: whoAmI(), reason, replace: options.replace === true } as const;
+    const replace = options.replace === true;
+    const order = { at: now, by: 'operator', who: whoAmI(), reason, replace, protectedList } as const;
     const done = await addSchedule(session.redis, target.fp, name, definition, order);
-    if (done === 'exists') throw exists(name);
+    if (done === 'exists') throw exists(name, before, definition);
     const schedule = (await readSchedule(session.redis, target.fp, name))!;
     const listeners = await setBell(session, target, schedule, before);
-    stderr.write(`${addedText(done, schedule, now)}\n`);
+    stderr.write(`${addedText(done, schedule, now, before)}\n`);
+    if (before?.settings.protect !== undefined && protect === undefined)
+      stderr.write(`warning: it no longer protects the ids of ${before.settings.protect}\n`);
     if (!listeners) warnOfSource(invocation, schedule, listeners);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
     return 0;
   });
 }
 
-function readDefinition({ options, config }: Invocation): Definition {
+/** What was asked for. Throws USAGE for what is missing or contradicts itself. */
+export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const timing = readTiming(options);
   if (config.maxDeletes === undefined) {
     throw new ExpungeError(
@@ -49,9 +57,7 @@ function readDefinition({ options, config }: Invocation): Definition {
       },
     );
   }
-  if (!config.resource === !config.resourceColumn) {
-    throw new ExpungeError('USAGE', 'what do the ids name? Exactly one of --resource and --resource-column is needed');
-  }
+  checkOptions([], inputOptionsOf(config));
   const text = (name: string) => (typeof options[name] === 'string' ? options[name] : '');
   const from = text('from');
   if (!isName(from)) {
@@ -85,8 +91,9 @@ function readTiming({ cron, tz = 'UTC' }: Invocation['options']): { cron: string
   return timing;
 }
 
-function exists(name: string): ExpungeError {
-  return new ExpungeError('USAGE', `schedule ${name} exists, and is another one`, {
+function exists(name: string, before: Schedule | null, definition: Definition): ExpungeError {
+  const words = before === null ? '' : `: ${differences(before, definition).join(', ')}`;
+  return new ExpungeError('USAGE', `schedule ${name} exists, and is another one${words}`, {
     next: 'add --replace to change it, or take another name',
   });
 }

@@ -14,6 +14,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
     ...{ cron, tz, next: state === 'active' ? iso(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
     ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },
+    protected_list: schedule.protectedList,
     history: history.map(entryFacts),
     audit: audit.map(({ at, ...entry }) => ({ at: iso(at), ...entry })),
   };

@@ -38,15 +38,19 @@ export async function execute(invocation: Invocation): Promise<number> {
 function tellDry(
   { options, stdout, stderr }: Invocation,
   schedule: string,
-  { list, refusal, maxDeletes }: Dry,
+  { list, protectedRows, change, refusal, maxDeletes }: Dry,
 ): number {
   const guard =
     refusal === null ? `within --max-deletes ${maxDeletes} and the other guards` : `refused: ${refusal.reason}`;
-  stderr.write(
-    `Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\nDry run: nothing was deleted.\n`,
-  );
-  const facts = { ...list, guard: refusal?.guard ?? null, reason: refusal?.reason ?? '' };
-  jsonLines(stdout, options.json)('plan', { dry_run: true, schedule, ...facts });
+  stderr.write(`Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\n`);
+  const { protectedList, ...others } = list;
+  if (protectedList !== null)
+    stderr.write(`  ${plural(protectedList.ids, 'protected ids')} read, ${plural(protectedRows, 'rows')} left out\n`);
+  if (change !== '') stderr.write(`  ${change}\n`);
+  stderr.write('Dry run: nothing was deleted.\n');
+  const facts = { ...others, protected: protectedRows, protected_list: protectedList };
+  const guarded = { guard: refusal?.guard ?? null, reason: refusal?.reason ?? '' };
+  jsonLines(stdout, options.json)('plan', { dry_run: true, schedule, ...facts, ...guarded });
   return 0;
 }
 
@@ -59,6 +63,7 @@ function tell(
   switch (made.outcome) {
     case 'started':
       stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
+      if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
       stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
       warnOfWorkers(stderr, workers, String(config.baseUrl));
       break;

@@ -88,7 +88,7 @@ const run: Command = {
   name: 'run',
   summary: 'make a run of a schedule now, on this machine, under the same guards',
   arguments: '<name>',
-  settings: [...where, 'protect', 'proxy'],
+  settings: [...where, 'proxy'],
   options: [{ flags: '-n, --dry-run', help: 'read the list and ask the guards; delete nothing' }, json],
   examples: [
     ['expunge schedule run nightly --dry-run', 'what would be deleted today'],

@@ -1,8 +1,9 @@
-import { count } from '../terminal/words.ts';
+import type { ProtectedList } from '../input/spool.ts';
+import { count, plural } from '../terminal/words.ts';
 import type { GuardCode, Schedule } from './schedule.ts';
 
 /** What the guards look at. */
-export type ListFacts = { rows: number; ids: number; sha256: string };
+export type ListFacts = { rows: number; ids: number; sha256: string; protectedList: ProtectedList | null };
 
 /** Why a list must not be deleted without somebody looking at it. */
 export type Refusal = { guard: GuardCode; reason: string };
@@ -15,7 +16,13 @@ const comparedFrom = 3;
  * somebody confirmed.
  */
 export function refusalOf(list: ListFacts, schedule: Schedule, maxDeletes: number): Refusal | null {
-  const refusals = [tooMany(list, maxDeletes), empty(list, schedule), same(list, schedule), growth(list, schedule)];
+  const refusals = [
+    tooMany(list, maxDeletes),
+    fewerProtected(list, schedule),
+    empty(list, schedule),
+    same(list, schedule),
+    growth(list, schedule),
+  ];
   return (
     refusals.find(
       (refusal) => refusal !== null && (refusal.guard === 'too_many' || refusal.guard !== schedule.waived),
@@ -26,6 +33,22 @@ export function refusalOf(list: ListFacts, schedule: Schedule, maxDeletes: numbe
 function tooMany({ ids }: ListFacts, maxDeletes: number): Refusal | null {
   if (ids <= maxDeletes) return null;
   return { guard: 'too_many', reason: `the list holds ${count(ids)} ids, --max-deletes allows ${count(maxDeletes)}` };
+}
+
+/** Ids are added to such a file now and then; one that was cut off looks like this. */
+function fewerProtected(
+  { protectedList: now }: ListFacts,
+  { protectedList: before, settings }: Schedule,
+): Refusal | null {
+  if (before === null || (now?.ids ?? 0) >= before.ids) return null;
+  const reason = `${settings.protect} holds ${plural(now?.ids ?? 0, 'protected ids')}, it held ${count(before.ids)}`;
+  return { guard: 'protected', reason };
+}
+
+/** What to tell of protected ids that are others than last time; '' where they are the same. */
+export function protectedChange({ protectedList: now }: ListFacts, { protectedList: before }: Schedule): string {
+  if (now === null || before === null || now.sha256 === before.sha256) return '';
+  return `the protected ids have changed: ${count(before.ids)} before, ${count(now.ids)} now`;
 }
 
 /** An export that went wrong looks like this. */

@@ -3,7 +3,7 @@ import { suggest } from '../suggest.ts';
 
 /**
  * Where the list of a schedule comes from. It is defined in the configuration file of whoever reads it, and goes by its name
- * everywhere else: neither Redis nor an API can make a worker run a command or read a file.
+ * everywhere else: neither Redis nor an API can make a worker run a command or delete what a file lists.
  */
 export type ListSource =
   | {

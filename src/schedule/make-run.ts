@@ -7,7 +7,7 @@ import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import { isRedisTrouble } from '../redis/trouble.ts';
-import { type Refusal, refusalOf, withRows } from './guards.ts';
+import { protectedChange, type Refusal, refusalOf, withRows } from './guards.ts';
 import type { Hand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
@@ -17,7 +17,7 @@ import type { ScheduleWork } from './work.ts';
 
 /** What became of a slot that was to have a run. `void`: another process sees to it, or the schedule isn't active any more. */
 export type Made =
-  | { outcome: 'started'; run: string; rows: number; ids: number }
+  | { outcome: 'started'; run: string; rows: number; ids: number; reason: string }
   | { outcome: 'refused'; refusal: Refusal }
   | { outcome: 'empty' }
   | { outcome: 'failed' | 'skipped'; reason: string }
@@ -54,8 +54,8 @@ async function judge(
   return start(work, hand, schedule, occasion, list);
 }
 
-export function factsOf({ rows, ids, sha256 }: Spool) {
-  return { rows, ids: ids.annotations + ids.views, sha256 };
+export function factsOf({ rows, ids, sha256, protectedList }: Spool) {
+  return { rows, ids: ids.annotations + ids.views, sha256, protectedList };
 }
 
 async function refuse(
@@ -94,13 +94,15 @@ async function start(
   }
   if ((await settle(ledger.redis, hand, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
   await writeRun(ledger.redis, id, plan, readChunks(spool), work.now(), () => hand.signal.throwIfAborted());
-  const made = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids } as const;
+  const reason = protectedChange(factsOf(spool), schedule);
+  const made = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids, reason } as const;
   const written = (await readRun(ledger.redis, id))!;
   const done = await settleSlot(work, hand, occasion, made, spool.rows, {
     claim: { slot: occasion.slot, run: id },
     fields: {
       ...{ preparing: '', lastRun: id, lastState: '', lastSha256: spool.sha256, waived: '' },
       rows: JSON.stringify(withRows(schedule.rows, spool.rows)),
+      protectedList: spool.protectedList === null ? '' : JSON.stringify(spool.protectedList),
       toArchive: read.length === 0 ? '' : JSON.stringify({ run: id, files: read }),
     },
   });
@@ -109,7 +111,7 @@ async function start(
     return { outcome: 'void' };
   }
   work.log.info(
-    { schedule: schedule.name, run: id, rows: spool.rows, slot: new Date(occasion.slot).toISOString() },
+    { schedule: schedule.name, run: id, rows: spool.rows, slot: new Date(occasion.slot).toISOString(), reason },
     'scheduled run started',
   );
   await leaveToWorkers(ledger, work.feeder, written, { who: plan.who, reason: '' });

@@ -1,6 +1,8 @@
-import { ExpungeError } from '../errors.ts';
-import { inputOptionsOf } from '../input/input-options.ts';
-import type { Spool } from '../input/spool.ts';
+import { stat } from 'node:fs/promises';
+import { ExpungeError, systemCode } from '../errors.ts';
+import { inputError } from '../input/input-error.ts';
+import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
+import type { ProtectedList, Spool } from '../input/spool.ts';
 import { withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
 import type { ListSource } from './list-source.ts';
@@ -12,8 +14,8 @@ import type { ScheduleWork } from './work.ts';
 export type ScheduledList = { spool: Spool; read: ReadFiles['files'] };
 
 /**
- * Reads the whole list of a schedule, does `body` with it, and removes it. Throws USAGE where the source gives no whole list, and what `stop`
- * ends it with; nothing is sent or stored before.
+ * Reads the whole list of a schedule, does `body` with it, and removes it. Throws USAGE where the source gives no whole list or the protected
+ * ids can't be read here, and what `stop` ends it with; nothing is sent or stored before.
  */
 export async function withScheduledList<T>(
   work: ScheduleWork,
@@ -22,20 +24,51 @@ export async function withScheduledList<T>(
   body: (list: ScheduledList) => Promise<T>,
 ): Promise<T> {
   const source = sourceOf(work, schedule);
+  const settings = settingsOf(schedule);
+  const { protect: protectFile = null, limit = null } = settings;
+  refuseUnprotected(work, schedule);
+  if (protectFile !== null) await checkProtectFile(protectFile);
   let read: ReadFiles['files'] = [];
   const open = async () => {
     const opened = await openSource(schedule.from, source, { ...work, stop });
     read = opened.read;
-    const options = inputOptionsOf(settingsOf(schedule));
-    return {
-      files: opened.files,
-      options,
-      protectFile: work.protectFile,
-      limit: null,
-      onRows: () => stop.throwIfAborted(),
-    };
+    const onRows = () => stop.throwIfAborted();
+    return { files: opened.files, options: inputOptionsOf(settings), protectFile, limit, onRows };
   };
-  return withList(work.stateDir, open, ({ spool }) => body({ spool, read }));
+  // Of files that were not read to their end something is left to delete: they stay.
+  return withList(work.stateDir, open, ({ spool }) => body({ spool, read: spool.limited ? [] : read }));
+}
+
+/** Who told this process to protect ids meant its schedules, too. Throws USAGE where a schedule has no such file. */
+function refuseUnprotected({ protectFile }: ScheduleWork, { name, settings }: Schedule): void {
+  if (protectFile === null || settings.protect !== undefined) return;
+  const message = `schedule ${name} protects no ids, but the settings of this process name ${protectFile} for that`;
+  throw new ExpungeError('USAGE', message, {
+    next: `add the schedule again with --replace --protect ${protectFile}, or take the setting away here`,
+  });
+}
+
+/** Throws USAGE for anything but a file: the path comes from Redis, and reading a device or a pipe might never end. */
+async function checkProtectFile(path: string): Promise<void> {
+  const found = await stat(path).catch((error) => systemCode(error));
+  if (typeof found !== 'string' && found.isFile()) return;
+  const trouble = typeof found === 'string' ? `not found here (${found})` : 'expected a file';
+  throw inputError(path, null, `${trouble}; without its protected ids nothing is deleted`);
+}
+
+/** What a file of protected ids holds, read as the slots of a schedule will. Throws USAGE where it can't be. */
+export async function readProtectedList(
+  stateDir: string,
+  protectFile: string,
+  settings: InputSettings,
+): Promise<ProtectedList | null> {
+  await checkProtectFile(protectFile);
+  const reading = { files: [], options: inputOptionsOf(settings), protectFile, limit: null, onRows: () => {} };
+  return withList(
+    stateDir,
+    async () => reading,
+    async ({ spool }) => spool.protectedList,
+  );
 }
 
 /** Throws USAGE where this process has no source of that name. */

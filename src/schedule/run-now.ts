@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { followLast } from './follow-run.ts';
-import { type ListFacts, type Refusal, refusalOf } from './guards.ts';
+import { type ListFacts, protectedChange, type Refusal, refusalOf } from './guards.ts';
 import { takeInHand } from './hand.ts';
 import { factsOf, type Made, makeRun } from './make-run.ts';
 import { withScheduledList } from './read-scheduled-list.ts';
@@ -34,8 +34,14 @@ export async function runNow(work: ScheduleWork, name: string, stop: AbortSignal
   }
 }
 
-/** What a run would be made of, and what the guards say. */
-export type Dry = { list: ListFacts; refusal: Refusal | null; maxDeletes: number };
+/** What a run would be made of, what the guards say, and what has changed of the protected ids; '' = nothing. */
+export type Dry = {
+  list: ListFacts;
+  protectedRows: number;
+  change: string;
+  refusal: Refusal | null;
+  maxDeletes: number;
+};
 
 /** Reads the list, and changes nothing. */
 export async function dryRun(work: ScheduleWork, name: string, stop: AbortSignal): Promise<Dry> {
@@ -43,7 +49,8 @@ export async function dryRun(work: ScheduleWork, name: string, stop: AbortSignal
   const { maxDeletes = 0 } = settingsOf(schedule);
   return withScheduledList(work, schedule, stop, async ({ spool }) => {
     const list = factsOf(spool);
-    return { list, maxDeletes, refusal: refusalOf(list, schedule, maxDeletes) };
+    const refusal = refusalOf(list, schedule, maxDeletes);
+    return { list, maxDeletes, refusal, protectedRows: spool.protected, change: protectedChange(list, schedule) };
   });
 }
 

@@ -1,6 +1,7 @@
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
+ *       9 what the file of protected ids holds, or ''
  * returns added, same, exists or changed. Repeating it gives same.
  */
 export const addLua = `
@@ -10,11 +11,11 @@ if isThere then
   local same = redis.call('HGET', KEYS[1], 'definition') == ARGV[2] and redis.call('HGET', KEYS[1], 'note') == ARGV[3]
   if same then return 'same' end
   if ARGV[4] ~= '1' then return 'exists' end
-  redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5])
+  redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5], 'protectedList', ARGV[9])
   redis.call('HDEL', KEYS[1], 'waiting', 'waived')
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
-    'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5])
+    'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
   redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive')
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])

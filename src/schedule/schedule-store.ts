@@ -1,3 +1,4 @@
+import type { ProtectedList } from '../input/spool.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { HistoryEntry } from './history.ts';
@@ -42,7 +43,7 @@ export async function addSchedule(
   fp: string,
   name: string,
   definition: Definition,
-  { replace, ...order }: Order & { replace: boolean },
+  { replace, protectedList, ...order }: Order & { replace: boolean; protectedList: ProtectedList | null },
 ): Promise<'added' | 'same' | 'exists' | 'changed'> {
   const fields = definitionFields(definition);
   const done = await redis.eval(
@@ -51,6 +52,7 @@ export async function addSchedule(
     ...keysOf(fp, name),
     ...[name, fields.definition!, fields.note!, replace ? '1' : '', order.at, order.who],
     ...[auditLine({ ...order, action: 'add' }), auditLine({ ...order, action: 'change' })],
+    protectedList === null ? '' : JSON.stringify(protectedList),
   );
   return done as 'added' | 'same' | 'exists' | 'changed';
 }
@@ -89,7 +91,7 @@ function auditLine(entry: AuditEntry): string {
 
 type SettledField =
   | ('after' | 'waiting' | 'waived' | 'rows')
-  | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive');
+  | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
 
 /** What is written by whoever attends to a schedule. */
 export type Settlement = {

@@ -1,4 +1,6 @@
+import { resolve } from 'node:path';
 import { type Config, type SettingName, settings } from '../config.ts';
+import type { ProtectedList } from '../input/spool.ts';
 import type { Priority } from '../ledger/priority.ts';
 import type { RunState } from '../ledger/run.ts';
 import { settingText } from '../setting-text.ts';
@@ -11,15 +13,37 @@ export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 export const missedPolicies = ['none', 'latest'] as const;
 
 /** What can keep a list from being deleted, and pauses its schedule. */
-export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same';
+export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected';
 
-/** The settings a schedule takes with it, as if they stood on the command line of each of its runs. */
-export const scheduledSettings = [
-  ...(['resource', 'resourceColumn', 'format', 'column', 'noHeader', 'delimiter', 'allowIdChars'] as const),
-  ...(['maxDeletes', 'treat', 'expectAbsent', 'rate', 'burst', 'keep'] as const),
-] satisfies SettingName[];
+/**
+ * What each setting is to a schedule. `kept`: the schedule takes it with it, from flag, variable or configuration file, as if it stood on the
+ * command line of each of its runs; what a process that makes or deletes such a run has there counts for nothing. `target`: it names whose
+ * schedule that is. `process`: it belongs to whoever runs.
+ */
+const settingRoles = {
+  ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
+  ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
+  ...{ treat: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
+  ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
+  ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },
+  ...{ patienceMs: 'process', stopFile: 'process', strictConnections: 'process', stateDir: 'process' },
+  ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },
+  ...{ refreshTokenFile: 'process', scope: 'process', tokenAudience: 'process', tokenAuth: 'process' },
+  ...{ caFile: 'process', proxy: 'process', allowHttp: 'process', http: 'process', logLevel: 'process' },
+  ...{ allowPlaintextRedis: 'process', redisUsernameFile: 'process', redisPasswordFile: 'process' },
+  ...{ sentinelUsernameFile: 'process', sentinelPasswordFile: 'process', redisCaFile: 'process' },
+  ...{ redisCertFile: 'process', redisKeyFile: 'process', redisServerName: 'process' },
+} as const satisfies Record<SettingName, 'kept' | 'target' | 'process'>;
 
-export type ScheduledSettings = Pick<Config, (typeof scheduledSettings)[number]>;
+type Kept<N extends SettingName> = (typeof settingRoles)[N] extends 'kept' ? N : never;
+type KeptSetting = { [N in SettingName]: Kept<N> }[SettingName];
+
+/** The settings a schedule takes with it. */
+export const scheduledSettings = (Object.keys(settingRoles) as SettingName[]).filter(
+  (name): name is KeptSetting => settingRoles[name] === 'kept',
+);
+
+export type ScheduledSettings = Pick<Config, KeptSetting>;
 
 /** What somebody asked for. Of where the list comes from it holds the name only; see `list-source.ts`. */
 export type Definition = Timing & {
@@ -34,8 +58,8 @@ export type Definition = Timing & {
   allowEmpty: boolean;
   /** Of its runs, beside others of the target. */
   priority: Priority;
-  /** Texts, as their flags take them. */
-  settings: Partial<Record<SettingName, string>>;
+  /** Texts, as their flags take them; `protect` is an absolute path. */
+  settings: Partial<Record<KeptSetting, string>>;
   /** Why, for whoever looks at it or at its runs. */
   note: string;
 };
@@ -67,6 +91,8 @@ export type Schedule = Definition & {
   /** The guard that paused it, and the one that lets the next list pass because somebody resumed it; '' = none. */
   pausedBy: GuardCode | '';
   waived: GuardCode | '';
+  /** What the file of protected ids held when the schedule was added, or at its last run; null = it protects none. */
+  protectedList: ProtectedList | null;
   /** Files to put away once the last run has ended well; null = none. */
   toArchive: ReadFiles | null;
 };
@@ -104,13 +130,15 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     rows: JSON.parse(hash.rows ?? '[]'),
     pausedBy: text('pausedBy') as Schedule['pausedBy'],
     waived: text('waived') as Schedule['waived'],
+    protectedList: text('protectedList') === '' ? null : JSON.parse(text('protectedList')),
     toArchive: text('toArchive') === '' ? null : JSON.parse(text('toArchive')),
   };
 }
 
 /** The settings of a command that its schedule takes over, as texts; those that have their default are left out. */
 export function settingTexts(config: Config): Definition['settings'] {
-  const texts = scheduledSettings.map((name) => [name, settingText(name, config[name])] as const);
+  const kept = config.protect === undefined ? config : { ...config, protect: resolve(config.protect) };
+  const texts = scheduledSettings.map((name) => [name, settingText(name, kept[name])] as const);
   return Object.fromEntries(
     texts.filter(([name, text]) => text !== null && text !== settingText(name, settings[name].fallback as never)),
   );

@@ -13,7 +13,7 @@ export type ScheduleWork = Omit<Surroundings, 'stop'> & {
   /** Those this process has. Schedules of all others are none of its business. */
   sources: ListSources;
   stateDir: string;
-  /** Ids that are never deleted, whatever a schedule lists. */
+  /** The file of protected ids that the settings of this process name. */
   protectFile: string | null;
   who: string;
   /** Milliseconds since 1970. */

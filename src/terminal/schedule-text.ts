@@ -1,11 +1,12 @@
 import cronstrue from 'cronstrue';
+import { settings as settingRows } from '../config.ts';
 import type { HistoryEntry } from '../schedule/history.ts';
-import type { Schedule } from '../schedule/schedule.ts';
+import type { Definition, Schedule } from '../schedule/schedule.ts';
 import { type SlotWords, slotWords } from '../schedule/slot-words.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { plainLine } from './style.ts';
 import { columns } from './table.ts';
-import { count, plural, roughly } from './words.ts';
+import { count, duration, plural, roughly } from './words.ts';
 
 /** `At 03:00, Europe/Berlin`. */
 function whenText({ cron, tz }: Timing): string {
@@ -19,18 +20,49 @@ const overlapWords = {
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
-/** What `schedule add` has done. */
-export function addedText(done: 'added' | 'same' | 'changed', schedule: Schedule, now: number): string {
+/** What `schedule add` has done. `before`: the schedule that had the name. */
+export function addedText(
+  done: 'added' | 'same' | 'changed',
+  schedule: Schedule,
+  now: number,
+  before: Schedule | null,
+): string {
   const { name, from, settings, overlap } = schedule;
   const next = nextSlots(schedule, now, 3).map((slot) => slotWords(schedule.tz, slot).local);
   const what = settings.resource ?? `ids by ${settings.resourceColumn}`;
   return [
     `Schedule ${name} ${{ added: 'added', same: 'is there already, exactly so', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
     `  Next  ${next.join(' · ')}`,
+    ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
+    ...keptText(schedule, 'It'),
     `  ${overlapWords[overlap]}`,
     `  Try it  expunge schedule run ${name} --dry-run`,
     ...(schedule.state === 'paused' ? [`  It is paused. Go on: expunge schedule resume ${name}`] : []),
   ].join('\n');
+}
+
+/** What it never deletes, and how much of a list it takes. */
+function keptText({ settings: { protect, limit }, protectedList }: Schedule, who: string): string[] {
+  const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${plainLine(protect ?? '')}`;
+  return [
+    ...(protect === undefined ? [] : [`  ${who} ${never}`]),
+    ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
+  ];
+}
+
+/** What two definitions differ in, as flags: `--max-deletes 100 → 50`. */
+export function differences(before: Definition, after: Definition): string[] {
+  const [was, is] = [flagsOf(before), flagsOf(after)];
+  const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
+  return names.map((name) => `--${name} ${was[name] ?? 'none'} → ${is[name] ?? 'none'}`);
+}
+
+function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
+  const { graceMs, maxGrowth, allowEmpty } = others;
+  const own = { cron, tz, from, overlap, missed, priority, grace: duration(graceMs) };
+  const guards = { 'max-growth': String(maxGrowth), 'allow-empty': String(allowEmpty), reason: note || undefined };
+  const flags = (Object.keys(kept) as (keyof typeof kept)[]).map((name) => [settingRows[name].flag, kept[name]]);
+  return { ...own, ...guards, ...Object.fromEntries(flags) } as Record<string, string | undefined>;
 }
 
 /** The next runs, a line each. */
@@ -40,7 +72,7 @@ export function previewText(schedule: Schedule, slots: SlotWords[]): string {
   });
   const paused =
     schedule.state === 'paused' ? [`  It is paused: ${plainLine(schedule.reason) || 'no reason given'}`] : [];
-  return [`${schedule.name}: ${whenText(schedule)}`, ...lines, ...paused].join('\n');
+  return [`${schedule.name}: ${whenText(schedule)}`, ...lines, ...keptText(schedule, 'It'), ...paused].join('\n');
 }
 
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
@@ -48,7 +80,7 @@ type Listed = { schedule: Schedule; history: HistoryEntry[] };
 /** The schedules as a table, and below it why some are paused. */
 export function listText(all: Listed[], now: number): string {
   if (all.length === 0) return 'No schedules. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …';
-  const rows = all.map(({ schedule, history }) => [
+  const lines = all.map(({ schedule, history }) => [
     ...[schedule.name, schedule.state, whenText(schedule)],
     schedule.state === 'active' ? slotWords(schedule.tz, nextSlot(schedule, now)).local : '-',
     history[0] === undefined ? '-' : lastText(history[0]),
@@ -56,7 +88,8 @@ export function listText(all: Listed[], now: number): string {
   const paused = all
     .filter(({ schedule }) => schedule.state === 'paused')
     .map(({ schedule }) => pausedText(schedule, now));
-  return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...rows]), ...paused].join('\n');
+  const kept = all.flatMap(({ schedule }) => keptText(schedule, schedule.name));
+  return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...kept].join('\n');
 }
 
 function pausedText({ name, reason, who, changedAt }: Schedule, now: number): string {
@@ -65,10 +98,11 @@ function pausedText({ name, reason, who, changedAt }: Schedule, now: number): st
 }
 
 function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
-  if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}`;
+  const told = reason === '' ? '' : `; ${plainLine(reason)}`;
+  if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${told}`;
   if (outcome === 'started' && ended !== null) {
     const left = ended.left > 0 ? `, ${count(ended.left)} not` : '';
-    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})`;
+    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${told}`;
   }
   const what = slots > 1 ? `${outcome} ${plural(slots, 'slots')}` : outcome;
   return reason === '' ? what : `${what}: ${plainLine(reason)}`;

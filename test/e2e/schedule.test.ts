@@ -86,6 +86,26 @@ describe('expunge schedule', () => {
     expect(place.sandbox.seen).toEqual([]);
   });
 
+  it('keeps the protected ids of the variable, and says what another definition changes', async () => {
+    const never = place.write('never.txt', `${ids[0]}\n${ids[1]}\n`);
+    const args = ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'annotations', '--max-deletes', '100'];
+    const addIt = (env: NodeJS.ProcessEnv, ...more: string[]) =>
+      place.expunge(['schedule', 'add', 'careful', ...args, ...more], { env });
+    const added = await addIt({ EXPUNGE_PROTECT: 'never.txt' });
+    expect(added.stderr).toContain(`It never deletes the 2 ids of ${never}`);
+    const dry = await schedule('run careful --dry-run --json');
+    expect(facts(dry)).toMatchObject({ rows: 30, ids: 28, protected: 2, protected_list: { ids: 2 }, guard: null });
+    const { stdout } = await schedule('preview careful');
+    expect(stdout).toContain(`It never deletes the 2 ids of ${never}`);
+    const without = await addIt({});
+    expect([without.code, without.stderr]).toEqual([2, expect.stringContaining(`: --protect ${never} → none`)]);
+    const replaced = await addIt({}, '--replace');
+    expect(replaced.stderr).toContain(`warning: it no longer protects the ids of ${never}`);
+    const gone = await addIt({ EXPUNGE_PROTECT: 'nevr.txt' }, '--replace');
+    expect([gone.code, gone.stderr]).toEqual([2, expect.stringContaining('nevr.txt: not found here (ENOENT)')]);
+    await schedule('remove careful --yes');
+  });
+
   it('is paused and resumed with a reason, which stands in its audit trail', async () => {
     expect(
       facts(await place.expunge(['schedule', 'pause', 'nightly', '--reason', 'an audit', '--json'])),

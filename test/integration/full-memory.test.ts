@@ -76,7 +76,7 @@ const definition: Definition = {
 
 async function scheduled(): Promise<string> {
   const fp = randomUUID();
-  await addSchedule(redis, fp, 'nightly', definition, { ...order, replace: false });
+  await addSchedule(redis, fp, 'nightly', definition, { ...order, replace: false, protectedList: null });
   await redis.set(keys.scheduleHand(fp, 'nightly'), 'token');
   return fp;
 }
@@ -199,7 +199,8 @@ const refused: Case[] = [
   },
   {
     script: `${storeScripts} addLua`,
-    arrange: async () => () => addSchedule(redis, randomUUID(), 'nightly', definition, { ...order, replace: false }),
+    arrange: async () => () =>
+      addSchedule(redis, randomUUID(), 'nightly', definition, { ...order, replace: false, protectedList: null }),
   },
   ...(['pause', 'remove'] as const).map((action) => ({
     script: `${storeScripts} steerLua`,

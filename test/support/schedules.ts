@@ -1,3 +1,4 @@
+import type { ProtectedList } from '../../src/input/spool.ts';
 import { keys } from '../../src/redis/keys.ts';
 import type { HistoryEntry } from '../../src/schedule/history.ts';
 import type { Definition } from '../../src/schedule/schedule.ts';
@@ -33,8 +34,9 @@ export async function storeSchedule(
   name: string,
   definition: Partial<Definition>,
   at: number,
+  protectedList: ProtectedList | null = null,
 ): Promise<void> {
-  const order = { at, by: 'operator', who: 'ana@test', reason: '', replace: true } as const;
+  const order = { at, by: 'operator', who: 'ana@test', reason: '', replace: true, protectedList } as const;
   await storeDefinition(redis, target.fp, name, aDefinition(definition), order);
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { haltRules } from '../../../src/guard/thresholds.ts';
+import type { ProtectedList } from '../../../src/input/spool.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { listRuns } from '../../../src/ledger/list-runs.ts';
 import { removeRun } from '../../../src/ledger/remove-run.ts';
@@ -36,7 +37,7 @@ export type Stage = {
   file(name: string, content: string): string;
   /** Writes the list that the source `expired` gives. */
   list(ids: string[]): void;
-  add(definition?: Partial<Definition>): Promise<void>;
+  add(definition?: Partial<Definition>, protectedList?: ProtectedList): Promise<void>;
   /** Sets the clock and attends to the schedule, as a worker would that hears its bell. */
   at(time: number, work?: Partial<ScheduleWork>): Promise<void>;
   schedule(): Promise<Schedule>;
@@ -93,7 +94,7 @@ export async function openStage(atEnd: AtEnd): Promise<Stage> {
   const stage: Stage = {
     ...{ redis, target, folder, work, told, now: start, file, runs },
     list: (ids) => void file('list', ids.map((id) => `${id}\n`).join('')),
-    add: (definition = {}) => storeSchedule(stage, 'nightly', definition, stage.now),
+    add: (definition = {}, protectedList) => storeSchedule(stage, 'nightly', definition, stage.now, protectedList),
     at: async (time, more) => {
       stage.now = time;
       await attend({ ...work, ...more }, 'nightly', new AbortController().signal);
