@@ -1,4 +1,4 @@
-import { nextSlot, nextSlots, type Timing } from './slots.ts';
+import { type Change, findChange, nextSlot, nextSlots, type Timing } from './slots.ts';
 
 /** A slot as people read it: the time on the clocks of its zone, and what a clock change has to do with it. */
 export type SlotWords = { local: string; utc: string; note: string };
@@ -58,35 +58,13 @@ function noteOf(timing: Timing, before: number, slot: number): string {
   const missing = missingTimes(timing, change);
   if (missing.length === 0) return '';
   const { date, weekday } = missing[0]!;
-  const day = date === wallClock(timing.tz, slot).date ? 'that day' : `on ${weekday} ${date}, when nothing runs`;
+  const day = date === wallClock(timing.tz, slot).date ? 'that day' : `on ${weekday} ${date}`;
   return `${list(missing.map(({ time }) => time))} ${missing.length === 1 ? 'does' : 'do'} not exist ${day}`;
 }
 
-/** A change of the clocks: the first ms after it, and by how much they went forward (back: below 0). */
-type Change = { at: number; by: number };
-
-function findChange(tz: string, from: number, to: number): Change | null {
-  const [first, last] = [offset(tz, from), offset(tz, to)];
-  if (first === last) return null;
-  let [low, high] = [from, to];
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (offset(tz, middle) === first) low = middle;
-    else high = middle;
-  }
-  return { at: high, by: last - first };
-}
-
-/** What the clocks of a zone are ahead of UTC, in ms. */
-function offset(tz: string, at: number): number {
-  const { date, time } = wallClock(tz, at);
-  const whole = Math.floor(at / 1_000) * 1_000;
-  return Date.parse(`${date}T${time.length === 5 ? `${time}:00` : time}Z`) - whole;
-}
-
 /** The times of the pattern that the clocks jumped over: those it would have on clocks that never change. */
-function missingTimes({ cron, tz }: Timing, { at, by }: Change): WallClock[] {
-  const end = at + offset(tz, at); // as if it were UTC
+function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] {
+  const end = at + ahead; // as if it were UTC
   const times: WallClock[] = [];
   for (let slot = end - by - 1; times.length < shownAtMost; ) {
     slot = nextSlot({ cron, tz: 'UTC' }, slot);
@@ -109,14 +87,7 @@ function repeatedHour(tz: string, slot: number): Change | null {
 function repeatedNote(timing: Timing, slot: number, { at, by }: Change): string {
   const { time } = wallClock(timing.tz, slot);
   if (slot >= at) return `${time} comes twice that day, this is the second`;
-  return `${time} comes twice that day, this is the first${isSlot(timing, slot, slot - by) ? '' : ' and the only run'}`;
-}
-
-/** Asked from slot to slot: from a moment in between, the parser would take a time that comes twice for one that has not come yet. */
-function isSlot(timing: Timing, from: number, at: number): boolean {
-  let slot = from;
-  while (slot < at) slot = nextSlot(timing, slot);
-  return slot === at;
+  return `${time} comes twice that day, this is the first${nextSlot(timing, slot - by - 1) === slot - by ? '' : ' and the only run'}`;
 }
 
 function list(times: string[]): string {

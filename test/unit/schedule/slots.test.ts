@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { previewSlots } from '../../../src/schedule/slot-words.ts';
-import { checkTiming, dueSlots, nextSlots } from '../../../src/schedule/slots.ts';
+import { checkTiming, dueSlots, nextSlot, nextSlots } from '../../../src/schedule/slots.ts';
 
 const preview = (cron: string, tz: string, after: string, count: number) =>
   previewSlots({ cron, tz }, Date.parse(after), count).map(({ local, note }) => (note ? `${local} (${note})` : local));
@@ -63,9 +63,19 @@ describe('a preview', () => {
       ['Sun 2027-03-28 04:00 CEST', 'Mon 2027-03-29 04:00 CEST'],
     ],
     [
-      'tells of a day without a run, where half an hour is missing',
+      'moves a time by the half hour that is missing',
       ['0 2 * * *', 'Australia/Lord_Howe', '2027-10-02T00:00Z'],
-      ['Mon 2027-10-04 02:00 LHDT (02:00 does not exist on Sun 2027-10-03, when nothing runs)'],
+      ['Sun 2027-10-03 02:30 LHDT (02:00 does not exist that day)', 'Mon 2027-10-04 02:00 LHDT'],
+    ],
+    [
+      'moves a midnight that the clocks jump over',
+      ['0 0 * * *', 'Africa/Cairo', '2027-04-29T12:00Z'],
+      ['Fri 2027-04-30 01:00 EEST (00:00 does not exist that day)', 'Sat 2027-05-01 00:00 EEST'],
+    ],
+    [
+      'names the day of a time that moves into the next one',
+      ['30 23 * * *', 'America/Nuuk', '2027-03-27T12:00Z'],
+      ['Sun 2027-03-28 00:30 GMT-1 (23:30 does not exist on Sat 2027-03-27)', 'Sun 2027-03-28 23:30 GMT-1'],
     ],
     ['in UTC is plain', ['0 3 * * *', 'UTC', '2027-03-28T00:00Z'], ['Sun 2027-03-28 03:00 UTC']],
   ])('%s', (_, [cron, tz, after], lines) => {
@@ -128,4 +138,78 @@ describe('a pattern', () => {
       expect(() => checkTiming({ cron, tz: 'Europe/Berlin' })).not.toThrow();
     },
   );
+});
+
+/** What the clocks of a zone show, in minutes since 1970. */
+function shownAt(clock: Intl.DateTimeFormat, at: number): number {
+  const part = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
+  return Date.parse(`${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}Z`) / minute;
+}
+
+const minute = 60_000;
+
+/** When the times of a day come in a stretch of time, minute by minute, without any calculation with zones. */
+function slotsByLooking(tz: string, isTime: (minuteOfDay: number) => boolean, from: number, to: number): number[] {
+  const fields = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit' } as const;
+  const clock = new Intl.DateTimeFormat('en-GB', { timeZone: tz, hourCycle: 'h23', ...fields });
+  const found = new Map<number, number>(); // what the clocks show → when they show it first
+  let before = shownAt(clock, from - minute);
+  for (let at = from; at <= to; at += minute) {
+    const now = shownAt(clock, at);
+    for (let shown = before + 1; shown < now; shown++) found.set(shown, at + (shown - before - 1) * minute);
+    if (!found.has(now)) found.set(now, at);
+    before = now;
+  }
+  const slots = [...found].filter(([shown]) => isTime(((shown % 1_440) + 1_440) % 1_440)).map(([, at]) => at);
+  return [...new Set(slots)].sort((a, b) => a - b);
+}
+
+describe('around a change of the clocks', () => {
+  it.each([
+    ['Africa/Cairo', '2027-04-30'],
+    ['Africa/Cairo', '2027-10-29'],
+    ['Australia/Lord_Howe', '2027-10-03'],
+    ['Australia/Lord_Howe', '2027-04-04'],
+    ['America/Santiago', '2027-09-05'],
+    ['America/Santiago', '2027-04-04'],
+    ['America/Havana', '2027-03-14'],
+    ['Asia/Beirut', '2027-03-28'],
+    ['America/Nuuk', '2027-03-28'],
+    ['Antarctica/Troll', '2027-03-28'],
+    ['Europe/Berlin', '2027-03-28'],
+    ['Europe/Berlin', '2027-10-31'],
+    ['Africa/Casablanca', '2027-02-07'],
+    ['Pacific/Apia', '2011-12-30'],
+  ])('in %s on %s each time of a pattern has one slot, moved on where it does not exist', (tz, day) => {
+    const [from, to] = [Date.parse(day) - 36 * 3_600_000, Date.parse(day) + 36 * 3_600_000];
+    for (const [minutes, hours] of [
+      [[0], [0]],
+      [[30], [0]],
+      [
+        [15, 45],
+        [1, 2, 3],
+      ],
+      [
+        [0, 20, 40],
+        [0, 1, 22, 23],
+      ],
+      [[59], [23]],
+    ] as const) {
+      const timing = { cron: `${minutes} ${hours} * * *`, tz };
+      const isTime = (at: number) =>
+        minutes.includes((at % 60) as never) && hours.includes(Math.floor(at / 60) as never);
+      const slots = slotsByLooking(tz, isTime, from, to);
+      for (let after = from; after < slots.at(-1)!; after += 17 * minute)
+        expect([after, nextSlot(timing, after)]).toEqual([after, slots.find((slot) => slot > after)]);
+    }
+  });
+
+  it('a pattern that names every hour goes on as the clocks do, also where half an hour is missing or comes twice', () => {
+    const at = (from: string, count: number) =>
+      nextSlots({ cron: '*/20 * * * *', tz: 'Australia/Lord_Howe' }, Date.parse(from), count).map((slot) =>
+        new Date(slot).toISOString().slice(11, 16),
+      );
+    expect(at('2027-10-02T15:00Z', 4)).toEqual(['15:10', '15:40', '16:00', '16:20']); // 01:40, 02:40, 03:00, 03:20
+    expect(at('2027-04-03T14:30Z', 4)).toEqual(['14:40', '15:10', '15:30', '15:50']); // 01:40, 01:40, 02:00, 02:20
+  });
 });
