@@ -10,7 +10,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
   const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
   const [history, audit] = await Promise.all([readHistory(redis, fp, name), readAudit(redis, fp, name)]);
   return {
-    ...{ name, state, reason, who, changed_at: iso(schedule.changedAt) },
+    ...{ name, state, reason, who, paused_by: schedule.pausedBy || null, changed_at: iso(schedule.changedAt) },
     ...{ cron, tz, next: state === 'active' ? iso(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
     ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },

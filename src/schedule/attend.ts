@@ -6,9 +6,9 @@ import { dropHalfMade, follow } from './follow-run.ts';
 import { type Hand, takeInHand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';
 import type { ListSource } from './list-source.ts';
-import { makeRun } from './make-run.ts';
+import { makeRun, pauseAs } from './make-run.ts';
 import type { ReadFiles, Schedule } from './schedule.ts';
-import { readHistory, readSchedule, settle, steerSchedule } from './schedule-store.ts';
+import { readHistory, readSchedule, settle } from './schedule-store.ts';
 import type { ScheduleWork } from './work.ts';
 
 /** So many things are done about one schedule in a row; the next look goes on. */
@@ -69,7 +69,7 @@ async function act(work: ScheduleWork, hand: Hand, sight: Sight): Promise<void> 
     case 'nothing':
       return;
     case 'pause':
-      return pause(work, hand, decision.reason);
+      return pauseAs('halted', work, hand, decision.reason);
     case 'miss':
       return pass(work, hand, decision, 'missed', `seen ${duration(decision.lateMs)} late`, decision.hadWaited);
     case 'skip':
@@ -90,11 +90,6 @@ async function putAway({ ledger, log }: ScheduleWork, hand: Hand, files: ReadFil
       'files not put away',
     );
   await settle(ledger.redis, hand, { fields: { toArchive: '' } });
-}
-
-async function pause({ ledger: { redis }, now, who, log }: ScheduleWork, hand: Hand, reason: string): Promise<void> {
-  await steerSchedule(redis, hand.fp, hand.name, 'pause', { at: now(), by: 'guard', who, reason });
-  log.warn({ schedule: hand.name, reason }, 'schedule paused');
 }
 
 type Passed = { slot: number; slots: number };
@@ -140,8 +135,8 @@ async function take(
 
 async function cancelFor(work: ScheduleWork, { name }: Hand, run: string | null): Promise<void> {
   if (run === null) return;
-  const reason = `the next slot of schedule ${name} has come`;
-  await work.ledger.steer(run, work.now(), { action: 'cancel', reason, by: 'guard', who: work.who });
+  const order = { reason: 'the next slot has come', by: 'guard', who: `schedule ${name}` } as const;
+  await work.ledger.steer(run, work.now(), { action: 'cancel', ...order });
   work.log.info({ schedule: name, run }, 'cancelling the last run for the next one');
 }
 

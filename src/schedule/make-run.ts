@@ -11,7 +11,7 @@ import { protectedChange, type Refusal, refusalOf, withRows } from './guards.ts'
 import type { Hand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
-import { type Schedule, settingsOf } from './schedule.ts';
+import { type GuardCode, type Schedule, settingsOf } from './schedule.ts';
 import { readHistory, type Settlement, settle, steerSchedule } from './schedule-store.ts';
 import type { ScheduleWork } from './work.ts';
 
@@ -67,11 +67,19 @@ async function refuse(
 ): Promise<Made> {
   const made = await note(work, hand, occasion, { outcome: 'refused', refusal }, rows);
   if (occasion.byHand || made.outcome === 'void') return made;
-  const { reason, guard } = refusal;
-  const order = { at: work.now(), by: 'guard', who: work.who, reason, guard } as const;
-  await steerSchedule(work.ledger.redis, hand.fp, hand.name, 'pause', order);
-  work.log.warn({ schedule: hand.name, guard, reason }, 'schedule paused');
+  await pauseAs(refusal.guard, work, hand, refusal.reason);
   return made;
+}
+
+/** As a guard does it: who happens to attend has nothing to do with it. */
+export async function pauseAs(
+  guard: GuardCode,
+  { ledger: { redis }, now, log }: ScheduleWork,
+  hand: Hand,
+  reason: string,
+): Promise<void> {
+  await steerSchedule(redis, hand.fp, hand.name, 'pause', { at: now(), by: 'guard', who: '', guard, reason });
+  log.warn({ schedule: hand.name, guard, reason }, 'schedule paused');
 }
 
 /** Writes the run, which nobody works on before it is the one of its slot. */

@@ -5,11 +5,11 @@ import type { HistoryEntry } from './history.ts';
 import { type Definition, definitionFields, type GuardCode, parseSchedule, type Schedule } from './schedule.ts';
 import { addLua, settleLua, steerLua } from './schedule-store.lua.ts';
 
-/** Who does something to a schedule, when and why. */
+/** Who does something to a schedule, when and why; `who` is '' for a guard. */
 export type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
-/** A line of the audit trail. */
-export type AuditEntry = Order & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
+/** A line of the audit trail. `guard`: the one that did it. */
+export type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
 /** The schedules of a target, by name. */
 export async function listSchedules(redis: RedisClient, fp: string): Promise<Schedule[]> {
@@ -68,13 +68,14 @@ export async function steerSchedule(
   fp: string,
   name: string,
   action: ScheduleAction,
-  { guard = '', ...order }: Order & { guard?: GuardCode | '' },
+  order: Order & { guard?: GuardCode },
 ): Promise<[Schedule['state'] | 'missing', Schedule['state'] | 'missing']> {
   const states = await redis.eval(
     steerLua,
     4,
     ...keysOf(fp, name),
-    ...[action, name, order.reason, order.who, order.at, guard, auditLine({ ...order, action }), removedKeptMs],
+    ...[action, name, order.reason, order.who, order.at, order.guard ?? '', auditLine({ ...order, action })],
+    removedKeptMs,
   );
   return states as [Schedule['state'] | 'missing', Schedule['state'] | 'missing'];
 }

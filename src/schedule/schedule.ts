@@ -12,8 +12,8 @@ export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 /** What happens with slots that passed while nobody listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
 
-/** What can keep a list from being deleted, and pauses its schedule. */
-export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected';
+/** What pauses a schedule by itself: a list that must not be deleted, or a run of it that is halted. */
+export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected' | 'halted';
 
 /**
  * What each setting is to a schedule. `kept`: the schedule takes it with it, from flag, variable or configuration file, as if it stood on the
@@ -72,7 +72,7 @@ export type Schedule = Definition & {
   name: string;
   state: ScheduleState;
   reason: string; // of the state, in words
-  who: string;
+  who: string; // '' for a guard
   changedAt: number;
   /** Slots up to here have been seen to. */
   after: number;

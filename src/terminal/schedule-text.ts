@@ -92,9 +92,10 @@ export function listText(all: Listed[], now: number): string {
   return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...kept].join('\n');
 }
 
-function pausedText({ name, reason, who, changedAt }: Schedule, now: number): string {
+function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number): string {
+  const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
   const why = plainLine(reason) || 'no reason given';
-  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${who}: ${why}\n    Go on: expunge schedule resume ${name}`;
+  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}\n    Go on: expunge schedule resume ${name}`;
 }
 
 function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
@@ -115,9 +116,8 @@ export function steeredText(action: 'pause' | 'resume' | 'remove', schedule: Sch
     return `Paused schedule ${name}: it makes no more runs; one under way goes on.\n  Go on: expunge schedule resume ${name}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
   const next = slotWords(schedule.tz, nextSlot(schedule, now)).local;
-  const waived =
-    schedule.pausedBy === '' || schedule.pausedBy === 'too_many'
-      ? ''
-      : '\n  The next list passes the guard that paused it; --max-deletes holds.';
+  const waived = ['', 'too_many', 'halted'].includes(schedule.pausedBy)
+    ? ''
+    : '\n  The next list passes the guard that paused it; --max-deletes holds.';
   return `Resumed schedule ${name}: next ${next}.${waived}`;
 }

@@ -193,7 +193,7 @@ describe.concurrent('while the last run has not ended, a slot', () => {
     await stage.at(two + 1_000);
     const [first, second] = await stage.runs();
     expect([first!.state, second!.state]).toEqual(['cancelled', 'running']);
-    expect(first!.reason).toBe('the next slot of schedule nightly has come');
+    expect([first!.who, first!.reason]).toEqual(['schedule nightly', 'the next slot has come']);
     expect((await stage.runs()).filter(({ state }) => !isSealed(state))).toHaveLength(1);
   });
 });
@@ -273,7 +273,8 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     expect(entry).toMatchObject({
       action: 'pause',
       by: 'guard',
-      who: 'worker@test',
+      guard,
+      who: '',
       reason: expect.stringMatching(words),
     });
     await stage.at(start + 5 * minute);
@@ -292,6 +293,8 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     expect(await stage.schedule()).toMatchObject({
       state: 'paused',
       reason: `its run ${lastRun} is halted: all answered 403`,
+      pausedBy: 'halted',
+      who: '',
     });
   });
 

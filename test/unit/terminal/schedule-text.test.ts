@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import type { HistoryEntry } from '../../../src/schedule/history.ts';
+import { listText, steeredText } from '../../../src/terminal/schedule-text.ts';
+import { aSchedule, minute, noon } from '../schedule/schedules.ts';
+
+const entry: HistoryEntry = {
+  ...{ slot: noon, slots: 1, at: noon, outcome: 'refused', reason: 'the list is empty: 0 rows', by: 'root@worker-1' },
+  ...{ run: '', rows: 0, ended: null },
+};
+
+const pausedAtNoon = { state: 'paused', changedAt: noon } as const;
+
+describe('the list of schedules', () => {
+  it('names the guard that paused one, and no login of a worker', () => {
+    const schedule = aSchedule({ ...pausedAtNoon, pausedBy: 'empty', reason: 'the list is empty: 0 rows' });
+    const text = listText([{ schedule, history: [entry] }], noon + 5 * minute);
+    expect(text).toContain('nightly was paused 5 min ago by its guard "empty": the list is empty: 0 rows');
+    expect(text).not.toContain('root');
+  });
+
+  it('names the operator who paused one', () => {
+    const schedule = aSchedule({ ...pausedAtNoon, who: 'ana@desk', reason: 'an audit' });
+    const text = listText([{ schedule, history: [] }], noon + 5 * minute);
+    expect(text).toContain('nightly was paused 5 min ago by ana@desk: an audit');
+  });
+});
+
+describe('a resumed schedule', () => {
+  it.each([
+    ['growth', true],
+    ['protected', true],
+    ['too_many', false],
+    ['halted', false],
+    ['', false],
+  ] as const)('that the guard "%s" had paused is told whether the next list passes it', (pausedBy, passes) => {
+    const words = 'The next list passes the guard that paused it';
+    expect(steeredText('resume', aSchedule({ pausedBy }), noon).includes(words)).toBe(passes);
+  });
+});
