@@ -22,6 +22,18 @@ export type HistoryEntry = {
   ended: RunEnd | null;
 };
 
+export const slotResults = [
+  ...(['started', 'completed', 'incomplete', 'cancelled'] as const), // of its run
+  ...(['empty', 'refused', 'failed', 'skipped', 'missed'] as const), // it has none
+];
+
+/** What became of a slot and of its run, in a word; `incomplete`: the run left ids. */
+export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)[number] {
+  if (outcome !== 'started' || ended === null) return outcome;
+  if (ended.state === 'cancelled') return 'cancelled';
+  return ended.left > 0 ? 'incomplete' : 'completed';
+}
+
 /** How a run ended, kept here because Redis forgets runs. */
 export type RunEnd = { state: RunState; deleted: number; gone: number; left: number };
 

@@ -1,7 +1,8 @@
 import { latencyBounds } from '../../ledger/measures.ts';
 import { resources } from '../../ledger/outcome.ts';
 import type { RunState } from '../../ledger/run.ts';
-import type { Seen } from './seen.ts';
+import { slotResults } from '../../schedule/history.ts';
+import { type Seen, scheduleStandings } from './seen.ts';
 
 /** One line of the exposition. `metricName` where it isn't that of the family: `…_bucket`. */
 type Sample = { value: number; labels?: Record<string, string>; metricName?: string };
@@ -170,6 +171,24 @@ export const families: readonly Family[] = [
       Object.entries(redis?.completed ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
   },
   {
+    name: 'expunge_schedule_state',
+    type: 'gauge',
+    labels: ['schedule', 'state'],
+    help: '1 for how a schedule of the target stands: active, paused (by somebody) or paused_by_guard; 0 for the others.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).flatMap(({ name, state }) => oneOf(scheduleStandings, state, 'state', name)),
+  },
+  {
+    name: 'expunge_schedule_last_result',
+    type: 'gauge',
+    labels: ['schedule', 'result'],
+    help: '1 for what became of its last slot: started, then completed, incomplete or cancelled; or empty, refused, failed, skipped or missed.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).flatMap(({ name, result }) =>
+        result === null ? [] : oneOf(slotResults, result, 'result', name),
+      ),
+  },
+  {
     name: 'bullmq_job_count',
     type: 'gauge',
     labels: ['queue', 'state'],
@@ -195,6 +214,11 @@ function eachResource(
   return resources.flatMap((resource) =>
     countsOf(meters[resource]).map(([word, value]) => ({ value, labels: { resource, [label]: word } })),
   );
+}
+
+/** A sample for each word: 1 for the one that holds, so that a series ends where another begins. */
+function oneOf(words: readonly string[], holds: string, label: string, schedule: string): Sample[] {
+  return words.map((word) => ({ value: word === holds ? 1 : 0, labels: { schedule, [label]: word } }));
 }
 
 function latencySamples(name: string, meters: readonly Meter[]): Sample[] {

@@ -2,6 +2,8 @@ import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
 import { readCompleted } from '../../ledger/completed.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import type { RedisClient } from '../../redis/client.ts';
+import { resultOf } from '../../schedule/history.ts';
+import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
 import { askOnce } from './ask-once.ts';
 
@@ -9,12 +11,19 @@ import { askOnce } from './ask-once.ts';
 export type Seen = {
   build: Build;
   service: Service;
-  redis: { roundTripMs: number; backlog: Backlog; completed: Completed } | null;
+  redis: { roundTripMs: number; backlog: Backlog; completed: Completed; schedules: SeenSchedule[] } | null;
   queue: { name: string; depth: QueueDepth } | null;
 };
 
 /** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
 type Completed = Record<string, number>;
+
+/** How a schedule stands, and what became of its last slot; null = it has had none. */
+type SeenSchedule = { name: string; state: ScheduleStanding; result: ReturnType<typeof resultOf> | null };
+
+type ScheduleStanding = (typeof scheduleStandings)[number];
+
+export const scheduleStandings = ['active', 'paused', 'paused_by_guard'] as const;
 
 export type Build = { version: string; revision: string };
 
@@ -36,8 +45,12 @@ export function openLook({ build, service, redis, fp, queueName: name, clock }: 
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, completed] = await Promise.all([readBacklog(redis, fp, Date.now()), readCompleted(redis, fp)]);
-    return { roundTripMs, backlog, completed };
+    const [backlog, completed, schedules] = await Promise.all([
+      readBacklog(redis, fp, Date.now()),
+      readCompleted(redis, fp),
+      readSchedules(redis, fp),
+    ]);
+    return { roundTripMs, backlog, completed, schedules };
   };
   const askTarget = askOnce(readTarget, { ...bounds, clock });
   const askQueue = askOnce(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });
@@ -45,4 +58,18 @@ export function openLook({ build, service, redis, fp, queueName: name, clock }: 
     const [target, queue] = await Promise.all([askTarget(), askQueue()]);
     return { build, service, redis: target, queue: target && queue };
   };
+}
+
+async function readSchedules(redis: RedisClient, fp: string): Promise<SeenSchedule[]> {
+  const all = await listSchedules(redis, fp);
+  const histories = await Promise.all(all.map(({ name }) => readHistory(redis, fp, name)));
+  return all.map(({ name, state, pausedBy }, n) => {
+    const last = histories[n]![0];
+    const standing = pausedBy === '' ? 'paused' : 'paused_by_guard';
+    return {
+      name,
+      state: state === 'active' ? 'active' : standing,
+      result: last === undefined ? null : resultOf(last),
+    };
+  });
 }

@@ -1,0 +1,47 @@
+import { describe, test } from 'vitest';
+import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
+import { families } from '../../../src/worker/http/families.ts';
+import { openLook, type Seen } from '../../../src/worker/http/seen.ts';
+import { minute, openStage, type Stage, someIds, start } from './stage.ts';
+
+/** What a scrape of a worker of the target would show of its schedules: the samples that are 1. */
+async function scrape(stage: Stage): Promise<string[]> {
+  const service = { queue: { depth: async () => ({}) } } as unknown as Seen['service'];
+  const build = { version: '1', revision: '' };
+  const clock = () => performance.now();
+  const look = openLook({ build, service, redis: stage.redis, fp: stage.target.fp, queueName: 'q', clock });
+  const seen = await look();
+  return families
+    .filter(({ name }) => name.startsWith('expunge_schedule_'))
+    .flatMap(({ name, read }) => read(seen).map(({ value, labels }) => ({ name, value, ...labels })))
+    .filter(({ value }) => value === 1)
+    .map(({ name, value, ...labels }) => [name.replace('expunge_schedule_', ''), ...Object.values(labels)].join(' '));
+}
+
+describe.concurrent('the metrics of a worker', () => {
+  test('show a schedule, and what became of its last slot', async ({ expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    expect(await scrape(stage)).toEqual(['state nightly active']);
+    stage.list(someIds('v', 5));
+    await stage.at(start + minute);
+    expect(await scrape(stage)).toEqual(['state nightly active', 'last_result nightly started']);
+    await stage.finish((await stage.schedule()).lastRun);
+    await stage.at(start + minute + 1_000);
+    expect(await scrape(stage)).toEqual(['state nightly active', 'last_result nightly completed']);
+  });
+
+  test('tell a pause by a guard from one by somebody', async ({ expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    stage.list([]);
+    await stage.at(start + minute);
+    expect(await scrape(stage)).toEqual(['state nightly paused_by_guard', 'last_result nightly refused']);
+    const order = { at: stage.now, by: 'operator', who: 'ana@test', reason: '' } as const;
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', order);
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'pause', order);
+    expect(await scrape(stage)).toEqual(['state nightly paused', 'last_result nightly refused']);
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'remove', order);
+    expect(await scrape(stage)).toEqual([]);
+  });
+});
