@@ -38,10 +38,11 @@ export async function execute(invocation: Invocation): Promise<number> {
 function tellDry(
   { options, stdout, stderr }: Invocation,
   schedule: string,
-  { list, protectedRows, change, refusal, maxDeletes }: Dry,
+  { list, protectedRows, change, refusal, nothing, maxDeletes }: Dry,
 ): number {
-  const guard =
-    refusal === null ? `within --max-deletes ${maxDeletes} and the other guards` : `refused: ${refusal.reason}`;
+  const passed =
+    nothing === '' ? `within --max-deletes ${maxDeletes} and the other guards` : `nothing to do, ${nothing}`;
+  const guard = refusal === null ? passed : `refused: ${refusal.reason}`;
   stderr.write(`Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\n`);
   const { protectedList, ...others } = list;
   if (protectedList !== null)
@@ -49,7 +50,7 @@ function tellDry(
   if (change !== '') stderr.write(`  ${change}\n`);
   stderr.write('Dry run: nothing was deleted.\n');
   const facts = { ...others, protected: protectedRows, protected_list: protectedList };
-  const guarded = { guard: refusal?.guard ?? null, reason: refusal?.reason ?? '' };
+  const guarded = { guard: refusal?.guard ?? null, reason: refusal?.reason ?? nothing };
   jsonLines(stdout, options.json)('plan', { dry_run: true, schedule, ...facts, ...guarded });
   return 0;
 }
@@ -68,7 +69,7 @@ function tell(
       warnOfWorkers(stderr, workers, String(config.baseUrl));
       break;
     case 'empty':
-      stderr.write(`Schedule ${schedule}: the list is empty, there is nothing to delete.\n`);
+      stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);
       break;
     case 'refused':
       throw new ExpungeError('GUARD', `schedule ${schedule}: ${made.refusal.reason}; nothing was sent`, {

@@ -3,7 +3,7 @@ import type { RunState } from '../ledger/run.ts';
 /** What became of a slot. */
 type SlotOutcome =
   | 'started' // its run was started; how that ended stands in `ended`
-  | 'empty' // the list was empty, and may be
+  | 'empty' // there was nothing to do: no file, or a list that may be empty
   | 'refused' // a guard refused the list, and paused the schedule
   | 'failed' // the source gave no whole list
   | 'skipped' // the last run had not ended, or the same list was under way

@@ -19,8 +19,7 @@ import type { ScheduleWork } from './work.ts';
 export type Made =
   | { outcome: 'started'; run: string; rows: number; ids: number; reason: string }
   | { outcome: 'refused'; refusal: Refusal }
-  | { outcome: 'empty' }
-  | { outcome: 'failed' | 'skipped'; reason: string }
+  | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
 
 /** A slot, and whether somebody asked for it by hand: then the schedule may be paused, and a refusal does not pause it. */
@@ -32,7 +31,7 @@ export type Occasion = { slot: number; byHand: boolean };
  */
 export async function makeRun(work: ScheduleWork, hand: Hand, schedule: Schedule, occasion: Occasion): Promise<Made> {
   try {
-    return await withScheduledList(work, schedule, hand.signal, (list) => judge(work, hand, schedule, occasion, list));
+    return await withScheduledList(work, schedule, hand.signal, (list) => makeOf(work, hand, schedule, occasion, list));
   } catch (error) {
     if (hand.signal.aborted) return { outcome: 'void' };
     if (isRedisTrouble(error)) throw error;
@@ -40,18 +39,27 @@ export async function makeRun(work: ScheduleWork, hand: Hand, schedule: Schedule
   }
 }
 
-async function judge(
+async function makeOf(
   work: ScheduleWork,
   hand: Hand,
   schedule: Schedule,
   occasion: Occasion,
   list: ScheduledList,
 ): Promise<Made> {
-  const { spool } = list;
-  const refusal = refusalOf(factsOf(spool), schedule, settingsOf(schedule).maxDeletes ?? 0);
-  if (refusal !== null) return refuse(work, hand, occasion, refusal, spool.rows);
-  if (spool.rows === 0) return note(work, hand, occasion, { outcome: 'empty' });
+  const { refusal, nothing } = judge(list, schedule);
+  if (refusal !== null) return refuse(work, hand, occasion, refusal, list.spool.rows);
+  if (nothing !== '') return note(work, hand, occasion, { outcome: 'empty', reason: nothing });
   return start(work, hand, schedule, occasion, list);
+}
+
+/** What keeps a list from becoming a run: the guard that refuses it, or that there is nothing to do. */
+export function judge(
+  { spool, nothing }: ScheduledList,
+  schedule: Schedule,
+): { refusal: Refusal | null; nothing: string } {
+  if (nothing !== '') return { refusal: null, nothing };
+  const refusal = refusalOf(factsOf(spool), schedule, settingsOf(schedule).maxDeletes ?? 0);
+  return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
 }
 
 export function factsOf({ rows, ids, sha256, protectedList }: Spool) {

@@ -18,8 +18,8 @@ export type Surroundings = {
   log: Log;
 };
 
-/** A source as input, and the files that could be put away afterwards. */
-export type OpenSource = { files: InputFile[]; read: ReadFiles['files'] };
+/** A source as input, the files that could be put away afterwards, and why there is nothing to do; '' = there is. */
+export type OpenSource = { files: InputFile[]; read: ReadFiles['files']; nothing: string };
 
 /** Opens a source. Throws USAGE, here or while it is read, where it gives no whole list. */
 export async function openSource(name: string, source: ListSource, around: Surroundings): Promise<OpenSource> {
@@ -27,9 +27,9 @@ export async function openSource(name: string, source: ListSource, around: Surro
     case 'glob':
       return openGlob(name, source, around);
     case 'command':
-      return { files: [commandFile(name, source, around)], read: [] };
+      return { files: [commandFile(name, source, around)], read: [], nothing: '' };
     case 'url':
       refusePlainHttp(`source ${name}:`, source.url, around.allowHttp, 'change the list');
-      return { files: [urlFile(name, source, around)], read: [] };
+      return { files: [urlFile(name, source, around)], read: [], nothing: '' };
   }
 }

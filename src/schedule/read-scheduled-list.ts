@@ -6,12 +6,12 @@ import type { ProtectedList, Spool } from '../input/spool.ts';
 import { withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
 import type { ListSource } from './list-source.ts';
-import { openSource } from './open-source.ts';
-import { type ReadFiles, type Schedule, settingsOf } from './schedule.ts';
+import { type OpenSource, openSource } from './open-source.ts';
+import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleWork } from './work.ts';
 
-/** A list that a source gave, and the files that could be put away. */
-export type ScheduledList = { spool: Spool; read: ReadFiles['files'] };
+/** A list that a source gave, the files that could be put away, and why there is nothing to do; '' = there is. */
+export type ScheduledList = { spool: Spool } & Omit<OpenSource, 'files'>;
 
 /**
  * Reads the whole list of a schedule, does `body` with it, and removes it. Throws USAGE where the source gives no whole list or the protected
@@ -28,15 +28,17 @@ export async function withScheduledList<T>(
   const { protect: protectFile = null, limit = null } = settings;
   refuseUnprotected(work, schedule);
   if (protectFile !== null) await checkProtectFile(protectFile);
-  let read: ReadFiles['files'] = [];
+  let opened: Omit<OpenSource, 'files'> = { read: [], nothing: '' };
   const open = async () => {
-    const opened = await openSource(schedule.from, source, { ...work, stop });
-    read = opened.read;
+    const { files, ...others } = await openSource(schedule.from, source, { ...work, stop });
+    opened = others;
     const onRows = () => stop.throwIfAborted();
-    return { files: opened.files, options: inputOptionsOf(settings), protectFile, limit, onRows };
+    return { files, options: inputOptionsOf(settings), protectFile, limit, onRows };
   };
-  // Of files that were not read to their end something is left to delete: they stay.
-  return withList(work.stateDir, open, ({ spool }) => body({ spool, read: spool.limited ? [] : read }));
+  return withList(work.stateDir, open, ({ spool }) => {
+    // Of files that were not read to their end something is left to delete: they stay.
+    return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
+  });
 }
 
 /** Who told this process to protect ids meant its schedules, too. Throws USAGE where a schedule has no such file. */

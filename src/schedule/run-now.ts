@@ -1,9 +1,9 @@
 import { ExpungeError } from '../errors.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { followLast } from './follow-run.ts';
-import { type ListFacts, protectedChange, type Refusal, refusalOf } from './guards.ts';
+import { type ListFacts, protectedChange, type Refusal } from './guards.ts';
 import { takeInHand } from './hand.ts';
-import { factsOf, type Made, makeRun } from './make-run.ts';
+import { factsOf, judge, type Made, makeRun } from './make-run.ts';
 import { withScheduledList } from './read-scheduled-list.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
 import { readSchedule } from './schedule-store.ts';
@@ -34,12 +34,13 @@ export async function runNow(work: ScheduleWork, name: string, stop: AbortSignal
   }
 }
 
-/** What a run would be made of, what the guards say, and what has changed of the protected ids; '' = nothing. */
+/** What a run would be made of, what keeps it from being made, and what has changed of the protected ids; '' = nothing. */
 export type Dry = {
   list: ListFacts;
   protectedRows: number;
   change: string;
   refusal: Refusal | null;
+  nothing: string;
   maxDeletes: number;
 };
 
@@ -47,10 +48,10 @@ export type Dry = {
 export async function dryRun(work: ScheduleWork, name: string, stop: AbortSignal): Promise<Dry> {
   const schedule = await asItWillBe(work, (await readSchedule(work.ledger.redis, work.target.fp, name))!);
   const { maxDeletes = 0 } = settingsOf(schedule);
-  return withScheduledList(work, schedule, stop, async ({ spool }) => {
-    const list = factsOf(spool);
-    const refusal = refusalOf(list, schedule, maxDeletes);
-    return { list, maxDeletes, refusal, protectedRows: spool.protected, change: protectedChange(list, schedule) };
+  return withScheduledList(work, schedule, stop, async (scheduled) => {
+    const list = factsOf(scheduled.spool);
+    const change = protectedChange(list, schedule);
+    return { list, maxDeletes, ...judge(scheduled, schedule), protectedRows: scheduled.spool.protected, change };
   });
 }
 

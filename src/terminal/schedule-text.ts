@@ -105,7 +105,8 @@ function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): s
     const left = ended.left > 0 ? `, ${count(ended.left)} not` : '';
     return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${told}`;
   }
-  const what = slots > 1 ? `${outcome} ${plural(slots, 'slots')}` : outcome;
+  const word = outcome === 'empty' ? 'nothing to do' : outcome;
+  const what = slots > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(slots, 'slots')}` : word;
   return reason === '' ? what : `${what}: ${plainLine(reason)}`;
 }
 

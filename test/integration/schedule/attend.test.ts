@@ -348,7 +348,7 @@ describe.concurrent('a slot has no run, and the next one has its try, if the sou
     await stage.add({ allowEmpty: true });
     stage.list([]);
     await stage.at(one);
-    expect(await stage.history()).toMatchObject([{ outcome: 'empty' }]);
+    expect(await stage.history()).toMatchObject([{ outcome: 'empty', reason: 'the list is empty' }]);
     expect((await stage.schedule()).state).toBe('active');
   });
 });

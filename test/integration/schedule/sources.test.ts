@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { archiveFiles } from '../../../src/schedule/archive.ts';
 import { readSources } from '../../../src/schedule/list-source.ts';
+import { dryRun, runNow } from '../../../src/schedule/run-now.ts';
 import { until } from '../../support/processes.ts';
 import { minute, openStage, type Stage, someIds, start } from './stage.ts';
 
@@ -25,7 +26,7 @@ async function openInbox(atEnd: AtEnd, whileWaiting: (stage: Stage) => void = ()
     waits.push(ms);
     whileWaiting(stage);
   };
-  return { ...stage, stage, archive, waits, ring: (time: number) => stage.at(time, { sources, wait }) };
+  return { ...stage, stage, archive, waits, sources, wait, ring: (time: number) => stage.at(time, { sources, wait }) };
 }
 
 describe.concurrent('files', () => {
@@ -61,8 +62,33 @@ describe.concurrent('files', () => {
     file('in/half.txt', 'h-1\n');
     await ring(one);
     expect(await runs()).toEqual([]);
-    const reason = expect.stringMatching(/^source expired: 1 still being written, no finished file is there/);
-    expect(await stage.history()).toMatchObject([{ outcome: 'failed', reason }]);
+    const reason = expect.stringMatching(/^1 file is still being written, no finished one is there \(/);
+    expect(await stage.history()).toMatchObject([{ outcome: 'empty', reason }]);
+  });
+
+  test('that are all put away leave nothing to do, which nobody is warned of', async ({ expect, onTestFinished }) => {
+    const { ring, runs, stage, sources, wait } = await openInbox(onTestFinished);
+    await ring(one);
+    await ring(one + minute);
+    const reason = expect.stringMatching(/^no file is there \(.*in\/\*\.txt\)$/);
+    expect(await stage.history()).toMatchObject([{ outcome: 'empty', slots: 2, reason }]);
+    expect((await stage.schedule()).state).toBe('active');
+    expect([await runs(), stage.told]).toEqual([[], []]);
+    const work = { ...stage.work, sources, wait };
+    expect(await runNow(work, 'nightly', new AbortController().signal)).toEqual({ outcome: 'empty', reason });
+    expect(await dryRun(work, 'nightly', new AbortController().signal)).toMatchObject({ nothing: reason });
+  });
+
+  test('are missed where their folder is gone, or where none is ever put away', async ({ expect, onTestFinished }) => {
+    const { ring, stage, folder } = await openInbox(onTestFinished);
+    rmSync(join(folder, 'in'), { recursive: true });
+    await ring(one);
+    expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(/no folder/) });
+    const sources = readSources({ expired: { glob: join(folder, '*.csv') } });
+    await stage.at(one + minute, { sources });
+    const reason = expect.stringMatching(/^source expired: no file is there/);
+    expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason });
+    expect(stage.told.filter((line) => line.startsWith('a slot has no run'))).toHaveLength(2);
   });
 
   test('go to the archive once their run has ended well', async ({ expect, onTestFinished }) => {

@@ -25,6 +25,21 @@ describe('the list of schedules', () => {
   });
 });
 
+describe('the last slots of a schedule', () => {
+  const lastOf = (more: Partial<HistoryEntry>) =>
+    listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], noon);
+
+  it('that found nothing to do say so, and are no trouble', () => {
+    const text = lastOf({ outcome: 'empty', slots: 24, reason: 'no file is there (/in/*.csv)' });
+    expect(text).toContain('nothing to do in 24 slots: no file is there (/in/*.csv)');
+  });
+
+  it('that had a run say what has changed of the protected ids', () => {
+    const text = lastOf({ outcome: 'started', run: 'r1', rows: 30, reason: 'the protected ids have changed' });
+    expect(text).toContain('run r1, 30 rows; the protected ids have changed');
+  });
+});
+
 describe('a resumed schedule', () => {
   it.each([
     ['growth', true],
