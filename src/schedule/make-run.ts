@@ -126,10 +126,9 @@ async function start(
     await removeRun(ledger.redis, written);
     return { outcome: 'void' };
   }
-  work.log.info(
-    { schedule: schedule.name, run: id, rows: spool.rows, slot: new Date(occasion.slot).toISOString(), reason },
-    'scheduled run started',
-  );
+  const slot = new Date(occasion.slot).toISOString();
+  const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...(reason !== '' && { reason }) };
+  work.log.info(facts, 'scheduled run started');
   await leaveToWorkers(ledger, work.feeder, written, { who: plan.who, reason: '' });
   return made;
 }

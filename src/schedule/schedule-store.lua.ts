@@ -1,5 +1,5 @@
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 hand
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
  *       9 what the file of protected ids holds, or ''
  * returns added, same, exists or changed. Repeating it gives same.
@@ -13,6 +13,7 @@ if isThere then
   if ARGV[4] ~= '1' then return 'exists' end
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5], 'protectedList', ARGV[9])
   redis.call('HDEL', KEYS[1], 'waiting', 'waived')
+  redis.call('DEL', KEYS[5]) -- whoever makes a run of it now goes by the definition of before
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])

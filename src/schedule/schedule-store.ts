@@ -36,7 +36,7 @@ export async function readAudit(redis: RedisClient, fp: string, name: string): P
 
 /**
  * Adds a schedule. `same`: it is there, exactly so, and nothing changed. `exists`: another one has the name, and `replace` is false.
- * What is replaced keeps its history, and its state.
+ * What is replaced keeps its history, and its state; a run that is being made of it is given up.
  */
 export async function addSchedule(
   redis: RedisClient,
@@ -48,8 +48,8 @@ export async function addSchedule(
   const fields = definitionFields(definition);
   const done = await redis.eval(
     addLua,
-    4,
-    ...keysOf(fp, name),
+    5,
+    ...[...keysOf(fp, name), keys.scheduleHand(fp, name)],
     ...[name, fields.definition!, fields.note!, replace ? '1' : '', order.at, order.who],
     ...[auditLine({ ...order, action: 'add' }), auditLine({ ...order, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),

@@ -176,6 +176,21 @@ describe.concurrent('the protected ids of a schedule', () => {
   });
 });
 
+test('a list that is being read while its schedule is changed becomes no run by the settings of before', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const stage = await openStage(onTestFinished);
+  const settings = { ...usual, protect: writeProtected(stage, ['v-3']) };
+  const list = stage.file('in.txt', 'v-3\nv-4\n');
+  const sources = readSources({ expired: { glob: list } });
+  await stage.add();
+  await stage.at(one, { sources, wait: () => stage.add({ settings }, { ids: 1, sha256: 'as it was' }) });
+  expect(await stage.runs()).toEqual([]);
+  await stage.at(two, { sources });
+  expect((await stage.runs()).map(({ ids, counts }) => [ids, counts.protected])).toEqual([[1, 1]]);
+});
+
 test('files of which --limit left rows are not put away', async ({ expect, onTestFinished }) => {
   const stage = await openWith(onTestFinished, { limit: '2' }, '');
   const path = stage.file('in.txt', 'a\nb\nc\n');
