@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import type { Hash } from 'node:crypto';
 import { ExpungeError, systemCode } from '../errors.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { Row } from './row.ts';
@@ -15,15 +15,11 @@ export type Spool = {
   rejectedByCode: Record<string, number>;
   duplicates: number;
   protected: number;
-  protectedList: ProtectedList | null; // null: nothing is to be protected
   limited: boolean; // the input had more rows than --limit
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
 };
-
-/** What a list of protected ids held when it was read. */
-export type ProtectedList = { ids: number; sha256: string };
 
 export type SpoolOptions = {
   files: string[];
@@ -38,27 +34,13 @@ export type SpoolOptions = {
 export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
   try {
     const writer = new SpoolWriter(folder);
-    const protectedList = options.protectedIds && (await writeProtected(options.protectedIds, writer));
+    for await (const ids of options.protectedIds ?? []) for (const id of ids) writer.addProtected(id);
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
-    const found = await settleBuckets(folder, hashRow(writer.hash));
-    return { ...summarise(folder, options.files, limited, writer, found), protectedList };
+    return summarise(folder, options.files, limited, writer, await settleBuckets(folder, hashRow(writer.hash)));
   } catch (error) {
     throw diskFull(folder, error) ?? error;
   }
-}
-
-async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWriter): Promise<ProtectedList> {
-  const hash = createHash('sha256');
-  let count = 0;
-  for await (const ids of batches) {
-    for (const id of ids) {
-      writer.addProtected(id);
-      hash.update(`${id}\n`);
-    }
-    count += ids.length;
-  }
-  return { ids: count, sha256: hash.digest('hex') };
 }
 
 /** Returns whether there were more rows than the limit; one more is read to know. */
@@ -71,13 +53,7 @@ async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, lim
   return false;
 }
 
-function summarise(
-  folder: string,
-  files: string[],
-  limited: boolean,
-  writer: SpoolWriter,
-  found: Settlement,
-): Omit<Spool, 'protectedList'> {
+function summarise(folder: string, files: string[], limited: boolean, writer: SpoolWriter, found: Settlement): Spool {
   const { ids, duplicates } = found;
   const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);

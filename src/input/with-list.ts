@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
@@ -5,13 +6,15 @@ import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
-import type { Row } from './row.ts';
 import { type Spool, spoolRows } from './spool.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools } from './spool-folder.ts';
 import { writeRejects } from './write-rejects.ts';
 
-/** A list that was read to its end, and where its rejected rows are written out, if there are any. */
-export type List = { spool: Spool; rejectsFile: string | null };
+/** A list that was read to its end, where its rejected rows are written out, if there are any, and what was to be protected. */
+export type List = { spool: Spool; rejectsFile: string | null; protectedList: ProtectedList | null };
+
+/** What a file of protected ids held when it was read. */
+export type ProtectedList = { ids: number; sha256: string };
 
 /** What a list is read from, and how. */
 export type Reading = {
@@ -33,9 +36,9 @@ export async function withList<T>(
   await makeStateDir(stateDir);
   const folder = await inStateDir(stateDir, () => makeSpool(stateDir));
   try {
-    const spool = await readList(folder, await open());
+    const { spool, protectedList } = await readList(folder, await open());
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
-    return await body({ spool, rejectsFile });
+    return await body({ spool, rejectsFile, protectedList });
   } finally {
     await removeSpool(folder);
   }
@@ -62,16 +65,26 @@ async function makeSpool(stateDir: string): Promise<string> {
   return createSpoolFolder(stateDir);
 }
 
-async function readList(folder: string, { files, options, protectFile, limit, onRows }: Reading): Promise<Spool> {
-  const batches = tellRows(readRows(files, options), onRows);
-  const protectedIds = protectFile === null ? null : readProtected(protectFile, options);
-  return spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
+async function readList(
+  folder: string,
+  { files, options, protectFile, limit, onRows }: Reading,
+): Promise<Omit<List, 'rejectsFile'>> {
+  const batches = telling(readRows(files, options), (rows) => onRows(rows.length));
+  const hash = createHash('sha256');
+  let count = 0;
+  const onProtected = (ids: string[]) => {
+    for (const id of ids) hash.update(`${id}\n`);
+    count += ids.length;
+  };
+  const protectedIds = protectFile === null ? null : telling(readProtected(protectFile, options), onProtected);
+  const spool = await spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
+  return { spool, protectedList: protectFile === null ? null : { ids: count, sha256: hash.digest('hex') } };
 }
 
-async function* tellRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
-  for await (const rows of batches) {
-    onRows(rows.length);
-    yield rows;
+async function* telling<T>(batches: AsyncIterable<T[]>, tell: (batch: T[]) => void): AsyncGenerator<T[]> {
+  for await (const batch of batches) {
+    tell(batch);
+    yield batch;
   }
 }
 

@@ -1,13 +1,12 @@
 import { messageOf } from '../errors.ts';
 import { readChunks } from '../input/chunk-ids.ts';
-import type { Spool } from '../input/spool.ts';
 import { claimList, writeRun } from '../ledger/create-run.ts';
 import { planRun } from '../ledger/plan-run.ts';
 import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import { isRedisTrouble } from '../redis/trouble.ts';
-import { protectedChange, type Refusal, refusalOf, withRows } from './guards.ts';
+import { type ListFacts, protectedChange, type Refusal, refusalOf, withRows } from './guards.ts';
 import type { Hand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
@@ -53,16 +52,14 @@ async function makeOf(
 }
 
 /** What keeps a list from becoming a run: the guard that refuses it, or that there is nothing to do. */
-export function judge(
-  { spool, nothing }: ScheduledList,
-  schedule: Schedule,
-): { refusal: Refusal | null; nothing: string } {
+export function judge(list: ScheduledList, schedule: Schedule): { refusal: Refusal | null; nothing: string } {
+  const { spool, nothing } = list;
   if (nothing !== '') return { refusal: null, nothing };
-  const refusal = refusalOf(factsOf(spool), schedule, settingsOf(schedule).maxDeletes ?? 0);
+  const refusal = refusalOf(factsOf(list), schedule, settingsOf(schedule).maxDeletes ?? 0);
   return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
 }
 
-export function factsOf({ rows, ids, sha256, protectedList }: Spool) {
+export function factsOf({ spool: { rows, ids, sha256 }, protectedList }: ScheduledList): ListFacts {
   return { rows, ids: ids.annotations + ids.views, sha256, protectedList };
 }
 
@@ -96,8 +93,9 @@ async function start(
   hand: Hand,
   schedule: Schedule,
   occasion: Occasion,
-  { spool, read }: ScheduledList,
+  list: ScheduledList,
 ): Promise<Made> {
+  const { spool, protectedList, read } = list;
   const { ledger, target, who } = work;
   const settings = settingsOf(schedule);
   const { note: why, priority } = schedule;
@@ -110,7 +108,7 @@ async function start(
   }
   if ((await settle(ledger.redis, hand, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
   await writeRun(ledger.redis, id, plan, readChunks(spool), work.now(), () => hand.signal.throwIfAborted());
-  const reason = protectedChange(factsOf(spool), schedule);
+  const reason = protectedChange(factsOf(list), schedule);
   const made = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids, reason } as const;
   const written = (await readRun(ledger.redis, id))!;
   const done = await settleSlot(work, hand, occasion, made, spool.rows, {
@@ -118,7 +116,7 @@ async function start(
     fields: {
       ...{ preparing: '', lastRun: id, lastState: '', lastSha256: spool.sha256, waived: '' },
       rows: JSON.stringify(withRows(schedule.rows, spool.rows)),
-      protectedList: spool.protectedList === null ? '' : JSON.stringify(spool.protectedList),
+      protectedList: protectedList === null ? '' : JSON.stringify(protectedList),
       toArchive: read.length === 0 ? '' : JSON.stringify({ run: id, files: read }),
     },
   });

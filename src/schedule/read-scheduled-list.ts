@@ -2,8 +2,7 @@ import { stat } from 'node:fs/promises';
 import { ExpungeError, systemCode } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
-import type { ProtectedList, Spool } from '../input/spool.ts';
-import { withList } from '../input/with-list.ts';
+import { type List, type ProtectedList, withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
 import type { ListSource } from './list-source.ts';
 import { type OpenSource, openSource } from './open-source.ts';
@@ -11,7 +10,7 @@ import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleWork } from './work.ts';
 
 /** A list that a source gave, the files that could be put away, and why there is nothing to do; '' = there is. */
-export type ScheduledList = { spool: Spool } & Omit<OpenSource, 'files'>;
+export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'>;
 
 /**
  * Reads the whole list of a schedule, does `body` with it, and removes it. Throws USAGE where the source gives no whole list or the protected
@@ -35,9 +34,9 @@ export async function withScheduledList<T>(
     const onRows = () => stop.throwIfAborted();
     return { files, options: inputOptionsOf(settings), protectFile, limit, onRows };
   };
-  return withList(work.stateDir, open, ({ spool }) => {
+  return withList(work.stateDir, open, ({ spool, protectedList }) => {
     // Of files that were not read to their end something is left to delete: they stay.
-    return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
+    return body({ spool, protectedList, ...opened, read: spool.limited ? [] : opened.read });
   });
 }
 
@@ -69,7 +68,7 @@ export async function readProtectedList(
   return withList(
     stateDir,
     async () => reading,
-    async ({ spool }) => spool.protectedList,
+    async ({ protectedList }) => protectedList,
   );
 }
 

@@ -49,7 +49,7 @@ export async function dryRun(work: ScheduleWork, name: string, stop: AbortSignal
   const schedule = await asItWillBe(work, (await readSchedule(work.ledger.redis, work.target.fp, name))!);
   const { maxDeletes = 0 } = settingsOf(schedule);
   return withScheduledList(work, schedule, stop, async (scheduled) => {
-    const list = factsOf(scheduled.spool);
+    const list = factsOf(scheduled);
     const change = protectedChange(list, schedule);
     return { list, maxDeletes, ...judge(scheduled, schedule), protectedRows: scheduled.spool.protected, change };
   });
