@@ -72,11 +72,11 @@ const shownActions = 3;
 
 /** The whole trail, or its last few entries. */
 async function auditLines({ redis }: Session, run: Run, isWhole: boolean): Promise<string[]> {
-  const entries = await readAudit(redis, run);
-  const shown = isWhole ? entries : entries.slice(1).slice(-shownActions); // the first one, the submission, has a line of its own
-  const hidden = entries.length - 1 - shown.length;
+  const trail = await readAudit(redis, run);
+  if (isWhole) return auditText(trail);
+  const hidden = Math.max(0, trail.length - 1 - shownActions); // the first one, the submission, has a line of its own
   const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}: expunge status ${run.id} --audit`] : [];
-  return [...(isWhole ? [] : more), ...auditText(shown)];
+  return [...more, ...auditText(trail, Math.min(shownActions, trail.length - 1))];
 }
 
 async function statusText(session: Session, run: Run, { options, stdout }: Invocation): Promise<string> {

@@ -1,13 +1,14 @@
-import type { AuditEntry } from '../ledger/audit.ts';
+import { type AuditEntry, auditLength } from '../ledger/audit.ts';
 import { plainLine } from './style.ts';
 import { columns } from './table.ts';
 
-/** The entries, newest first, in aligned lines: when (UTC), what, by whom, why. */
-export function auditText(entries: readonly AuditEntry[]): string[] {
-  if (entries.length === 0) return [];
-  const isWhole = entries.some(({ action }) => action === 'submit'); // old entries go when there are many
-  const first = isWhole ? entries.findLastIndex(({ action }) => action === 'start') : -1;
-  return columns(entries.map((entry, i) => rowOf(entry, i === first))).split('\n');
+/** The last entries of a trail (the oldest first), or all, in aligned lines: when (UTC), what, by whom, why. */
+export function auditText(trail: readonly AuditEntry[], shown = trail.length): string[] {
+  if (trail.length === 0 || shown === 0) return [];
+  const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // else the first start may have gone
+  const first = isWhole ? trail.findIndex(({ action }) => action === 'start') : -1;
+  const rows = trail.map((entry, i) => rowOf(entry, i === first));
+  return columns(rows.slice(-shown)).split('\n');
 }
 
 /** The facts that an action has beside the common ones stand behind it: `rate 200/s`, `halt forbidden`. */

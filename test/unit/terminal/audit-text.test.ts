@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AuditEntry } from '../../../src/ledger/audit.ts';
+import { type AuditEntry, auditLength } from '../../../src/ledger/audit.ts';
 import { auditText } from '../../../src/terminal/audit-text.ts';
 
 const at = Date.UTC(2026, 10, 20, 16, 6, 7, 400);
@@ -22,8 +22,26 @@ test('an audit trail is told in aligned lines: when, what, by whom, why', () => 
   ]);
 });
 
-test('the first start of a run is no going on', () => {
-  const entries = ['start', 'pause', 'start', 'submit'].map((action) => ({ ...entry, action }));
-  const told = auditText(entries).map((line) => line.slice(21).replace('ana', '').trim());
-  expect(told).toEqual(['go on', 'pause', 'start', 'submit']);
+test('the first start of a run is no going on, a later one is', () => {
+  const told = tell(['submit', 'start', 'pause', 'start', 'halt', 'start']);
+  expect(told).toEqual(['submit', 'start', 'pause', 'go on', 'halt', 'go on']);
 });
+
+test('a start is told as what it was where only the last entries are shown', () => {
+  expect(tell(['submit', 'start', 'pause'], 2)).toEqual(['start', 'pause']);
+  expect(tell(['submit', 'start', 'pause', 'start'], 2)).toEqual(['pause', 'go on']);
+});
+
+test('no start is told as the first where the oldest entries have gone', () => {
+  const kept = ['submit', ...Array.from({ length: auditLength }, (_, i) => (i % 2 === 0 ? 'start' : 'pause'))];
+  expect(tell(kept)).not.toContain('start');
+});
+
+/** What is told of these actions, the oldest first. */
+function tell(actions: string[], shown?: number): string[] {
+  const lines = auditText(
+    actions.map((action) => ({ ...entry, action })),
+    shown,
+  );
+  return lines.map((line) => line.slice(21).replace('ana', '').trim());
+}
