@@ -6,6 +6,14 @@ export function suggest(name: string, known: readonly string[]): string {
   return nearest && nearest.steps <= Math.max(2, name.length / 4) ? ` Did you mean ${nearest.candidate}?` : '';
 }
 
+/** Those of the same base URL first, then by how far theirs is from it. */
+export function nearestFirst<T extends { baseUrl: string }>(all: readonly T[], { baseUrl }: { baseUrl: string }): T[] {
+  return all
+    .map((one) => ({ one, steps: distance(baseUrl, one.baseUrl) }))
+    .sort((a, b) => a.steps - b.steps)
+    .map(({ one }) => one);
+}
+
 /** Levenshtein distance: single-character changes from a to b. */
 function distance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -1,6 +1,7 @@
 import { ExpungeError, messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
+import { noteTarget } from '../ledger/known-targets.ts';
 import type { Priority } from '../ledger/priority.ts';
 import type { Target } from '../ledger/target.ts';
 import { isName, nameRule } from '../schedule/list-source.ts';
@@ -34,6 +35,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const order = { at: now, by: 'operator', who: whoAmI(), reason, replace, protectedList } as const;
     const done = await addSchedule(session.redis, target.fp, name, definition, order);
     if (done === 'exists') throw exists(name, before, definition);
+    await noteTarget(session.redis, target, now);
     const schedule = (await readSchedule(session.redis, target.fp, name))!;
     const listeners = await setBell(session, target, schedule, before);
     stderr.write(`${addedText(done, schedule, now, before)}\n`);

@@ -1,50 +1,88 @@
+import { ExpungeError } from '../errors.ts';
 import { namedTarget } from '../guard/check-target.ts';
+import { isLive, type KnownTarget, knownTargets, liveRuns, noteTarget } from '../ledger/known-targets.ts';
 import { startTarget, stopTarget } from '../ledger/stop-target.ts';
 import type { Target } from '../ledger/target.ts';
-import { readStops, type Stop } from '../limiter/stop.ts';
-import { shellWord } from '../terminal/shell-word.ts';
-import { plainLine } from '../terminal/style.ts';
-import { duration, timeOfDay } from '../terminal/words.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { nearestFirst } from '../suggest.ts';
+import { missedText, type Ordered, orderLine, startedText, stoppedText, targetName } from '../terminal/stop-text.ts';
 import type { Invocation } from './command.ts';
 import { jsonLines } from './json-lines.ts';
 import { reasonOf } from './reason-of.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
 
-/** stop-all and start-all: for all runs of a target, from any machine, within a second. Doing it twice changes nothing. */
+/**
+ * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice
+ * changes nothing. A stop that reaches nobody, where nothing was stopped before, throws USAGE: most likely another target was meant.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, config, options, stdout, stderr } = invocation;
-  const target = namedTarget(config);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async ({ redis }) => {
+  const { verb, config, options } = invocation;
+  const named = namedTarget(config);
+  return withRedis(invocation, options.json ? () => {} : sayOn(invocation.stderr), async ({ redis }) => {
+    const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
     const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
     const change = verb === 'stop-all' ? stopTarget : startTarget;
-    const before = await change(redis, target.fp, order);
-    const { target: stop, processes } = await readStops(redis, target.fp);
-    const text = verb === 'stop-all' ? stoppedText(target, before) : startedText(target, before, processes);
-    stderr.write(`${text}\n`);
-    jsonLines(stdout, options.json)(verb, { target: target.baseUrl, account: target.account, stop, before });
+    const before = await Promise.all(targets.map((target) => change(redis, target.fp, order)));
+    // What it reaches is counted afterwards: a stop has no time to lose.
+    if (verb === 'stop-all') await Promise.all(targets.map((target) => noteTarget(redis, target, order.at)));
+    const known = await knownTargets(redis);
+    const ordered = targets.map((target, i) => ({ before: before[i]!, known: knownAs(target, known) }));
+    const others = known.filter(({ fp }) => targets.every((target) => target.fp !== fp));
+    if (verb === 'stop-all') tellStopped(invocation, ordered, others);
+    else tellStarted(invocation, ordered, others);
     return 0;
   });
 }
 
-function stoppedText(target: Target, before: Stop | null): string {
-  const next = `Go on: expunge start-all --base-url ${target.baseUrl}${accountFlag(target)}`;
-  if (before === null)
-    return `Stopped all runs of ${target.baseUrl}. Within a second nothing is sent any more.\n  ${next}`;
-  const since = timeOfDay(before.at, Date.now());
-  return `All runs of ${target.baseUrl} are stopped already, ${byWhom(before)}, since ${since}.\n  ${next}`;
+/** The named target, then those of all other accounts of its base URL that Redis knows of. */
+async function accountsOf(redis: RedisClient, named: Target): Promise<Target[]> {
+  const all = await knownTargets(redis);
+  return [named, ...all.filter(({ baseUrl, fp }) => baseUrl === named.baseUrl && fp !== named.fp)];
 }
 
-function startedText({ baseUrl }: Target, before: Stop | null, files: readonly Stop[]): string {
-  const held = files.map((stop) => `\nwarning: one process stays stopped ${byWhom(stop)}`).join('');
-  if (before === null) return `Nobody had stopped the runs of ${baseUrl}.${held}`;
-  const ago = duration(Math.max(0, Date.now() - before.at));
-  return `The runs of ${baseUrl} go on, after ${ago}; they were stopped ${byWhom(before)}.${held}`;
+/** One that Redis knows nothing of has nothing that lives. */
+function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
+  const stops = { target: null, processes: [], alive: 0 };
+  return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
 }
 
-function byWhom({ who, reason }: Stop): string {
-  return plainLine(`by ${who}${reason ? `: ${reason}` : ''}`);
+function tellStopped(invocation: Invocation, ordered: readonly Ordered[], others: readonly KnownTarget[]): void {
+  const { stderr } = invocation;
+  const [first] = ordered;
+  const named = first!.known;
+  const going = others.filter((known) => isLive(known) && known.stops.target === null);
+  const reachesNobody = !ordered.some(({ known }) => isLive(known));
+  const missed = reachesNobody ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
+  writeJson(invocation, ordered, missed);
+  if (reachesNobody && ordered.every(({ before }) => before === null)) throw nobodyReached(named, missed);
+  for (const one of ordered) stderr.write(`${stoppedText(one, Date.now())}\n`);
+  if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${missedText('stop-all', missed)}\n`);
 }
 
-function accountFlag({ account }: Target): string {
-  return account ? ` --account ${shellWord(account)}` : '';
+function tellStarted(invocation: Invocation, ordered: readonly Ordered[], others: readonly KnownTarget[]): void {
+  const { baseUrl } = ordered[0]!.known;
+  const missed = others.filter((known) => known.baseUrl === baseUrl && known.stops.target !== null);
+  writeJson(invocation, ordered, missed);
+  for (const one of ordered) invocation.stderr.write(`${startedText(one, Date.now())}\n`);
+  if (missed.length > 0) invocation.stderr.write(`warning: still stopped:\n${missedText('start-all', missed)}\n`);
+}
+
+/** The stop stays: it does no harm, and whoever meant this target wants it to hold for what starts there later. */
+function nobodyReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
+  const kept = `the stop is kept for what starts there later; take it back: ${orderLine('start-all', target)}`;
+  const elsewhere =
+    going.length > 0 ? `live, and not stopped:\n${missedText('stop-all', going)}` : 'nothing else is live there';
+  const words = `${targetName(target)} has no live run and no process in this Redis: nothing was stopped`;
+  return new ExpungeError('USAGE', words, { next: `${kept}\n${elsewhere}` });
+}
+
+function writeJson({ verb, options, stdout }: Invocation, ordered: readonly Ordered[], missed: KnownTarget[]): void {
+  const others = missed.map((known) => jsonLive(known));
+  for (const { before, known } of ordered)
+    jsonLines(stdout, options.json)(verb, { ...jsonLive(known), stop: known.stops.target, before, others });
+}
+
+function jsonLive(known: KnownTarget) {
+  const { baseUrl: target, account, stops } = known;
+  return { target, account, runs: liveRuns(known), processes: stops.alive };
 }

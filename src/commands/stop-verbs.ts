@@ -1,8 +1,12 @@
-import type { Command } from './command.ts';
+import type { Command, OwnOption } from './command.ts';
 import { json, reason, store } from './shared-options.ts';
 
 const settings = ['baseUrl', 'account', 'clientId', ...store] as const;
-const options = [reason, json];
+const allAccounts: OwnOption = {
+  flags: '--all-accounts',
+  help: 'of all accounts of that base URL that Redis knows by a run, a worker, a schedule or a stop',
+};
+const options = [allAccounts, reason, json];
 const load = () => import('./stop-all.ts');
 
 export const stopAll: Command = {
@@ -13,6 +17,7 @@ export const stopAll: Command = {
   examples: [
     ['expunge stop-all --base-url https://api.example.com --reason "they call us"', 'no run sends anything any more'],
     ['expunge stop-all', 'the target of the configuration file'],
+    ['expunge stop-all --base-url https://api.example.com --all-accounts', 'whatever account they are for'],
   ],
   load,
 };
@@ -25,6 +30,7 @@ export const startAll: Command = {
   examples: [
     ['expunge start-all --base-url https://api.example.com', 'those that were running go on'],
     ['expunge start-all --reason "solved"', 'and say why'],
+    ['expunge start-all --base-url https://api.example.com --all-accounts', 'those of all accounts'],
   ],
   load,
 };

@@ -42,7 +42,7 @@ export class SnapshotTaker {
   readonly #meter = new RateMeter();
   readonly #inside: Inside | null;
   #run: Run;
-  #around: Around = { targets: [], nextTryAt: null, stops: { target: null, processes: [] }, refused: '' };
+  #around: Around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 }, refused: '' };
   #changedAt: number | null = null;
   #idleMs = 0;
   #isAway = false;

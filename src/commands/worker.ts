@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Config } from '../config.ts';
 import { readTarget } from '../guard/check-target.ts';
+import { noteTarget } from '../ledger/known-targets.ts';
 import { resources } from '../ledger/outcome.ts';
 import type { Target } from '../ledger/target.ts';
 import { learnedStart, readTargetState } from '../limiter/read-target.ts';
@@ -71,6 +72,7 @@ type WorkerWork = Own & {
 };
 
 const tendEveryMs = 3_000;
+const noteEveryMs = 3_600_000;
 
 /** The parts of a worker, in the order in which they start; they drain in the opposite one. */
 async function partsOf(work: WorkerWork): Promise<Part[]> {
@@ -87,6 +89,7 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
     tokenPart(credentials.token),
     ...service.parts,
     ...keeper.parts,
+    repeat('target', noteEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
     repeat('tender', tendEveryMs, () => tender.tend(), log),
     repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
   ];

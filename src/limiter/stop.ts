@@ -39,21 +39,22 @@ export function stopFromStored(text: string): Stop | null {
   }
 }
 
-/** What stops a target: the stop of all its runs, and those of single processes that are alive. */
-export type TargetStops = { target: Stop | null; processes: Stop[] };
+/** What stops a target: the stop of all its runs, and those of single processes. `alive`: how many processes may send to it at all. */
+export type TargetStops = { target: Stop | null; processes: Stop[]; alive: number };
 
-const aliveMs = 1_000;
+const aliveMs = 5_000; // a process calls ten times a second, unless its machine has much else to do
 
 /** Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
-  const [stop, files, now] = await Promise.all([
+  const [stop, said, now] = await Promise.all([
     redis.get(keys.stop(fp)),
-    redis.hvals(keys.stopFiles(fp)),
-    readClock(redis, keys.stopFiles(fp)),
+    redis.hvals(keys.processes(fp)),
+    readClock(redis, keys.processes(fp)),
   ]);
-  const processes = files.flatMap((text) => {
+  const alive = said.flatMap((text) => {
     const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
-    return seen !== undefined && Number(seen) > now - aliveMs ? [stopFromStored(stored!)!] : [];
+    return seen !== undefined && Math.abs(now - Number(seen)) < aliveMs ? [stopFromStored(stored!)] : [];
   });
-  return { target: stopFromStored(stop ?? ''), processes };
+  const processes = alive.filter((file) => file !== null);
+  return { target: stopFromStored(stop ?? ''), processes, alive: alive.length };
 }

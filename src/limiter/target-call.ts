@@ -4,7 +4,7 @@ import type { Tally } from './tally.ts';
 import { learnedLua, targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */
-export type LimiterKeys = { limiter: string; members: string; quotas: string; stop: string; stopFiles: string };
+export type LimiterKeys = { limiter: string; members: string; quotas: string; stop: string; processes: string };
 
 /** Those of a target's limiter; `scope`: what it is for. */
 export function limiterKeys(fp: string, scope: string): LimiterKeys {
@@ -13,7 +13,7 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
     members: allKeys.limiterMembers(fp, scope),
     quotas: allKeys.limiterQuotas(fp, scope),
     stop: allKeys.stop(fp),
-    stopFiles: allKeys.stopFiles(fp),
+    processes: allKeys.processes(fp),
   };
 }
 
@@ -84,7 +84,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
     async call(call: TargetCall): Promise<TargetReply> {
       const { tally, hold, outage, advised, stop } = call;
       const reply = await scripts.expungeTarget(
-        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.stopFiles],
+        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes],
         ...[call.process, call.wants ? 1 : 0, call.till, call.unused, now()],
         ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
         ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { ClockOffset } from './clock-offset.ts';
 import { Holds } from './holds.ts';
 import { look } from './look.ts';
@@ -17,6 +16,8 @@ type TargetCalls = {
 
 export type LimiterOptions = {
   calls: TargetCalls;
+  /** A name that no other process of the target has. */
+  process: string;
   /** Of this process, as stored; '' = none. The lowest of all processes holds. */
   rate: string;
   burst: number | null;
@@ -44,7 +45,6 @@ const noIdsFaultMs = 900_000;
 export class TargetLimiter {
   readonly permits = new Permits();
   readonly #options: LimiterOptions;
-  readonly #me = randomUUID().slice(0, 8);
   readonly #outage = new OutageWatch();
   #timer: NodeJS.Timeout | null = null;
   #isCalling = false;
@@ -223,7 +223,7 @@ export class TargetLimiter {
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       ...{
-        process: this.#me,
+        process: this.#options.process,
         wants: this.#users > 0 && this.holdMs < soonMs && stopHere === null,
         till: this.#till,
         unused: this.permits.takeUnused(),

@@ -8,7 +8,7 @@ import { leaseFunction } from './lease.lua.ts';
  *
  * While the target is stopped nobody gets any, not even for a probe, and that time counts for nothing.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes that a file stops
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 epoch it knows  7 its rate as stored, '' = none  8 its burst, '' = none  9 its in-flight slots
  *       10 hold everything for so many ms (Retry-After)  11 why  12 outage it noticed, or what its probe met, in words, or ''  13 kind of outage
@@ -58,15 +58,16 @@ for _, words in ipairs(said) do
 end
 for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
 
--- Whoever is stopped by a file says so ten times a second: to people, the others go on.
+-- Every process says ten times a second that it is there, and whether a file stops it alone. A newcomer clears away those that have gone.
 local stop = redis.call('GET', KEYS[4]) or ''
 local isStopped = stop ~= ''
-if ARGV[23] ~= '' then
-  redis.call('HSET', KEYS[5], ARGV[1], string.format('%.3f ', now) .. ARGV[23])
-  redis.call('PEXPIRE', KEYS[5], 60000)
-else
-  redis.call('HDEL', KEYS[5], ARGV[1])
+if redis.call('HSET', KEYS[5], ARGV[1], string.format('%.3f ', now) .. ARGV[23]) == 1 then
+  local all = redis.call('HGETALL', KEYS[5])
+  for i = 1, #all, 2 do
+    if math.abs(now - tonumber(string.match(all[i + 1], '^%S+'))) > 60000 then redis.call('HDEL', KEYS[5], all[i]) end
+  end
 end
+redis.call('PEXPIRE', KEYS[5], 60000)
 
 -- 1. The server wants us to wait: nobody sends before that.
 local holdFor = tonumber(ARGV[10])

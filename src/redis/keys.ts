@@ -31,6 +31,8 @@ export const keys = {
   lineage: 'expunge:lineage',
   /** sorted set of all runs by creation time in ms */
   runs: 'expunge:runs',
+  /** sorted set: base URL and account of every target by when a run, a schedule or a worker of it was last begun, in ms */
+  targets: 'expunge:targets',
   /** string: the run that was made from this list for this target */
   list: (sha256: string) => `expunge:list:${sha256}`,
   /** set: detached runs of a target that have not ended */
@@ -49,8 +51,8 @@ export const keys = {
   limiterQuotas: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:quotas`,
   /** string: who stopped all runs of a target, when and why; missing = nobody did */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
-  /** hash with expiry: process → when it last said that a file stops it, and what the file says */
-  stopFiles: (fp: string) => `expunge:{${fp}}:stop:files`,
+  /** hash with expiry: process that may send to the target → when it last called, and what a file says that stops it alone */
+  processes: (fp: string) => `expunge:{${fp}}:processes`,
   /** list: who did what to a target as a whole, when and why; newest first, bounded */
   targetAudit: (fp: string) => `expunge:{${fp}}:audit`,
   /** set: the schedules of a target */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Road } from '../delete/delete-chunk.ts';
 import { Lanes } from '../delete/lanes.ts';
 import { Lane } from '../delete/send-delete.ts';
@@ -35,6 +36,7 @@ export type Roads = {
 };
 
 type Around = { clock: () => number; writes: Writes; onChange(): void; tooLong(reason: string): void };
+type Named = Around & { process: string };
 
 /** One road for everything, or one for each resource where the target limits them apart. */
 export function openRoads(options: ServiceOptions, around: Around): Roads {
@@ -46,7 +48,8 @@ export function openRoads(options: ServiceOptions, around: Around): Roads {
     around.onChange();
   };
   const file = openStopFile(options.stopFile, { clock: around.clock, now: Date.now, onChange: () => pump() });
-  const all = scopes.map((scope) => openRoad(scope, options, file, { ...around, onChange: changed }));
+  const process = randomUUID().slice(0, 8);
+  const all = scopes.map((scope) => openRoad(scope, options, file, { ...around, process, onChange: changed }));
   const pump = () => {
     for (const { lanes } of all) lanes.pump();
     changed();
@@ -88,10 +91,11 @@ function openRoad(
   scope: LimiterScope,
   options: ServiceOptions,
   stopFile: StopFile,
-  { clock, writes, onChange, tooLong }: Around,
+  { process, clock, writes, onChange, tooLong }: Named,
 ): OpenRoad {
   const { ledger, target, token, lane, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
+    process,
     calls: followed(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
     ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
     stopHere: () => stopFile.stop,

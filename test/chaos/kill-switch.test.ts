@@ -26,12 +26,13 @@ describe.concurrent('the kill switch, as a command and as a file', () => {
     const ids = makeIds('l', 40);
     const scene = await openScene(onTestFinished, { objects: annotations(ids) });
     const ana = { EXPUNGE_USER: 'ana' };
-    const call = async (args: string[], env = {}) => {
+    const call = async (args: string[], env = {}, code = 0) => {
       const running = scene.expunge(args, env);
-      expect(await running.ended, running.stderr).toMatchObject({ code: 0 });
+      expect(await running.ended, running.stderr).toMatchObject({ code });
       return running;
     };
-    await call(['stop-all', '--reason', 'first'], ana);
+    const nobody = 2; // is there yet, but the stop is kept
+    await call(['stop-all', '--reason', 'first'], ana, nobody);
     expect((await call(['stop-all', '--reason', 'second'], { EXPUNGE_USER: 'bob' })).stderr).toContain(
       'stopped already, by ana: first',
     );

@@ -144,6 +144,7 @@ function noting(arrivals: number[], faults: SandboxOptions['faults'] = {}): NonN
 /** Nothing of a test stays in the Redis that all tests share. */
 async function forget(redis: Redis, target: Target, runs: Run[]): Promise<void> {
   for (const run of runs) await removeRun(redis, run);
+  await redis.zrem(keys.targets, JSON.stringify([target.baseUrl, target.account]));
   for (const fp of new Set([target.fp, ...runs.map((run) => run.fp)])) {
     for await (const found of redis.scanStream({ match: `expunge:{${fp}}:*`, count: 1_000 })) {
       if ((found as string[]).length > 0) await redis.unlink(...(found as string[]));

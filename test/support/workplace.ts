@@ -66,8 +66,13 @@ export async function forgetTarget(baseUrl: string): Promise<void> {
   try {
     const own = (await listRuns(redis)).filter((run) => run.baseUrl === baseUrl);
     for (const run of await Promise.all(own.map(({ id }) => readRun(redis, id)))) if (run) await removeRun(redis, run);
-    const left = await redisKeysWith(targetOf(baseUrl, '').fp);
-    if (left.length > 0) await redis.unlink(...left);
+    const noted = (await redis.zrange(keys.targets, 0, '-1')).filter((name) => JSON.parse(name)[0] === baseUrl);
+    if (noted.length > 0) await redis.zrem(keys.targets, ...noted);
+    const accounts = new Set(['', ...own.map(({ account }) => account), ...noted.map((name) => JSON.parse(name)[1])]);
+    for (const account of accounts) {
+      const left = await redisKeysWith(targetOf(baseUrl, account).fp);
+      if (left.length > 0) await redis.unlink(...left);
+    }
   } finally {
     redis.disconnect();
   }

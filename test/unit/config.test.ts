@@ -108,6 +108,8 @@ describe('the base URL', () => {
     ['https://api.example.com/', 'https://api.example.com'],
     ['HTTPS://API.Example.com:443/x//', 'https://api.example.com/x'],
     ['http://[::1]:8080', 'http://[::1]:8080'],
+    ['http://API.example.com.:80', 'http://api.example.com.'], // another name by the rules of URLs, so another target
+    ['http://localhost:8080', 'http://localhost:8080'],
   ])('reads %s as %s', (value, normal) => {
     expect(baseUrlOf(value)).toBe(normal);
   });

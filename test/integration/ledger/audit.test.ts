@@ -99,7 +99,7 @@ describe.concurrent('the stop of a target', () => {
     const ana = { who: 'ana', reason: 'they call us', at: 1 };
     expect(await stopTarget(redis, fp, ana)).toBeNull();
     expect(await stopTarget(redis, fp, { who: 'bob', reason: 'me too', at: 2 })).toMatchObject(ana);
-    expect(await readStops(redis, fp)).toEqual({ target: { by: 'operator', ...ana }, processes: [] });
+    expect(await readStops(redis, fp)).toEqual({ target: { by: 'operator', ...ana }, processes: [], alive: 0 });
     expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 3 })).toMatchObject(ana);
     expect(await startTarget(redis, fp, { who: 'bob', reason: '', at: 4 })).toBeNull();
     expect(await redis.llen(keys.targetAudit(fp))).toBe(3);

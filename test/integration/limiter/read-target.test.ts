@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readTargetState } from '../../../src/limiter/read-target.ts';
+import { readStops } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -26,6 +27,7 @@ function openLimiter(atEnd: AtEnd, rate = '') {
   const clock = () => performance.now();
   const target = new TargetLimiter({
     calls,
+    process: 'p0',
     rate,
     burst: null,
     slots: 16,
@@ -69,6 +71,24 @@ describe.concurrent('reading the limiter of a target', () => {
     expect(hold).toEqual({ reason: 'asked for', leftMs: expect.any(Number) });
     expect(hold.leftMs).toBeGreaterThan(20_000);
     expect(hold.leftMs).toBeLessThanOrEqual(30_000);
+  });
+
+  test('counts the processes that may send, also those that have nothing to do or must wait, and forgets them', async ({
+    onTestFinished,
+  }) => {
+    const { fp, target } = openLimiter(onTestFinished);
+    const alive = async () => (await readStops(redis, fp)).alive;
+    await until('it is counted', async () => (await alive()) === 1);
+    target.leave();
+    target.holdFor(3_600_000, 'asked for');
+    await until('it wants none any more', async () => (await readTargetState(redis, fp))[0]?.processes === 0);
+    expect(await alive()).toBe(1);
+    const [[process]] = Object.entries(await redis.hgetall(keys.processes(fp))) as [[string, string]];
+    target.stop();
+    const now = Number((await redis.time())[0]) * 1_000;
+    await until('its last call is over', () =>
+      redis.hset(keys.processes(fp), process, `${now - 5_001} `).then(() => alive().then((n) => n === 0)),
+    );
   });
 
   test('tells of an outage', async ({ onTestFinished }) => {

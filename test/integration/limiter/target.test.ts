@@ -267,9 +267,10 @@ describe('a stopped target', () => {
     const byFile = storedStop({ by: 'file', who: 'the file stop', reason: '', at: 1 });
     expect(await at(100, 'p0', { wants: false, stop: byFile })).toMatchObject({ count: 0, stop: '' });
     expect((await at(150, 'p1')).count).toBeGreaterThan(0);
-    expect(await redis.hkeys(keys.stopFiles)).toEqual(['p0']);
+    const stopOf = async (process: string) => (await redis.hget(keys.processes, process))?.replace(/^\S+ /, '');
+    expect([await stopOf('p0'), await stopOf('p1')]).toEqual([byFile, '']);
     await at(200, 'p0');
-    expect(await redis.exists(keys.stopFiles)).toBe(0);
+    expect(await stopOf('p0')).toBe('');
   });
 });
 

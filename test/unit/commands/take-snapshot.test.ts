@@ -17,7 +17,7 @@ test('panel, line and JSON say why Redis refuses what this process writes', () =
 
 test('so they do where that was seen from outside, and no longer than it lasts', () => {
   const taker = new SnapshotTaker(run, null);
-  const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [] } };
+  const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 } };
   taker.seeAround({ ...around, refused });
   expect(lineText(taker.take())).toContain(words);
   taker.seeAround({ ...around, refused: '' });

@@ -1,0 +1,63 @@
+import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
+import type { Target } from '../ledger/target.ts';
+import type { Stop } from '../limiter/stop.ts';
+import { shellWord } from './shell-word.ts';
+import { plainLine } from './style.ts';
+import { count, duration, plural, timeOfDay } from './words.ts';
+
+// What stop-all and start-all say. All pure; times are ms since 1970.
+
+/** A target that was stopped or started: what had stopped it before, and how it stands now. */
+export type Ordered = { before: Stop | null; known: KnownTarget };
+
+/** `https://api.example.com as account acme`. */
+export function targetName({ baseUrl, account }: Target): string {
+  return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
+}
+
+export function stoppedText({ before, known }: Ordered, now: number): string {
+  const name = targetName(known);
+  const done =
+    before === null
+      ? `Stopped all runs of ${name}. Within a second nothing is sent any more.`
+      : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.`;
+  return `${done}\n  It reaches ${liveText(known)}.\n  Go on: ${orderLine('start-all', known)}`;
+}
+
+export function startedText({ before, known }: Ordered, now: number): string {
+  const held = known.stops.processes.map((stop) => `\nwarning: one process stays stopped ${byWhom(stop)}`).join('');
+  if (before === null) return `Nobody had stopped the runs of ${targetName(known)}.${held}`;
+  const ago = duration(Math.max(0, now - before.at));
+  return `The runs of ${targetName(known)} go on, after ${ago}; they were stopped ${byWhom(before)}.${held}`;
+}
+
+/** `2 live runs (1 running, 1 paused) and 3 processes`. */
+function liveText(known: KnownTarget): string {
+  const states = Object.entries(known.live).map(([state, runs]) =>
+    runs === liveRuns(known) ? state : `${count(runs)} ${state}`,
+  );
+  const apart = states.length > 0 ? ` (${states.join(', ')})` : '';
+  const { alive } = known.stops;
+  return `${plural(liveRuns(known), 'live runs')}${apart} and ${alive === 1 ? '1 process' : `${count(alive)} processes`}`;
+}
+
+/** The command that does so to this target. */
+export function orderLine(verb: 'stop-all' | 'start-all', { baseUrl, account }: Target): string {
+  return `expunge ${verb} --base-url ${baseUrl}${account ? ` --account ${shellWord(account)}` : ''}`;
+}
+
+const namedAtMost = 5;
+
+/** Targets that an order did not reach, a line each, and under it the command that does. */
+export function missedText(verb: 'stop-all' | 'start-all', missed: readonly KnownTarget[]): string {
+  const lines = missed.slice(0, namedAtMost).map((known) => {
+    const how = verb === 'stop-all' ? liveText(known) : byWhom(known.stops.target!);
+    return `  ${targetName(known)}: ${how}\n    ${orderLine(verb, known)}`;
+  });
+  const more = missed.length - namedAtMost;
+  return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: expunge runs`] : [])].join('\n');
+}
+
+function byWhom({ who, reason }: Stop): string {
+  return plainLine(`by ${who}${reason ? `: ${reason}` : ''}`);
+}

@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { knownTargets, noteTarget } from '../../../src/ledger/known-targets.ts';
+import { targetOf } from '../../../src/ledger/target.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+
+let redis: RedisClient;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+
+const find = async (account: string) => (await knownTargets(redis)).find((target) => target.account === account);
+
+test('a target is known by its run, and by its worker alone for 90 days', async ({ onTestFinished }) => {
+  const id = await writeTestRun(redis, [1]);
+  onTestFinished(() => forgetRun(redis, id));
+  expect(await find(id)).toMatchObject({ baseUrl: 'http://127.0.0.1:9', live: { planned: 1 }, stops: { alive: 0 } });
+
+  const idle = targetOf('http://127.0.0.1:9', randomUUID());
+  const other = targetOf('http://127.0.0.1:9', randomUUID());
+  onTestFinished(async () => {
+    const noted = [idle, other].map(({ baseUrl, account }) => JSON.stringify([baseUrl, account]));
+    await redis.zrem(keys.targets, ...noted);
+    await redis.unlink(keys.processes(idle.fp));
+  });
+  const now = Date.now();
+  await noteTarget(redis, idle, now - 90 * 86_400_000 + 60_000);
+  const [seconds] = (await redis.time()) as unknown as [string];
+  await redis.hset(keys.processes(idle.fp), 'p0', `${Number(seconds) * 1_000} `);
+  expect(await find(idle.account)).toEqual({ ...idle, live: {}, stops: { target: null, processes: [], alive: 1 } });
+  await noteTarget(redis, other, now + 60_001);
+  expect([await find(idle.account), (await find(other.account))?.fp]).toEqual([undefined, other.fp]);
+});
