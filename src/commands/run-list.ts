@@ -6,7 +6,7 @@ import { findRunsBeside } from '../ledger/list-runs.ts';
 import { resources } from '../ledger/outcome.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { listOf, type Target } from '../ledger/target.ts';
-import { type LimiterScope, learnedStart, readTargetState } from '../limiter/read-target.ts';
+import { type LimiterScope, readStart } from '../limiter/read-target.ts';
 import { readStops, type Stop } from '../limiter/stop.ts';
 import { confirmCount } from '../terminal/ask.ts';
 import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
@@ -38,7 +38,7 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   refuseUnlessResumable(existing);
   refuseOtherVerdicts(existing, invocation.config.treat);
   await refuseOtherWay(invocation, session, existing);
-  const learned = learnedStart(await readTargetState(session.redis, target.fp), scopesOf(invocation, list));
+  const learned = await readStart(session.redis, target.fp, scopesOf(invocation, list));
   const stop = await stopOf(invocation, session, target);
   const isJoined = existing !== null && (await isAttended(session, existing)) === true;
   const beside = existing === null ? await findRunsBeside(session.redis, target, list.spool) : [];

@@ -5,11 +5,14 @@ import type { Steering } from '../ledger/ledger.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
+import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { abandoned } from '../terminal/right-now.ts';
+import { orderLine } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
+import { heldLines } from '../terminal/target-text.ts';
 import { plural } from '../terminal/words.ts';
 import { isAbandoned, isAttended } from './attended.ts';
 import type { Invocation } from './command.ts';
@@ -38,6 +41,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (action === 'resume' && (await isAbandoned(session, now)))
       stderr.write(`warning: ${abandoned} ${waysOn(now)}\n`);
     if (stop !== null) stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop)}`)}\n`);
+    if (action === 'resume') await warnOfHold(stderr, session, run);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
   });
@@ -64,6 +68,13 @@ async function takeFromCommand(session: Session, run: Run, reason: string): Prom
 
 function waysOn({ id, command }: Run): string {
   return `Go on: ${command}\n  or leave it to workers: expunge resume ${id} --detach`;
+}
+
+/** What the server asked for outlives a pause, and can be lifted. */
+async function warnOfHold(stderr: NodeJS.WriteStream, { redis }: Session, run: Run): Promise<void> {
+  const held = heldLines(await readTargetState(redis, run.fp), Date.now());
+  if (held.length === 0) return;
+  stderr.write(`warning: ${held.join('; ')}.\n  Lift that: ${orderLine('target release', run)}\n`);
 }
 
 async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {

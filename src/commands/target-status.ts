@@ -1,46 +1,74 @@
 import { namedTarget } from '../guard/check-target.ts';
-import { type AuditEntry, auditFacts, readTargetAudit } from '../ledger/audit.ts';
+import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import type { Target } from '../ledger/target.ts';
-import { type LearnedStart, learnedStart, readTargetState } from '../limiter/read-target.ts';
+import { paceOf, rateSetting } from '../limiter/rate.ts';
+import { learnedStart, readPin, readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice, type TargetStops } from '../limiter/stop.ts';
+import type { RedisClient } from '../redis/client.ts';
 import { auditText } from '../terminal/audit-text.ts';
 import { paceText } from '../terminal/plan-text.ts';
+import { orderLine, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
+import { heldLines, pinText } from '../terminal/target-text.ts';
 import type { Invocation } from './command.ts';
-import { type JsonLines, jsonLines } from './json-lines.ts';
+import { jsonLines } from './json-lines.ts';
 import type { Session } from './session.ts';
 
 const shownActions = 5;
 
-/** How a target stands: whether it is stopped, where its rate begins, and what was done to all of it. */
+/** How a target stands: what stops or holds it, where its rate begins, and what was done to all of it. */
 export async function targetStatus({ config, options, stdout }: Invocation, { redis }: Session): Promise<number> {
   const target = namedTarget(config);
-  const reads = [
-    readStops(redis, target.fp),
-    readTargetState(redis, target.fp),
+  const [standing, trail] = await Promise.all([
+    readStanding(redis, target, config.separateLimits),
     readTargetAudit(redis, target.fp),
-  ] as const;
-  const [stops, limiters, trail] = await Promise.all(reads);
-  const learned = learnedStart(limiters, config.separateLimits ? ['annotations', 'views'] : ['all']);
-  if (options.json) writeJson(jsonLines(stdout, true), target, { stops, learned, trail: options.audit ? trail : [] });
-  else
-    stdout.write(`${textOf(target, { stops, learned, trail: options.audit ? trail : trail.slice(-shownActions) })}\n`);
+  ]);
+  const print = jsonLines(stdout, options.json);
+  const names = { target: target.baseUrl, account: target.account };
+  if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
+  print('target', standingFacts(standing));
+  if (!options.json) {
+    const lines = [...standingLines(standing), ...auditText(options.audit ? trail : trail.slice(-shownActions))];
+    stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
+  }
   return 0;
 }
 
-type Known = { stops: TargetStops; learned: LearnedStart | null; trail: readonly AuditEntry[] };
+/** What is known of a target at a moment. */
+export type Standing = Awaited<ReturnType<typeof readStanding>>;
 
-function writeJson(print: JsonLines, { baseUrl, account }: Target, { stops, learned, trail }: Known): void {
-  const names = { target: baseUrl, account };
-  for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
-  const counts = { stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null };
-  print('target', { ...names, stop: stops.target, ...counts });
+export async function readStanding(redis: RedisClient, target: Target, separateLimits: boolean) {
+  const reads = [readStops(redis, target.fp), readTargetState(redis, target.fp), readPin(redis, target.fp)] as const;
+  const [stops, limiters, pin] = await Promise.all(reads);
+  const scopes = separateLimits ? (['annotations', 'views'] as const) : (['all'] as const);
+  return { target, stops, limiters, pin, learned: learnedStart(limiters, scopes, pin && paceOf(pin.rate)) };
 }
 
-function textOf({ baseUrl, account }: Target, { stops, learned, trail }: Known): string {
-  const name = account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
-  const rate = paceText(null, learned) || 'nothing is known of its limit yet';
-  return [`Target ${name}`, ...[...stopLines(stops), rate, ...auditText(trail)].map((line) => `  ${line}`)].join('\n');
+/** For `--json`. Times are ISO 8601. */
+export function standingFacts({ target, stops, limiters, pin, learned }: Standing): Record<string, unknown> {
+  const { baseUrl, account } = target;
+  const time = (ms: number) => new Date(ms).toISOString();
+  return {
+    ...{ target: baseUrl, account, stop: stops.target },
+    ...{ processes: stops.alive, stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null },
+    pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: time(pin.at) },
+    limiters: limiters.map(({ scope, at, rate, advised, hold, outage }) => ({
+      ...{ scope, per_second: rate, advised_per_second: advised },
+      hold: hold && { reason: hold.reason, until: time(at + hold.leftMs) },
+      outage: outage && { reason: outage.reason, since: time(outage.since) },
+    })),
+  };
+}
+
+export function standingLines({ target, stops, limiters, pin, learned }: Standing): string[] {
+  const held = heldLines(limiters, Date.now());
+  return [
+    ...stopLines(stops),
+    ...held,
+    ...(held.length > 0 ? [`lift that: ${orderLine('target release', target)}`] : []),
+    ...(pin === null ? [] : [pinText(pin)]),
+    paceText(null, learned) || 'nothing is known of its limit yet',
+  ];
 }
 
 function stopLines({ target, processes }: TargetStops): string[] {

@@ -6,6 +6,7 @@ import { sandboxOptions } from './sandbox-options.ts';
 import { schedule } from './schedule-verbs.ts';
 import { json, reason, sending, share, store, target, yes } from './shared-options.ts';
 import { startAll, stopAll } from './stop-verbs.ts';
+import { target as targetVerbs } from './target-verbs.ts';
 
 const input = [
   'resource',
@@ -80,7 +81,7 @@ const status: Command = {
     ['expunge status 20261120-1602-m4tz --audit', 'with its whole audit trail'],
     ['expunge status 20261120-1602-m4tz --watch', 'with a live panel'],
     ['expunge status 20261120-1602-m4tz --json | jq .pending', 'for scripts'],
-    ['expunge status --base-url https://api.example.com', 'whether a target is stopped, and by whom'],
+    ['expunge status --base-url https://api.example.com', 'whether a target is stopped or held, by whom, until when'],
   ],
   load: () => import('./status.ts'),
 };
@@ -287,6 +288,7 @@ export const verbs: readonly Command[] = [
   priority,
   stopAll,
   startAll,
+  targetVerbs,
   report,
   check,
   config,

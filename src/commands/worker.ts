@@ -4,7 +4,7 @@ import { readTarget } from '../guard/check-target.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { resources } from '../ledger/outcome.ts';
 import type { Target } from '../ledger/target.ts';
-import { learnedStart, readTargetState } from '../limiter/read-target.ts';
+import { readStart, readTargetState } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import type { ListenAddress } from '../parse-setting.ts';
 import { sharedQueueName } from '../queue/queue.ts';
@@ -138,7 +138,7 @@ async function aborted(signal: AbortSignal): Promise<void> {
 
 /** Where the rate begins, in words. */
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
-  const learned = learnedStart(await readTargetState(redis, fp), separateLimits ? resources : ['all']);
+  const learned = await readStart(redis, fp, separateLimits ? resources : ['all']);
   return paceText(rate ?? null, learned) || 'nothing is known of the limit yet';
 }
 

@@ -13,7 +13,7 @@ import type { Writes } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import { parkedForMs } from './backoff.ts';
-import { ChunkPass } from './chunk-pass.ts';
+import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
 import { excerptOf } from './excerpt.ts';
 import type { Gate } from './gate.ts';
 import type { Lanes } from './lanes.ts';
@@ -157,7 +157,9 @@ async function handBack(
   const waits = cells
     .filter((cell) => !isSettled(cell))
     .map((cell) => parkedForMs(attemptsOf(cell), work.retryDelaysMs));
-  let dueAt = waits.length === 0 ? null : now + Math.max(limits.holdMs, Math.min(...waits));
+  // Not due at the end of a longer hold: an operator may lift it, and then nobody would come for the chunk before that.
+  const holdMs = Math.min(limits.holdMs, longestWaitMs);
+  let dueAt = waits.length === 0 ? null : now + Math.max(holdMs, Math.min(...waits));
   const state = await persist(async () => {
     // What Redis acknowledged here it may have lost since, so whoever takes the chunk next has to look.
     if (!(await work.ledger.stillHolds(run, claim))) dueAt = now;

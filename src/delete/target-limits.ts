@@ -59,10 +59,11 @@ export function targetLimits(limiter: TargetLimiter, { token, now, tooLong }: Ar
     leave: () => limiter.leave(),
     sent: (nowMs) => limiter.sent(nowMs),
     answered: (epoch, answer, ms) => {
-      const wait = answer.kind === 'status' ? askedToWait(answer, now()) : null;
+      const isLifted = limiter.isReleased(epoch);
+      const wait = answer.kind === 'status' && !isLifted ? askedToWait(answer, now()) : null;
       if (wait !== null) limiter.holdFor(wait.ms, wait.why);
       if (wait?.isTooLong) tooLong(wait.why);
-      if (answer.kind === 'status') heed(answer, limiter, now());
+      if (answer.kind === 'status' && !isLifted) heed(answer, limiter, now());
       limiter.see(epoch, wait !== null && wait.ms > 0 ? wait.signal : signalOf(answer), ms, whyOf(answer));
       if (answer.kind === 'status' && answer.status !== 401) token.accepted();
     },

@@ -47,6 +47,13 @@ export class Holds {
     return { ms: Math.max(0, this.#asked.untilMs - this.#clock()), why: this.#asked.why };
   }
 
+  /** An operator has lifted it all, also what Redis was not told yet. */
+  release(): void {
+    this.#asked = { untilMs: 0, why: '' };
+    this.#alone = { untilMs: 0, why: '' };
+    this.#isKnown = true;
+  }
+
   /** Redis was told, and says what holds for everybody. Its word counts unless there is news since. */
   hear(untilMs: number, why: string): void {
     this.#isKnown ||= this.#asked === this.#telling;

@@ -28,6 +28,7 @@ type Sums = Record<
   | 'recall'
   | 'holdUntil'
   | 'most'
+  | 'pinned'
   | 'ceiling',
   number
 >;
@@ -42,9 +43,7 @@ export function look({ now, learned, seen }: TargetReply): Learned {
   const verdict = blameLoad(before?.blame ?? firstBlame(now), { now, answers, trouble: sums.trouble }, first);
   const observation = observe(sums, verdict.isRefusal, now);
   const rate =
-    verdict.restored === null
-      ? nextRate(before, observation, sums.recall > 0, ceiling)
-      : restore(first, verdict.restored);
+    verdict.restored === null ? nextRate(before, observation, sums, ceiling) : restore(first, verdict.restored);
   const inFlight = nextInFlight(before, observation, sums.most);
   const kept: Kept = { rate, inFlight, blame: verdict.blame };
   return {
@@ -59,10 +58,11 @@ export function look({ now, learned, seen }: TargetReply): Learned {
   };
 }
 
-/** The longer nothing was heard of a target, the less is what was learned worth. */
-function nextRate(before: Kept | null, seen: Observation, isRecall: boolean, ceiling: number | null): LearnedRate {
+/** The longer nothing was heard of a target, the less is what was learned worth; a pinned rate is worth as much as ever. */
+function nextRate(before: Kept | null, seen: Observation, sums: Sums, ceiling: number | null): LearnedRate {
   if (before === null) return firstRate(seen.now, ceiling);
-  return isRecall ? recallRate(before.rate, seen.now) : learnRate(before.rate, seen, ceiling);
+  if (sums.recall > 0 && sums.pinned > 0) return { ...firstRate(seen.now, ceiling), epoch: before.rate.epoch + 1 };
+  return sums.recall > 0 ? recallRate(before.rate, seen.now) : learnRate(before.rate, seen, ceiling);
 }
 
 /** While nobody wants to send, nothing can be learned from what is in flight. */

@@ -4,7 +4,7 @@ import { readClock } from '../redis/read-clock.ts';
 import type { InFlight } from './learn-in-flight.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
-import { paceOf, rateFromStored } from './rate.ts';
+import { paceOf, type Rate, rateFromStored } from './rate.ts';
 
 /** How a limiter of a target stands, for people. Rates are requests a second; times are ms of the Redis clock, since 1970. */
 export type TargetState = {
@@ -17,7 +17,8 @@ export type TargetState = {
   use: number; // how much of it was sent in the last second, from 0 to about 1
   limitMet: number; // the rate that was refused last, 0 = none was yet
   learned: number | null; // where a run that starts now begins; null = nothing is known yet
-  ceiling: number | null; // the lowest --rate of the workers
+  ceiling: number | null; // the lowest --rate of the workers, or what the target is pinned to
+  pinned: number | null; // what an operator pinned the target to
   advised: number | null; // what the server's own headers leave
   inFlight: number; // requests at once, over the fleet
   isStarved: boolean; // permits wait for one of these requests to end
@@ -35,50 +36,90 @@ export function isSilent({ silentMs }: TargetState): boolean {
 /** What a limiter is for: all requests of a target, or those of one resource. */
 export type LimiterScope = 'all' | 'annotations' | 'views';
 
-const scopes: readonly LimiterScope[] = ['all', 'annotations', 'views'];
+export const limiterScopes: readonly LimiterScope[] = ['all', 'annotations', 'views'];
+
+/** The rate that an operator pinned a target to: where it begins, and what it never exceeds. */
+export type Pin = { rate: Rate; who: string; reason: string; at: number };
+
+/** Null where none did. */
+export async function readPin(redis: RedisClient, fp: string): Promise<Pin | null> {
+  const { rate = '', who = '?', reason = '', at } = await redis.hgetall(keys.pin(fp));
+  return rate === '' ? null : { rate: rateFromStored(rate)!, who, reason, at: Number(at) };
+}
 
 /** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const reads = [
+    readPin(redis, fp),
     readClock(redis, keys.limiter(fp, 'all')),
-    ...scopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
-    ...scopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
+    ...limiterScopes.map((scope) => redis.hgetall(keys.limiter(fp, scope))),
+    ...limiterScopes.map((scope) => redis.hgetall(keys.limiterMembers(fp, scope))),
   ] as const;
-  const [now, ...hashes] = (await Promise.all(reads)) as [number, ...Hash[]];
-  return scopes.flatMap((scope, i) => targetStateOf(scope, hashes[i]!, hashes[scopes.length + i]!, now) ?? []);
+  const [pin, now, ...hashes] = (await Promise.all(reads)) as [Pin | null, number, ...Hash[]];
+  const pinned = pin && paceOf(pin.rate);
+  return limiterScopes.flatMap(
+    (scope, i) => targetStateOf(scope, hashes[i]!, hashes[limiterScopes.length + i]!, now, pinned) ?? [],
+  );
 }
 
-/** Where a run would begin, and how long ago something was heard of the target. */
-export type LearnedStart = { perSecond: number; silentMs: number };
+/** Where a run would begin, and how long ago something was heard of the target; or that it is pinned there. */
+export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean };
+
+/** The same from Redis. Only reads. */
+export async function readStart(
+  redis: RedisClient,
+  fp: string,
+  wanted: readonly LimiterScope[],
+): Promise<LearnedStart | null> {
+  const [targets, pin] = await Promise.all([readTargetState(redis, fp), readPin(redis, fp)]);
+  return learnedStart(targets, wanted, pin && paceOf(pin.rate));
+}
 
 /** Pure: what is known of those limiters together; null if nothing was learned yet. */
-export function learnedStart(targets: readonly TargetState[], wanted: readonly LimiterScope[]): LearnedStart | null {
+export function learnedStart(
+  targets: readonly TargetState[],
+  wanted: readonly LimiterScope[],
+  pinned: number | null = null,
+): LearnedStart | null {
   const known = targets.filter(({ scope, learned }) => wanted.includes(scope) && learned !== null);
-  if (known.length === 0) return null;
+  if (known.length === 0) return pinned === null ? null : { perSecond: pinned, silentMs: 0, isPinned: true };
   const perSecond = known.reduce((sum, { learned }) => sum + learned!, 0);
-  return { perSecond, silentMs: Math.max(...known.map(({ silentMs }) => silentMs)) };
+  const silentMs = Math.max(...known.map((target) => target.silentMs));
+  return {
+    perSecond: Math.min(perSecond, pinned ?? perSecond),
+    silentMs,
+    isPinned: pinned !== null && perSecond >= pinned,
+  };
 }
 
 type Hash = Record<string, string>;
 
 /** Pure: what the two hashes of a limiter say (see target.lua.ts), or null if there is none. */
-export function targetStateOf(scope: LimiterScope, limiter: Hash, members: Hash, now: number): TargetState | null {
+export function targetStateOf(
+  scope: LimiterScope,
+  limiter: Hash,
+  members: Hash,
+  now: number,
+  pinned: number | null = null,
+): TargetState | null {
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);
   const known = learnedOf(limiter.learned);
   const silentMs = Math.max(0, now - number('seenAt'));
   const fleet = fleetOf(members, number('seenAt'));
+  const ceiling = lowest(fleet.ceiling, pinned);
   return {
     scope,
     at: now,
     silentMs,
     processes: fleet.processes,
     phase: (limiter.phase ?? '') as TargetState['phase'],
-    rate: Math.min(number('rate'), fleet.ceiling ?? Number.POSITIVE_INFINITY),
+    rate: Math.min(number('rate'), ceiling ?? Number.POSITIVE_INFINITY),
     use: known && known.rate.demand.allowed > 0 ? known.rate.demand.sent / known.rate.demand.allowed : 1,
     limitMet: number('high'),
-    learned: known && startOf(known.rate, silentMs, now),
-    ceiling: fleet.ceiling,
+    learned: known && startOf(known.rate, silentMs, now, pinned),
+    ceiling,
+    pinned,
     advised: number('advisedUntil') > now ? number('advised') : null,
     inFlight: Math.min(number('inFlight') || fleet.slots, fleet.slots || number('inFlight')),
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
@@ -98,9 +139,13 @@ function learnedOf(json: string | undefined): Known | null {
 
 const recalledAfterMs = 60_000;
 
-function startOf(known: LearnedRate, silentMs: number, now: number): number | null {
-  if (known.low === 0) return null;
+function startOf(known: LearnedRate, silentMs: number, now: number, pinned: number | null): number | null {
+  if (known.low === 0 || (pinned !== null && silentMs > recalledAfterMs)) return pinned;
   return silentMs > recalledAfterMs ? recallRate(known, now).rate : known.rate;
+}
+
+function lowest(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 const forgottenAfterMs = 350;

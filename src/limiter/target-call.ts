@@ -4,7 +4,14 @@ import type { Tally } from './tally.ts';
 import { learnedLua, targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */
-export type LimiterKeys = { limiter: string; members: string; quotas: string; stop: string; processes: string };
+export type LimiterKeys = {
+  limiter: string;
+  members: string;
+  quotas: string;
+  stop: string;
+  processes: string;
+  pin: string;
+};
 
 /** Those of a target's limiter; `scope`: what it is for. */
 export function limiterKeys(fp: string, scope: string): LimiterKeys {
@@ -14,6 +21,7 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
     quotas: allKeys.limiterQuotas(fp, scope),
     stop: allKeys.stop(fp),
     processes: allKeys.processes(fp),
+    pin: allKeys.pin(fp),
   };
 }
 
@@ -64,6 +72,7 @@ export type TargetReply = {
   unreachableAt: number;
   aloneMs: number;
   stop: string; // what stops the whole target, as stored; '' = nothing
+  releasedEpoch: number; // began when an operator lifted what the server had asked for; 0 = nobody has
 };
 
 type Scripts = {
@@ -72,7 +81,7 @@ type Scripts = {
 };
 
 function scriptsOf(redis: RedisClient): Scripts {
-  redis.defineCommand('expungeTarget', { numberOfKeys: 5, lua: targetLua });
+  redis.defineCommand('expungeTarget', { numberOfKeys: 6, lua: targetLua });
   redis.defineCommand('expungeLearned', { numberOfKeys: 1, lua: learnedLua });
   return redis as unknown as Scripts;
 }
@@ -84,7 +93,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
     async call(call: TargetCall): Promise<TargetReply> {
       const { tally, hold, outage, advised, stop } = call;
       const reply = await scripts.expungeTarget(
-        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes],
+        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin],
         ...[call.process, call.wants ? 1 : 0, call.till, call.unused, now()],
         ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
         ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),
@@ -135,7 +144,7 @@ function parseReply(reply: (string | number)[]): TargetReply {
       turn: number(17),
       learned: text(18),
       seen: text(19),
-      ...{ unreachableAt: number(20), aloneMs: number(21), stop: text(22) },
+      ...{ unreachableAt: number(20), aloneMs: number(21), stop: text(22), releasedEpoch: number(23) },
     },
   };
 }

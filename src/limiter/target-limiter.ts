@@ -163,6 +163,11 @@ export class TargetLimiter {
     this.#advised = { perSecond, forMs };
   }
 
+  /** Whether a request with this tag left before an operator lifted what the server asked for: its answer asks for just that. */
+  isReleased(epoch: number): boolean {
+    return epoch > 0 && epoch < (this.#reply?.releasedEpoch ?? 0);
+  }
+
   /** What is known of the target now; null before the first answer of Redis. */
   get known(): { rate: number; phase: string; limitMet: number; hold: Hold | null; budget: number } | null {
     const reply = this.#reply;
@@ -175,6 +180,12 @@ export class TargetLimiter {
     if (this.stopped !== null) return { reason: stopText(this.stopped), leftMs: 0 };
     if (this.holdMs > 0) return { reason: this.#holds.why, leftMs: this.holdMs };
     return reply.outageWhy === '' ? null : { reason: reply.outageWhy, leftMs: 0 };
+  }
+
+  #release(): void {
+    this.#noticed = nothing;
+    this.#closedSinceMs = null;
+    this.#holds.release();
   }
 
   #trip(kind: OutageKind, why: string): void {
@@ -253,6 +264,7 @@ export class TargetLimiter {
     const epoch = this.#reply?.epoch ?? '0';
     if (Number(epoch) < Number(reply.dropEpoch)) this.permits.drop();
     if (epoch !== reply.epoch) this.#outage.reset();
+    if (Number(epoch) < reply.releasedEpoch) this.#release();
     this.#reply = reply;
     this.#stop = stopFromStored(reply.stop);
     this.#holds.hear(reply.holdUntil + this.#offset.ms, reply.holdWhy);

@@ -8,7 +8,7 @@ import { leaseFunction } from './lease.lua.ts';
  *
  * While the target is stopped nobody gets any, not even for a probe, and that time counts for nothing.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 epoch it knows  7 its rate as stored, '' = none  8 its burst, '' = none  9 its in-flight slots
  *       10 hold everything for so many ms (Retry-After)  11 why  12 outage it noticed, or what its probe met, in words, or ''  13 kind of outage
@@ -18,7 +18,7 @@ import { leaseFunction } from './lease.lua.ts';
  *       24… epoch, accepted, refused, trouble: answers to permits of that epoch
  * returns {now, epoch, drop epoch, pure from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
  *       phase, limit met, budget left, turn, learned, seen, unreachable since, for how long the
- *       caller alone is in trouble, what stops the target or ''}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
+ *       caller alone is in trouble, what stops the target or '', released epoch}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
  */
 export const targetLua = `${leaseFunction}
 local shortestProbe, longestProbe, lookEvery, budgetFull, troubleCosts, othersWithin, aloneFor = 500, 3000, 80, 500, 5, 500, 3000
@@ -45,6 +45,9 @@ end
 local wants = ARGV[2] == '1'
 local members, place, said = membersOf(KEYS[2], now, ARGV[1], wants, ARGV[9] .. ' ' .. ARGV[7])
 local most, ceiling, limits, quotas = 0, math.huge, {{}}, {} -- limits[1], the pace, is the ceiling; the others are the quotas of all
+-- A rate that an operator pinned bounds them all, and is where learning begins.
+local pinned = redis.call('HGET', KEYS[6], 'rate')
+if pinned then said[#said + 1] = '0 ' .. pinned end
 for _, words in ipairs(said) do
   local slots, rate = string.match(words, '^(%d+) (.*)$')
   most = most + tonumber(slots)
@@ -70,12 +73,14 @@ end
 redis.call('PEXPIRE', KEYS[5], 60000)
 
 -- 1. The server wants us to wait: nobody sends before that.
-local holdFor = tonumber(ARGV[10])
+-- What a process heard before it knew of a release is just what was lifted.
+local isReleased = tonumber(ARGV[6]) < number('releasedEpoch')
+local holdFor = isReleased and 0 or tonumber(ARGV[10])
 if holdFor > 0 and now + holdFor > number('holdUntil') then
   putTime('holdUntil', now + holdFor)
   s.holdWhy = ARGV[11]
 end
-if ARGV[14] ~= '' then
+if ARGV[14] ~= '' and not isReleased then
   put('advised', tonumber(ARGV[14]))
   putTime('advisedUntil', now + tonumber(ARGV[15]))
 end
@@ -195,6 +200,7 @@ if isLookDue then
     s[name] = '0'
   end
   sums.holdUntil, sums.most, sums.ceiling = number('holdUntil') > now and number('holdUntil') or 0, most, ceiling < math.huge and ceiling or 0
+  sums.pinned = pinned and 1 or 0
   seen = cjson.encode(sums)
 end
 
@@ -205,7 +211,7 @@ if not s.outage then redis.call('HDEL', KEYS[1], 'outage', 'outageAt', 'outageKi
 local function time(value) return string.format('%.4f', value) end
 return {time(now), s.epoch, s.dropEpoch or '0', s.pureAt or '0', time(holdUntil), holdWhy, s.outageAt or '0', s.outage or '',
   s.outageKind or '', time(first), time(gap), count, share, time(rate), s.phase or '', s.high or '0', s.budget, turn,
-  turn > 0 and s.learned or '', seen, s.unreachableAt or '0', isAlone and aloneFor or 0, stop}
+  turn > 0 and s.learned or '', seen, s.unreachableAt or '0', isAlone and aloneFor or 0, stop, s.releasedEpoch or '0'}
 `;
 
 /**

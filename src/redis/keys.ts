@@ -49,6 +49,8 @@ export const keys = {
   limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
   /** hash: what was used of the quotas of that limiter */
   limiterQuotas: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:quotas`,
+  /** hash: the rate that an operator pinned the target to, who, when and why; missing = none is */
+  pin: (fp: string) => `expunge:{${fp}}:pin`,
   /** string: who stopped all runs of a target, when and why; missing = nobody did */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
   /** hash with expiry: process that may send to the target → when it last called, and what a file says that stops it alone */

@@ -84,15 +84,17 @@ function sendingWords(target: TargetState, own: number | null): string {
   const allowed = Math.min(target.rate, target.advised ?? Number.POSITIVE_INFINITY);
   const isFull = target.use * target.rate >= fullUse * Math.min(asked, allowed);
   if (!isFull && target.isStarved) return `Deleting as fast as ${plural(target.inFlight, 'requests')} at once allow.`;
-  if (!isFull) return `Deleting; ${boundWords(Math.min(asked, allowed) === asked ? asked : null, target.limitMet)}.`;
-  if (asked <= allowed) return `Deleting at ${rate(asked)}, as --rate allows.`;
+  if (!isFull) return `Deleting; ${boundWords(target, Math.min(asked, allowed) === asked ? asked : null)}.`;
+  if (asked <= allowed)
+    return `Deleting at ${rate(asked)}, as ${asked === target.pinned ? 'the target is pinned' : '--rate allows'}.`;
   if (allowed < target.rate) return `Deleting at ${rate(allowed)}: the server says that no more is left of its limit.`;
   return learningWords(target);
 }
 
 /** What is known where something else than a rate bounds us, or too little was sent yet to tell. */
-function boundWords(asked: number | null, limitMet: number): string {
-  if (asked !== null) return `--rate allows ${rate(asked)}`;
+function boundWords({ limitMet, pinned }: TargetState, asked: number | null): string {
+  if (asked !== null)
+    return asked === pinned ? `the target is pinned to ${rate(asked)}` : `--rate allows ${rate(asked)}`;
   return limitMet > 0 ? `the limit is about ${rate(limitMet)}` : 'no limit met so far';
 }
 

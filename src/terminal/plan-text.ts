@@ -125,11 +125,12 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
 
 const freshMs = 60_000;
 
-/** Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`; the lower wins. '' where nothing bounds it yet. */
+/** Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`; the lower wins. '' where nothing bounds it yet. */
 export function paceText(rate: Rate | null, learned: LearnedStart | null): string {
   const most = rate === null ? '' : `at most ${rateText(rate)}`;
   if (learned === null || !isSlower(learned, rate)) return most;
-  const ago = learned.silentMs < freshMs ? 'as learned' : `learned ${roughly(learned.silentMs)} ago`;
+  const since = learned.silentMs < freshMs ? 'as learned' : `learned ${roughly(learned.silentMs)} ago`;
+  const ago = learned.isPinned ? 'pinned' : since;
   return [`starts at ${perSecond(learned.perSecond)}, ${ago}`, most].filter(Boolean).join('; ');
 }
 

@@ -42,16 +42,16 @@ function liveText(known: KnownTarget): string {
 }
 
 /** The command that does so to this target. */
-export function orderLine(verb: 'stop-all' | 'start-all', { baseUrl, account }: Target): string {
+export function orderLine(verb: string, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
   return `expunge ${verb} --base-url ${baseUrl}${account ? ` --account ${shellWord(account)}` : ''}`;
 }
 
 const namedAtMost = 5;
 
 /** Targets that an order did not reach, a line each, and under it the command that does. */
-export function missedText(verb: 'stop-all' | 'start-all', missed: readonly KnownTarget[]): string {
+export function missedText(verb: string, missed: readonly KnownTarget[]): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
-    const how = verb === 'stop-all' ? liveText(known) : byWhom(known.stops.target!);
+    const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
     return `  ${targetName(known)}: ${how}\n    ${orderLine(verb, known)}`;
   });
   const more = missed.length - namedAtMost;

@@ -6,6 +6,7 @@ import { noteTargetAction } from '../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../src/ledger/cell.ts';
 import { claimList } from '../../src/ledger/create-run.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../src/ledger/ledger.ts';
+import { pinRate } from '../../src/ledger/steer-target.ts';
 import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
 import { Tally } from '../../src/limiter/tally.ts';
@@ -223,6 +224,13 @@ const refused: Case[] = [
     arrange: async () => {
       const fp = randomUUID();
       return () => stopTarget(redis, fp, order);
+    },
+  },
+  {
+    script: 'pin of a rate',
+    arrange: async () => {
+      const fp = randomUUID();
+      return () => pinRate(redis, fp, [{ count: 200, perMs: 1_000 }], order);
     },
   },
   {

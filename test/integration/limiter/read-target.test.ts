@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Answer } from '../../../src/delete/answer.ts';
+import { targetLimits } from '../../../src/delete/target-limits.ts';
+import { releaseTarget } from '../../../src/ledger/steer-target.ts';
 import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
+import type { Token } from '../../../src/token/token.ts';
 import { until } from '../../support/processes.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
@@ -89,6 +93,28 @@ describe.concurrent('reading the limiter of a target', () => {
     await until('its last call is over', () =>
       redis.hset(keys.processes(fp), process, `${now - 5_001} `).then(() => alive().then((n) => n === 0)),
     );
+  });
+
+  test('a release ends the wait in the process itself, and answers to what left before it ask in vain', async ({
+    onTestFinished,
+  }) => {
+    const { fp, target } = openLimiter(onTestFinished);
+    onTestFinished(async () => void (await redis.unlink(keys.targetAudit(fp))));
+    await until('Redis has answered', () => (target.known?.rate ?? 0) > 0);
+    const before = target.sent(performance.now());
+    const answer = { kind: 'status', status: 429, headers: { 'retry-after': '7200' } } as unknown as Answer;
+    const token = { accepted: () => {}, waiting: '' } as unknown as Token;
+    const pauses: string[] = [];
+    const limits = targetLimits(target, { token, now: Date.now, tooLong: (why) => pauses.push(why) });
+    limits.answered(before, answer, 10);
+    await until('it is held for everybody', async () => (await readTargetState(redis, fp))[0]?.hold);
+    expect([target.holdMs > 3_000_000, pauses.length]).toEqual([true, 1]);
+    await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
+    await until('it goes on', () => target.holdMs === 0, 3_000);
+    limits.answered(before, answer, 10);
+    expect([target.holdMs, pauses.length]).toEqual([0, 1]);
+    limits.answered(target.sent(performance.now()), answer, 10);
+    expect([target.holdMs > 3_000_000, pauses.length]).toEqual([true, 2]);
   });
 
   test('tells of an outage', async ({ onTestFinished }) => {

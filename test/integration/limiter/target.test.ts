@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readTargetAudit } from '../../../src/ledger/audit.ts';
+import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-target.ts';
+import { look } from '../../../src/limiter/look.ts';
 import { parseRate, storedRate } from '../../../src/limiter/rate.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import { Tally } from '../../../src/limiter/tally.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys as allKeys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
@@ -24,7 +28,7 @@ function openFleet(atEnd: (task: () => Promise<void>) => void) {
   let now = startMs;
   const calls = openTargetCalls(redis, keys, () => String(now));
   const known = new Map<string, { till: string; epoch: string }>();
-  atEnd(async () => void (await redis.unlink(...Object.values(keys))));
+  atEnd(async () => void (await redis.unlink(...Object.values(keys), allKeys.targetAudit(name))));
   const at = async (ms: number, process: string, wish: Partial<TargetCall> = {}): Promise<TargetReply> => {
     now = startMs + ms;
     const { till = '0', epoch = '0' } = known.get(process) ?? {};
@@ -49,7 +53,7 @@ function openFleet(atEnd: (task: () => Promise<void>) => void) {
     calls.learned(turn, {
       ...{ json: '{}', rate, steps: true, drops: false, pureAt: 0, phase: 'ramp', limitMet: 0, inFlight: 64, ...more },
     });
-  return { at, learn, keys };
+  return { at, learn, keys, fp: name };
 }
 
 function tally(epoch: string, counts: { accepted?: number; refused?: number; lost?: number }): Tally {
@@ -228,6 +232,104 @@ describe('a hold', () => {
     await at(0, 'p0', { hold: { ms: 5_000, why: 'a' } });
     expect((await at(30, 'p1', { hold: { ms: 2_000, why: 'b' } })).holdUntil).toBe(startMs + 5_000);
     expect((await at(30, 'p1', { hold: { ms: 9_000, why: 'c' } })).holdUntil).toBe(startMs + 9_030);
+  });
+});
+
+const order = { who: 'ana', reason: 'a test', at: 1 };
+
+describe('a release', () => {
+  const hold = { ms: 3_600_000, why: 'Retry-After 3600' };
+
+  test('lets every process go on at once, and what was asked for before it no longer counts', async ({
+    onTestFinished,
+  }) => {
+    const { at, fp } = await openRated(onTestFinished, 500);
+    const advised = { perSecond: 0.001, forMs: 3_600_000 };
+    await at(0, 'p0', { hold, advised });
+    expect(await at(20, 'p1')).toMatchObject({ count: 0, holdWhy: hold.why });
+    expect(await releaseTarget(redis, fp, order)).toBe(true);
+    expect(await at(100, 'p0', { hold, advised })).toMatchObject({ holdUntil: 0, holdWhy: '', rate: 500 });
+    expect(slotsOf(await at(120, 'p1')).length).toBeGreaterThan(10);
+    expect(await at(200, 'p0', { hold })).toMatchObject({ count: 0, holdUntil: startMs + 200 + hold.ms });
+    expect(await releaseTarget(redis, fp, order)).toBe(true);
+    expect(await releaseTarget(redis, fp, order)).toBe(false);
+    const trail = (await readTargetAudit(redis, fp)).map(({ action, who, reason }) => [action, who, reason]);
+    expect(trail).toEqual([1, 2].map(() => ['release', 'ana', 'a test']));
+  });
+
+  test('closes the circuit, and a process that noticed the trouble before it does not open it again', async ({
+    onTestFinished,
+  }) => {
+    const { at, fp } = await openRated(onTestFinished, 1_000);
+    const outage = { why: 'the API answers 503 to everything', kind: 'trouble' } as const;
+    await at(0, 'p0');
+    await at(50, 'p1');
+    expect((await at(100, 'p0', { outage })).outageWhy).toBe(outage.why);
+    expect(await releaseTarget(redis, fp, order)).toBe(true);
+    expect(await at(150, 'p1', { outage })).toMatchObject({ outageWhy: '', outageKind: '' });
+    expect((await at(200, 'p0')).count).toBeGreaterThan(10);
+  });
+
+  test('is not undone by a look that was under way, nor are answers of after it worth nothing', async ({
+    onTestFinished,
+  }) => {
+    const { at, learn, fp } = await openRated(onTestFinished, 500);
+    const atItsEnd = { pureAt: startMs + hold.ms };
+    expect(await learn((await at(100, 'p0', { hold })).turn, 400, atItsEnd)).toBe(true);
+    const { turn, pureAt } = await at(200, 'p0');
+    expect(pureAt).toBe(atItsEnd.pureAt);
+    await releaseTarget(redis, fp, order);
+    expect(await learn(turn, 300, atItsEnd)).toBe(false);
+    const after = await at(220, 'p0');
+    expect([after.rate, after.pureAt < startMs + 1_000]).toEqual([400, true]);
+  });
+});
+
+describe('a rate that an operator', () => {
+  test('forgets is looked for anew, though somebody was about to write it down', async ({ onTestFinished }) => {
+    const { at, learn, fp } = await openRated(onTestFinished, 500);
+    const { turn } = await at(100, 'p0');
+    expect(await forgetRate(redis, fp, order)).toBe(true);
+    expect(await learn(turn, 500)).toBe(false);
+    const next = await at(120, 'p1');
+    expect(next).toMatchObject({ count: 0, rate: 0, dropEpoch: next.epoch });
+    const seen = await at(200, 'p0');
+    expect([seen.learned, look(seen).rate]).toEqual(['', 20]);
+    expect(await learn(seen.turn, 20)).toBe(true);
+    expect((await at(220, 'p1')).rate).toBe(20);
+  });
+
+  test('pins is where it begins, and what nothing that is learned exceeds', async ({ onTestFinished }) => {
+    const { at, learn, fp } = await openRated(onTestFinished, 500);
+    await at(0, 'p1');
+    const pin = parseRate('200/s');
+    expect([await pinRate(redis, fp, pin, order), await pinRate(redis, fp, pin, order)]).toEqual([true, false]);
+    const seen = await at(100, 'p0');
+    expect(look(seen).rate).toBe(200);
+    await learn(seen.turn, 700);
+    expect((await at(150, 'p1')).rate).toBe(200);
+    expect((await at(160, 'p2', { rate: '50/1000' })).rate).toBe(50);
+    expect(await pinRate(redis, fp, null, order)).toBe(true);
+    expect((await at(600, 'p1')).rate).toBe(700);
+    expect((await readTargetAudit(redis, fp)).map(({ action, rate }) => [action, rate])).toEqual([
+      ['pin-rate', '200/s'],
+      ['pin-rate', null],
+    ]);
+  });
+
+  test('pins is where it begins again after a minute of silence', async ({ onTestFinished }) => {
+    const { at, learn, fp } = await openRated(onTestFinished, 500);
+    await pinRate(redis, fp, parseRate('200/s'), order);
+    const first = await at(100, 'p0');
+    const { json } = look(first);
+    const lower = {
+      ...JSON.parse(json),
+      rate: { ...JSON.parse(json).rate, rate: 120, low: 120, high: 130, phase: 'ramp' },
+    };
+    await learn(first.turn, 120, { json: JSON.stringify(lower) });
+    await at(200, 'p0', { tally: tally('1', { accepted: 1 }) });
+    const later = await at(70_000, 'p0');
+    expect(look(later)).toMatchObject({ rate: 200, steps: true });
   });
 });
 

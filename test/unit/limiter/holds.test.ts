@@ -43,6 +43,15 @@ describe('a hold', () => {
     expect(holds.leftMs).toBe(0);
   });
 
+  it('that an operator lifted is over here at once, also one that Redis was not told yet', () => {
+    const { holds } = open();
+    holds.ask(500, 'a');
+    holds.standAside(3_000, 'the API cannot be reached');
+    holds.release();
+    expect([holds.leftMs, holds.tell()]).toEqual([0, { ms: 0, why: '' }]);
+    expect([holds.ask(900, 'b'), holds.leftMs]).toEqual([true, 900]);
+  });
+
   it('of a process that is in trouble alone is nobody else’s, and Redis does not end it', () => {
     const { holds } = open();
     holds.standAside(3_000, 'the API cannot be reached');

@@ -27,7 +27,7 @@ describe('the state of a limiter', () => {
   it('tells the rate, the limit and how much is used', () => {
     expect(read(limiter({ demand: { sent: 300, allowed: 400 } }))).toMatchObject({
       ...{ scope: 'all', at: now, silentMs: 40, processes: 1, phase: 'ramp', rate: 412, use: 0.75, limitMet: 430 },
-      ...{ ceiling: null, advised: null, inFlight: 20, isStarved: false, hold: null, outage: null },
+      ...{ ceiling: null, pinned: null, advised: null, inFlight: 20, isStarved: false, hold: null, outage: null },
     });
   });
 
@@ -82,12 +82,31 @@ describe('where a run begins', () => {
     expect(learnedStart([], ['all'])).toBeNull();
   });
 
+  it('is the pinned rate, unless less was learned within the last minute', () => {
+    const start = (hash: Record<string, string>) =>
+      learnedStart([targetStateOf('all', hash, {}, now, 200)!], ['all'], 200);
+    const silent = { ...limiter({ rate: 150, low: 150 }), seenAt: String(now - 3_600_000) };
+    expect(start(silent)).toMatchObject({ perSecond: 200, isPinned: true });
+    expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isPinned: false });
+    expect(start(limiter({ low: 0 }))).toMatchObject({ perSecond: 200, isPinned: true });
+    expect(learnedStart([], ['all'], 200)).toEqual({ perSecond: 200, silentMs: 0, isPinned: true });
+    expect(targetStateOf('all', limiter(), members('300/1000'), now, 200)).toMatchObject({
+      rate: 200,
+      ceiling: 200,
+      pinned: 200,
+    });
+  });
+
   it('goes by the limiters that will be used', () => {
     const [all, views] = [read(limiter())!, { ...read(limiter())!, scope: 'views' as const, silentMs: 90_000 }];
-    expect(learnedStart([all, views], ['all'])).toEqual({ perSecond: 412, silentMs: 40 });
-    expect(learnedStart([views], ['annotations', 'views'])).toEqual({ perSecond: 412, silentMs: 90_000 });
+    expect(learnedStart([all, views], ['all'])).toEqual({ perSecond: 412, silentMs: 40, isPinned: false });
+    expect(learnedStart([views], ['annotations', 'views'])).toEqual({
+      perSecond: 412,
+      silentMs: 90_000,
+      isPinned: false,
+    });
     expect(learnedStart([views, { ...views, scope: 'annotations' }], ['annotations', 'views'])).toEqual({
-      ...{ perSecond: 824, silentMs: 90_000 },
+      ...{ perSecond: 824, silentMs: 90_000, isPinned: false },
     });
   });
 });

@@ -62,9 +62,14 @@ describe('planText', () => {
     ['600/s', 90_000, 'starts at 412/s, learned 1 min ago; at most 600/s'],
     ['200/s', 90_000, 'at most 200/s: about 20 min 50 s, longer if the API is slower'],
   ])('begins at what was learned, unless --rate %s is lower', (text, silentMs, words) => {
-    const learned = { perSecond: 412, silentMs };
+    const learned = { perSecond: 412, silentMs, isPinned: false };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
+  });
+
+  it('begins at a pinned rate', () => {
+    const learned = { perSecond: 200, silentMs: 0, isPinned: true };
+    expect(planText({ ...plan, learned, rate: null })).toContain('  Pace      starts at 200/s, pinned');
   });
 
   it('forecasts with the quota where that takes longer than the pace', () => {

@@ -1,0 +1,73 @@
+import { ExpungeError, messageOf } from '../errors.ts';
+import { namedTarget } from '../guard/check-target.ts';
+import { isLive, knownTargets } from '../ledger/known-targets.ts';
+import { forgetRate, pinRate, releaseTarget } from '../ledger/steer-target.ts';
+import type { Target } from '../ledger/target.ts';
+import { parseRate, type Rate } from '../limiter/rate.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { nearestFirst } from '../suggest.ts';
+import { missedText, targetName } from '../terminal/stop-text.ts';
+import type { Invocation } from './command.ts';
+import { jsonLines } from './json-lines.ts';
+import { reasonOf } from './reason-of.ts';
+import { sayOn, whoAmI, withRedis } from './session.ts';
+import { readStanding, standingFacts, standingLines } from './target-status.ts';
+
+/** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { verb, args, config, options, stdout, stderr } = invocation;
+  const target = namedTarget(config);
+  const rate = verb === 'target pin-rate' ? readRate(args[0] ?? '') : null;
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async ({ redis }) => {
+    const before = await readStanding(redis, target, config.separateLimits);
+    if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknown(redis, verb, target);
+    const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
+    const isChanged = await orders[verb]!(redis, target.fp, order, rate);
+    const after = await readStanding(redis, target, config.separateLimits);
+    const [done, nothing] = told[verb]!;
+    const lines = [isChanged ? done : nothing, ...standingLines(after)];
+    stderr.write(`${targetName(target)}: ${lines.join('\n  ')}\n`);
+    jsonLines(stdout, options.json)('target', { ...standingFacts(after), changed: isChanged });
+    return 0;
+  });
+}
+
+type Order = { who: string; reason: string; at: number };
+type Do = (redis: RedisClient, fp: string, order: Order, rate: Rate | null) => Promise<boolean>;
+
+const orders: Record<string, Do> = {
+  'target release': releaseTarget,
+  'target forget-rate': forgetRate,
+  'target pin-rate': (redis, fp, order, rate) => pinRate(redis, fp, rate, order),
+};
+
+/** What is said where something changed, and where it didn't. */
+const told: Record<string, [string, string]> = {
+  'target release': [
+    'released; its processes go on within a second',
+    'nothing to release: the server asked for nothing',
+  ],
+  'target forget-rate': ['its rate is looked for anew', 'there was no rate to forget'],
+  'target pin-rate': ['changed; it holds within a second', 'it was so already'],
+};
+
+/** One pace: a rate with quotas has no single place to begin at. */
+function readRate(text: string): Rate | null {
+  if (text === 'none') return null;
+  try {
+    const rate = parseRate(text);
+    if (rate.length === 1) return rate;
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" unpins it`);
+  }
+  throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
+    next: 'quotas belong to a run or a worker: expunge rate RUN 200/s,100000/day',
+  });
+}
+
+/** Most likely another target was meant. */
+async function unknown(redis: RedisClient, verb: string, target: Target): Promise<ExpungeError> {
+  const live = nearestFirst((await knownTargets(redis)).filter(isLive), target);
+  const next = live.length > 0 ? `these are live:\n${missedText(verb, live)}` : 'no target is live in this Redis';
+  return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} by way of this Redis`, { next });
+}

@@ -1,0 +1,82 @@
+import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
+import { limiterScopes } from '../limiter/read-target.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { noteAuditLua, storedEntry } from './audit.ts';
+
+type Order = { who: string; reason: string; at: number };
+
+/**
+ * Lifts whatever the server asked for (a time to wait, what it says is left of its limit) and an open circuit: of all limiters of a target.
+ * Their processes follow with their next call, a tenth of a second later. False if there was nothing to lift.
+ */
+export function releaseTarget(redis: RedisClient, fp: string, order: Order): Promise<boolean> {
+  return steer(redis, fp, 'release', '', { action: 'release', ...order });
+}
+
+/** Forgets what was learned of the limit of a target: its rate is looked for anew. False if nothing was known. */
+export function forgetRate(redis: RedisClient, fp: string, order: Order): Promise<boolean> {
+  return steer(redis, fp, 'forget', '', { action: 'forget-rate', ...order });
+}
+
+/**
+ * From now on the rate of a target begins at this one and never exceeds it, until it is pinned to another or to none (null). What was
+ * learned before is forgotten with a new pin. False if it was so already.
+ */
+export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: Order): Promise<boolean> {
+  const stored = rate === null ? '' : storedRate(rate);
+  return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...order, rate: rate && rateSetting(rate) });
+}
+
+// KEYS 1 pin  2 audit of the target  3… its limiters  ARGV 1 release, forget or pin  2 rate as stored, '' = none  3 who  4 reason  5 at
+// 6 audit entry; returns 1 if anything changed
+const steerLua = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local isChanged = false
+
+-- Permits and answers of before are told from later ones by the epoch; a look that is under way finds that its turn is over.
+local function begin(key, mark)
+  redis.call('HINCRBY', key, 'turn', 1)
+  redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'pureAt', string.format('%.4f', now), 'tat', string.format('%.4f', now))
+  isChanged = true
+end
+
+local function release(key)
+  local held = redis.call('HMGET', key, 'holdUntil', 'advisedUntil', 'outage')
+  if tonumber(held[1] or '0') <= now and tonumber(held[2] or '0') <= now and not held[3] then return end
+  redis.call('HDEL', key, 'holdUntil', 'holdWhy', 'advised', 'advisedUntil', 'outage', 'outageAt', 'outageKind', 'unreachableAt')
+  begin(key, 'releasedEpoch')
+end
+
+local function forget(key)
+  if redis.call('HEXISTS', key, 'learned') == 0 then return end
+  redis.call('HDEL', key, 'learned', 'rate', 'phase', 'high', 'inFlight', 'recall')
+  begin(key, 'dropEpoch')
+end
+
+if ARGV[1] == 'pin' then
+  if (redis.call('HGET', KEYS[1], 'rate') or '') == ARGV[2] then return 0 end
+  if ARGV[2] == '' then
+    redis.call('DEL', KEYS[1])
+  else
+    redis.call('HSET', KEYS[1], 'rate', ARGV[2], 'who', ARGV[3], 'reason', ARGV[4], 'at', ARGV[5])
+  end
+  isChanged = true
+end
+for i = 3, #KEYS do
+  if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
+end
+if not isChanged then return 0 end
+${noteAuditLua('KEYS[2]', 'ARGV[6]')}
+return 1
+`;
+
+type Entry = Order & { action: string; rate?: string | null };
+
+async function steer(redis: RedisClient, fp: string, action: string, rate: string, entry: Entry): Promise<boolean> {
+  const all = [keys.pin(fp), keys.targetAudit(fp), ...limiterScopes.map((scope) => keys.limiter(fp, scope))];
+  const noted = storedEntry({ by: 'operator', ...entry });
+  const { who, reason, at } = entry;
+  return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted)) === 1;
+}
