@@ -23,7 +23,7 @@ describe.concurrent('expunge target', () => {
     await scene.worker();
     await until('the server has asked to wait', () => requests >= 20);
     const isQueued = async () => Object.values(await scene.redis.hgetall(keys.open(id))).join() === '0,0,0';
-    await until('its chunks wait for a worker again, not for the end of the hour', isQueued, 20_000);
+    await until('its chunks wait for a worker again, not for the end of the hour', isQueued, 60_000);
 
     const why = 'the server answered 429 and sent Retry-After 3500';
     const { stdout } = await call(scene, 'status');
@@ -37,10 +37,10 @@ describe.concurrent('expunge target', () => {
       ...{ v: 1, type: 'target', changed: true, processes: 1, pinned: null },
       ...{ limiters: [{ scope: 'all', hold: null, outage: null }] },
     });
-    await until('a worker goes on', () => requests > 40, 10_000);
+    await until('a worker goes on', () => requests > 40, 60_000);
     // The limit that it took the refusal for is another matter.
     await call(scene, 'target', 'forget-rate');
-    await scene.runIs('completed', ({ state }) => state === 'completed', 20_000);
+    await scene.runIs('completed', ({ state }) => state === 'completed', 60_000);
     expect((await call(scene, 'status')).stdout).toMatch(/release +ana +their mistake\n.*forget-rate +ana/);
   });
 
