@@ -50,7 +50,7 @@ describe.concurrent('a run against a server with a hidden limit', () => {
     expect(pace.rate_achieved).toBeCloseTo(ids.length / summary.seconds, 0);
     expect(running.stdout.trimEnd().split('\n').at(-1)).toContain('"type":"summary"');
 
-    const again = start(scene, ['--limit', '10']);
+    const again = start(scene, ['--limit', '10', '--expect-absent']);
     expect(await again.ended).toMatchObject({ code: 0 });
     expect(again.stderr).toMatch(/^ {2}Pace {6}starts at \d+\/s, as learned$/m);
   });
