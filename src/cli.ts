@@ -3,6 +3,7 @@ import type { Verb } from './commands/command.ts';
 import { type Call, readCommandLine } from './commands/read-command-line.ts';
 import { loadConfig } from './config.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from './errors.ts';
+import { fileTrouble, isFileTrouble } from './system-words.ts';
 import { plainLine } from './terminal/style.ts';
 import { readVersion } from './version.ts';
 
@@ -48,12 +49,18 @@ function forbidColor(): void {
 
 /** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
 function complain(error: unknown): number {
-  const known = error instanceof ExpungeError ? error : null;
+  const known = error instanceof ExpungeError ? error : refusedFile(error);
   const next = known ? known.next : 'run it again with EXPUNGE_LOG_LEVEL=debug to see where, and report it';
-  stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(error))}\n`);
+  stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(known ?? error))}\n`);
   if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
   if (env.EXPUNGE_LOG_LEVEL === 'debug' && error instanceof Error) stderr.write(`${error.stack}\n`);
   return exitCodes[known?.code ?? 'INTERNAL'].exit;
+}
+
+/** A file or folder that nobody expected to be refused: most likely something of the machine, and no bug. */
+function refusedFile(error: unknown): ExpungeError | null {
+  if (!isFileTrouble(error)) return null;
+  return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: fileTrouble(error).next });
 }
 
 /** Ends the process though sockets may be open, after everything written has gone out. */
@@ -65,7 +72,9 @@ async function end(code: number): Promise<void> {
 }
 
 function incomplete(error: Error): ExpungeError {
-  return new ExpungeError('INTERNAL', `the output is not complete: ${messageOf(error)}`);
+  return new ExpungeError('INTERNAL', `the output is not complete: ${messageOf(error)}`, {
+    next: fileTrouble(error).next,
+  });
 }
 
 function flush(stream: NodeJS.WriteStream): Promise<void> {

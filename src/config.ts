@@ -3,6 +3,7 @@ import { ExpungeError, messageOf } from './errors.ts';
 import * as parse from './parse-setting.ts';
 import { type ListSources, readSources } from './schedule/list-source.ts';
 import { suggest } from './suggest.ts';
+import { fileTrouble } from './system-words.ts';
 
 type Setting<T> = {
   flag: string;
@@ -518,9 +519,8 @@ function readFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings, ${messageOf(error)}`, {
-      cause: error,
-    });
+    const { words, next } = fileTrouble(error);
+    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings: ${words}`, { cause: error, next });
   }
 }
 

@@ -1,3 +1,5 @@
+import { fileWords, isFileTrouble } from './system-words.ts';
+
 /** What kind of trouble ended a command; each kind has one exit code. */
 export type ErrorCode = keyof typeof exitCodes;
 
@@ -25,7 +27,7 @@ export class ExpungeError extends Error {
   readonly code: ErrorCode;
   readonly next: string | null;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; next?: string } = {}) {
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; next?: string | null } = {}) {
     super(message, { cause: options.cause });
     this.name = 'ExpungeError';
     this.code = code;
@@ -39,8 +41,15 @@ export function systemCode(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** A message that is safe to show or store: of an unknown error only its code or its first line. */
+/** A message that is safe to show or store: of what a file or folder refuses its name and why, of an unknown error only its code or first line. */
 export function messageOf(error: unknown): string {
+  if (!(error instanceof ExpungeError) && isFileTrouble(error)) return [...pathsOf(error), fileWords(error)].join(': ');
   if (error instanceof Error) return error.message.split('\n', 1)[0] || systemCode(error) || error.name;
   return String(error);
+}
+
+function pathsOf(error: unknown): string[] {
+  const { path, dest } = error as { path?: string; dest?: string };
+  const paths = [path, dest].filter((name) => name !== undefined);
+  return paths.length > 0 ? [paths.join(' → ')] : [];
 }

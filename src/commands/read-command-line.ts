@@ -96,13 +96,13 @@ function givenValue(program: Program, option: Option): string | boolean | undefi
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
-    const next = `${pathOf(program)} --help`;
+    const next = secretAdvice(error) ?? `${pathOf(program)} --help`;
     throw new ExpungeError('USAGE', describe(error, program), { next });
   });
 }
 
 function describe({ code, message }: CommanderError, program: Program): string {
-  const quoted = /'([^'=]*)/.exec(message)?.[1] ?? '';
+  const quoted = quotedIn(message);
   const subcommands = program.commands.map((sub) => sub.name());
   if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, flagsOf(program))}`;
   if (code === 'commander.unknownCommand') return `no such command: ${quoted}.${suggest(quoted, subcommands)}`;
@@ -110,6 +110,30 @@ function describe({ code, message }: CommanderError, program: Program): string {
   if (code !== 'commander.excessArguments') return message.replace(/^error: /, '');
   const [first = ''] = program.args.slice(program.registeredArguments.length);
   return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
+}
+
+/** What people try, and where it belongs. */
+const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
+  [
+    /^--(access-|bearer-|api-|auth-)?(token|key)$/,
+    'a token',
+    'set EXPUNGE_TOKEN, or name a file with --token-file FILE',
+  ],
+  [/^--(client-)?secret$/, 'a secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],
+  [/^--refresh-token$/, 'a refresh token', 'name a file that holds it with --refresh-token-file FILE'],
+  [/^--redis(-url)?$/, 'the address of Redis, which may hold a password,', 'set REDIS_URL'],
+  [/^--(redis-)?pass(word)?$/, 'a password', 'name a file with --redis-password-file FILE, or set REDIS_URL'],
+];
+
+function secretAdvice({ code, message }: CommanderError): string | null {
+  const flag = code === 'commander.unknownOption' ? quotedIn(message) : '';
+  const found = secretFlags.find(([pattern]) => pattern.test(flag));
+  return found ? `${found[1]} is never an argument, since everybody on this machine can read those: ${found[2]}` : null;
+}
+
+/** An option without what stands behind its `=`. */
+function quotedIn(message: string): string {
+  return /'([^'=]*)/.exec(message)?.[1] ?? '';
 }
 
 function flagsOf(program: Program): string[] {

@@ -2,7 +2,7 @@ import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
 import { checkConservation, sumInWords } from '../ledger/conservation.ts';
 import { readOutcomes } from '../ledger/ordered-rows.ts';
 import { type Sink, writeReport } from '../ledger/report.ts';
-import { ReportFile } from '../ledger/report-file.ts';
+import { notWritten, ReportFile } from '../ledger/report-file.ts';
 import type { ReportFormat } from '../ledger/report-line.ts';
 import type { Run } from '../ledger/run.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
@@ -50,7 +50,7 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
 }
 
 async function toStream(deps: ReportDeps): Promise<void> {
-  await writeRows(deps, streamSink(deps.out));
+  await writeRows(deps, streamSink(deps));
 }
 
 function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Sink): Promise<number> {
@@ -58,14 +58,14 @@ function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Si
 }
 
 /** Waits for each text to leave. A reader who has seen enough (`| head`) is no error. */
-function streamSink(out: NodeJS.WritableStream): Sink {
+function streamSink({ out, run }: ReportDeps): Sink {
   out.on('error', () => {}); // the error comes to the callback below too; unheard here it would end the process
   return (text) =>
     new Promise((resolve, reject) => {
       out.write(text, (error) => {
         if (!error) resolve(true);
         else if (['EPIPE', 'ERR_STREAM_DESTROYED'].includes(systemCode(error))) resolve(false);
-        else reject(error);
+        else reject(notWritten('stdout', run.id, error));
       });
     });
 }

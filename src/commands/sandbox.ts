@@ -10,6 +10,7 @@ import type { RetryAfterForm } from '../sandbox/retry-after.ts';
 import { journalPath } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { writeToken } from '../sandbox/write-token.ts';
+import { listenTrouble } from '../system-words.ts';
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
 export type SandboxFlags = {
@@ -62,7 +63,8 @@ async function start(flags: SandboxFlags): Promise<Sandbox> {
   } catch (error) {
     if (systemCode(error) === '') throw error;
     const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
-    throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${systemCode(error)}`, { cause: error });
+    const { words, next } = listenTrouble(error);
+    throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${words}`, { cause: error, next });
   }
 }
 

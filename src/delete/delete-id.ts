@@ -2,6 +2,7 @@ import pRetry from 'p-retry';
 import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle } from '../ledger/cell.ts';
 import { codeOfStatus, codeOfWord } from '../ledger/code.ts';
 import type { HaltCode } from '../ledger/run.ts';
+import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import { attemptsAtMost, backoffMs, quickTries } from './backoff.ts';
@@ -133,5 +134,5 @@ function codeOf(answer: Answer): number {
 }
 
 function whyOf(answer: Answer): string {
-  return answer.kind === 'status' ? `status ${answer.status}` : answer.why;
+  return answer.kind === 'status' ? `status ${answer.status}` : connectionWords(answer.why);
 }

@@ -1,3 +1,4 @@
+import { connectionWords } from '../system-words.ts';
 import type { Answer } from './answer.ts';
 
 const longest = 200;
@@ -8,7 +9,7 @@ const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid'
  * are dropped, and whatever looks like a bearer token is masked: servers echo what they were sent.
  */
 export function excerptOf(answer: Answer): string {
-  if (answer.kind !== 'status') return answer.why;
+  if (answer.kind !== 'status') return connectionWords(answer.why);
   const name = requestIdHeaders.find((header) => answer.headers[header] !== undefined);
   const requestId = name === undefined ? '' : `[${String(answer.headers[name])}] `;
   return clean(requestId + answer.body, answer.authorization).slice(0, longest);

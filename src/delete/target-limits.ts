@@ -1,6 +1,7 @@
 import { adviceOf } from '../limiter/advice.ts';
 import { longestHoldMs, retryAfterMs } from '../limiter/retry-after.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
+import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import type { LaneLimits } from './lanes.ts';
@@ -91,7 +92,7 @@ function heed({ status, headers }: Answer & { kind: 'status' }, limiter: TargetL
 }
 
 function whyOf(answer: Answer): string {
-  if (answer.kind === 'not-sent') return `the API cannot be reached (${answer.why})`;
+  if (answer.kind === 'not-sent') return `the API cannot be reached (${connectionWords(answer.why)})`;
   if (answer.kind === 'maybe-sent') return `the API gives no answers (${answer.code})`;
   return `the API answers ${answer.status} to everything`;
 }

@@ -1,6 +1,7 @@
 import type { SentOutcome } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { HeaderFields } from '../limiter/header-fields.ts';
+import { connectionWords } from '../system-words.ts';
 import type { Answer } from './answer.ts';
 import { isAmbiguous, readTreat, type Treatment, type TreatWord } from './treat.ts';
 
@@ -120,7 +121,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
 const unreachable: Verdict = { kind: 'unreachable' };
 
 function misconfigured(why: string): Verdict {
-  const reason = `the API cannot be reached: ${why}`;
+  const reason = `the API cannot be reached: ${connectionWords(why)}`;
   return { kind: 'halt', halt: 'target_configuration', reason, ambiguous: false };
 }
 

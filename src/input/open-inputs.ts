@@ -1,6 +1,6 @@
 import { constants, createReadStream, type Stats } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { systemCode } from '../errors.ts';
+import { fileTrouble } from '../system-words.ts';
 import { inputError } from './input-error.ts';
 
 /** One source of ids. */
@@ -29,8 +29,13 @@ function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
 
 async function fromFile(path: string): Promise<InputFile> {
   const before = await look(path);
-  if (before.isDirectory()) throw inputError(path, null, 'expected a file, got a folder');
+  if (before.isDirectory()) throw inputError(path, null, 'expected a file, got a folder', filesIn(path));
   return { name: path, isStdin: false, isPipe: !before.isFile(), open: () => readUnchanged(path, before) };
+}
+
+/** For a shell, which names them one by one. */
+function filesIn(path: string): string {
+  return `name the files in it: ${path.replace(/\/+$/, '')}/*.csv`;
 }
 
 async function look(path: string): Promise<Stats> {
@@ -64,15 +69,7 @@ function refuseChange(path: string, before: Stats, after: Stats): void {
   );
 }
 
-const reasons: Record<string, string> = {
-  ENOENT: 'not found',
-  ENOTDIR: 'not found',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EISDIR: 'expected a file, got a folder',
-};
-
 function unreadable(path: string, error: unknown): Error {
-  const code = systemCode(error);
-  return inputError(path, null, reasons[code] ?? `cannot be read (${code || 'unknown reason'})`);
+  const { words, next } = fileTrouble(error);
+  return inputError(path, null, words, next);
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { fileWords } from '../system-words.ts';
 import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readProtected } from './read-protected.ts';
@@ -55,7 +56,8 @@ async function inStateDir<T>(stateDir: string, work: () => Promise<T>): Promise<
     return await work();
   } catch (error) {
     if (systemCode(error) === '') throw error;
-    const message = `--state-dir ${stateDir}: expected a folder that can be written (${systemCode(error)}); nothing was sent`;
+    const words = systemCode(error) === 'EEXIST' ? 'it is a file' : fileWords(error);
+    const message = `--state-dir ${stateDir}: expected a folder that can be written: ${words}; nothing was sent`;
     throw new ExpungeError('USAGE', message, { cause: error, next: 'name another folder with --state-dir' });
   }
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { fileWords } from '../system-words.ts';
 
 /**
  * open → write … → commit | discard. The file appears under its name, complete and for its owner only, with `commit`; until
@@ -72,22 +73,14 @@ function draftOf(path: string): string {
 }
 
 const reasons: Record<string, string> = {
-  ENOSPC: 'no space left',
-  EDQUOT: 'the disk quota is used up',
-  EFBIG: 'the file is larger than allowed',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the file system is read-only',
   ENOENT: 'its folder does not exist',
   ENOTDIR: 'its folder does not exist',
   EISDIR: 'it is a folder',
-  EEXIST: 'something else has its name',
 };
 
 /** What a refused report says: where, why, and that nothing is lost. */
 export function notWritten(path: string, run: string, error: unknown): ExpungeError {
-  const code = systemCode(error);
-  const why = reasons[code] ?? (code || 'unknown reason');
+  const why = reasons[systemCode(error)] ?? fileWords(error);
   const message = `the report could not be written to ${path}: ${why}; the run's outcomes are safe in Redis`;
   return new ExpungeError('INTERNAL', message, { cause: error, next: `expunge report ${run} --output ELSEWHERE` });
 }

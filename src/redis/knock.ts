@@ -4,8 +4,7 @@ import type { RedisOptions } from 'ioredis';
 import { isLoopback } from './address.ts';
 import { doubtful, type Finding, fine, wrong } from './finding.ts';
 import { firstTroubleOf, oneShot } from './probe.ts';
-import { tlsAdvice } from './tls-words.ts';
-import { redisWords } from './trouble.ts';
+import { redisWords, tlsAdvice } from './trouble.ts';
 
 const deadlineMs = 3_000;
 const soonMs = 14 * 86_400_000;

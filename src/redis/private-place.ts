@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { ExpungeError, messageOf } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
+import { fileWords } from '../system-words.ts';
 
 /** Where the private Redis of one state folder keeps its things. */
 export type PrivatePlace = {
@@ -41,7 +42,7 @@ export function makePlace(place: PrivatePlace): void {
     mkdirSync(place.folder, { recursive: true, mode: 0o700 });
     if (place.socketLink) moveSocket(place.socketLink, place.socket);
   } catch (error) {
-    throw new ExpungeError('USAGE', `the state folder cannot be used: ${messageOf(error)}`, {
+    throw new ExpungeError('USAGE', `the state folder ${dirname(place.folder)} cannot be used: ${fileWords(error)}`, {
       next: 'name a writable folder with --state-dir',
     });
   }

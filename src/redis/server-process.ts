@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import type { RedisOptions } from 'ioredis';
 import { systemCode } from '../errors.ts';
+import { programWords } from '../system-words.ts';
 import type { PrivatePlace } from './private-place.ts';
 import { probe } from './probe.ts';
 import type { ServerProgram } from './route.ts';
@@ -25,7 +26,7 @@ export async function startProcess(program: ServerProgram, place: PrivatePlace):
   closeSync(output);
   child.unref();
   let ended: string | null = null;
-  child.once('error', (error) => (ended = systemCode(error)));
+  child.once('error', (error) => (ended = programWords(error)));
   child.once('exit', () => (ended = lastLine(readLog(place)) || 'ended at once'));
   const up = await comesUp({ path: place.socket }, () => ended !== null);
   if (up) return null;

@@ -1,8 +1,8 @@
-import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { connectionWords, isConnectionTrouble } from '../system-words.ts';
 import type { RedisAddress } from './address.ts';
 import { deniedAdvice } from './denied.ts';
 import { refusalAdvice, refusalWords } from './refusal-words.ts';
-import { tlsAdvice, tlsWords } from './tls-words.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
 export function isRedisTrouble(error: unknown): boolean {
@@ -37,7 +37,8 @@ export function redisWords(error: unknown): string {
   const message = messageOf(root);
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
   if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready)/.test(message)) return noConnection;
-  return knownCodes[systemCode(root)] ?? tlsWords(root) ?? (refusalWords(root) || message.slice(0, 200));
+  if (isConnectionTrouble(root)) return connectionWords(root);
+  return refusalWords(root) || message.slice(0, 200);
 }
 
 const noConnection = 'there is no connection to it';
@@ -47,13 +48,16 @@ export function rootOf<T>(error: T): T {
   return (error as { lastNodeError?: T | null } | null)?.lastNodeError ?? error;
 }
 
-const knownCodes: Record<string, string> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'no such host',
-  EAI_AGAIN: 'its host cannot be looked up',
-  ENOENT: 'no such socket',
-  EACCES: 'no permission for the socket',
-  ECONNRESET: 'connection reset',
-  ETIMEDOUT: 'connection timed out',
-  EHOSTUNREACH: 'no route to the host',
-};
+/** What to do about words on TLS; null for others. */
+export function tlsAdvice(said: string): string | null {
+  return forTls.find(([pattern]) => pattern.test(said))?.[1] ?? null;
+}
+
+const forTls: [RegExp, string][] = [
+  [/not trusted here/, 'name that authority with --redis-ca-file, if it is yours'],
+  [/certificate (has expired|is not valid)/, 'have the certificate of that Redis renewed'],
+  [/certificate is for /, 'use that host in REDIS_URL, or say which name is right with --redis-server-name'],
+  [/certificate from us/, 'name one with --redis-cert-file, and its key with --redis-key-file'],
+  [/take our certificate/, 'name one that its authority has signed with --redis-cert-file and --redis-key-file'],
+  [/does not speak TLS/, 'use its TLS port, or redis:// where it has none'],
+];

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { resource as parseResource } from '../parse-setting.ts';
+import { fileWords, isFileTrouble } from '../system-words.ts';
 import type { SandboxObject } from './objects.ts';
 
 /** The objects in a CSV of resource,id; a header with these names is skipped. Throws USAGE with file and line. */
@@ -17,7 +18,8 @@ export async function readObjects(path: string): Promise<SandboxObject[]> {
     });
   } catch (error) {
     if (error instanceof ExpungeError) throw error;
-    throw new ExpungeError('USAGE', `${path}: expected a CSV of resource,id: ${messageOf(error)}`, { cause: error });
+    const why = isFileTrouble(error) ? fileWords(error) : messageOf(error);
+    throw new ExpungeError('USAGE', `${path}: expected a CSV of resource,id: ${why}`, { cause: error });
   }
   return objects;
 }

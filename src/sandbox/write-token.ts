@@ -1,5 +1,6 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { fileTrouble } from '../system-words.ts';
 
 /**
  * Writes a token to a file that only its owner can read. A file that holds something else is left alone, because it may be the
@@ -10,7 +11,8 @@ export async function writeToken(path: string, token: string): Promise<void> {
     await writeFile(path, `${token}\n`, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') {
-      throw new ExpungeError('USAGE', `${path}: cannot write the token: ${systemCode(error)}`, { cause: error });
+      const { words, next } = fileTrouble(error);
+      throw new ExpungeError('USAGE', `${path}: cannot write the token: ${words}`, { cause: error, next });
     }
     if ((await readFile(path, 'utf8')).trim() !== token) {
       throw new ExpungeError('USAGE', `${path}: exists and holds another token`, { next: 'name a file that is free' });

@@ -1,6 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import type { InputFile } from '../input/open-inputs.ts';
+import { readNamedFile } from '../named-file.ts';
+import { connectionWords } from '../system-words.ts';
 import { openDispatcher } from '../token/token-request.ts';
 import type { ListSource } from './list-source.ts';
 import type { Surroundings } from './open-source.ts';
@@ -32,7 +33,7 @@ type Download = {
 
 async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: Download): AsyncGenerator<Buffer> {
   const { origin, pathname, search } = new URL(url);
-  const ca = caFile === null ? null : await readFile(caFile, 'utf8');
+  const ca = caFile === null ? null : readNamedFile('caFile', caFile, 'USAGE');
   const dispatcher = openDispatcher(origin, { ca, proxy });
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);
@@ -48,7 +49,7 @@ async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: 
   } catch (error) {
     if (error instanceof ExpungeError) throw error;
     if (late.signal.aborted) throw fail(`took longer than ${timeoutMs / 1_000} s`);
-    throw fail(`gave no whole list (${stop.aborted ? 'stopped' : systemCode(error) || messageOf(error)})`);
+    throw fail(`gave no whole list (${stop.aborted ? 'stopped' : connectionWords(error)})`);
   } finally {
     clearTimeout(timer);
     await dispatcher.destroy();

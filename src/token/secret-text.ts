@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { messageOf } from '../errors.ts';
+import { fileWords } from '../system-words.ts';
 
 const longest = 200;
 
@@ -44,7 +44,7 @@ export class SecretMissing extends Error {}
 /** The secret in a file, without the newline that editors put behind it. Throws SecretMissing. */
 export async function readSecret(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new SecretMissing(`${path}: ${messageOf(error)}`, { cause: error });
+    throw new SecretMissing(`${path}: ${fileWords(error)}`, { cause: error });
   });
   const secret = text.replace(/\r?\n$/, '');
   if (secret === '') throw new SecretMissing(`${path} is empty`);

@@ -1,5 +1,5 @@
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
-import { messageOf, systemCode } from '../errors.ts';
+import { connectionWords } from '../system-words.ts';
 
 /** How to reach a server that is asked rarely, as the authorization server is. */
 export type TokenRoute = { ca: string | null; proxy: string | null };
@@ -32,7 +32,7 @@ export async function sendTokenRequest(route: TokenRoute, url: string, request: 
   try {
     return await exchange(dispatcher, url, request, given.signal);
   } catch (error) {
-    throw error instanceof NoAnswer ? error : new NoAnswer(systemCode(error) || messageOf(error), { cause: error });
+    throw error instanceof NoAnswer ? error : new NoAnswer(connectionWords(error), { cause: error });
   } finally {
     clearTimeout(timer);
     request.signal?.removeEventListener('abort', giveUp);

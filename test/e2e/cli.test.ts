@@ -84,6 +84,7 @@ describe('expunge', () => {
     const { code, stderr } = await expunge(['run', 'x', '--token=eyJsecret']);
     expect(code).toBe(2);
     expect(stderr).toContain('no such option: --token.');
+    expect(stderr).toContain('a token is never an argument');
     expect(stderr).not.toContain('secret');
   });
 
@@ -104,7 +105,7 @@ describe.skipIf(!existsSync('/dev/full'))('output that cannot be written', () =>
     const line = `"${process.execPath}" "${source('bin.js')}" config show > /dev/full`;
     const { code, stderr } = await start('sh', ['-c', line]);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: the output is not complete: ENOSPC/);
+    expect(stderr).toMatch(/^error: the output is not complete: no space left on the disk\n {2}make room/);
   });
 });
 
@@ -112,7 +113,9 @@ describe('expunge config show', () => {
   it('shows each setting, its value and where it comes from, of secrets only the latter', async () => {
     const env = {
       EXPUNGE_TOKEN: 'geheim',
-      EXPUNGE_PROXY: 'http://ana:geheim@proxy.example:3128',
+      EXPUNGE_PROXY: 'http://geheim@proxy.example:3128',
+      EXPUNGE_TOKEN_COMMAND: 'curl -H "X-Key: geheim" https://auth.example',
+      EXPUNGE_TOKEN_URL: 'https://auth.example/token?key=geheim',
       REDIS_URL: 'redis://:geheim@r',
     };
     const { code, stdout } = await expunge(['config', 'show', '--rate', '6000/min,100000/day'], env);
@@ -120,7 +123,9 @@ describe('expunge config show', () => {
     expect(stdout).toMatch(/^rate +6000\/min,100000\/day +flag$/m);
     expect(stdout).toMatch(/^proxy +http:\/\/\*\*\*@proxy.example:3128 +EXPUNGE_PROXY$/m);
     expect(stdout).toMatch(/^keep +30d +default$/m);
-    expect(stdout).toMatch(/^token +set +from EXPUNGE_TOKEN$/m);
+    expect(stdout).toMatch(/^token-command +curl \*\*\* +EXPUNGE_TOKEN_COMMAND$/m);
+    expect(stdout).toMatch(/^token-url +https:\/\/auth\.example\/token\?\*\*\* +EXPUNGE_TOKEN_URL$/m);
+    expect(stdout).toMatch(/^token +set +from command$/m);
     expect(stdout).toMatch(/^redis +set +from REDIS_URL$/m);
     expect(stdout).not.toContain('geheim');
   });

@@ -573,7 +573,7 @@ describe('the command', () => {
       expect((await fetch(url.replace('localhost', '127.0.0.1'))).status).toBe(404);
     });
     await expect(serve({ host: '192.0.2.1', port: 80 }, async () => {})).rejects.toThrow(
-      '--host: cannot listen on 192.0.2.1:80: EADDRNOTAVAIL',
+      '--host: cannot listen on 192.0.2.1:80: this machine has no such address',
     );
   });
 
@@ -584,7 +584,9 @@ describe('the command', () => {
 
   test('refuses a port that is taken and faults it does not know', async () => {
     const taken = Number(new URL((await start()).url).port);
-    await expect(serve({ port: taken }, async () => {})).rejects.toThrow(`cannot listen on ${taken}: EADDRINUSE`);
+    await expect(serve({ port: taken }, async () => {})).rejects.toThrow(
+      `cannot listen on ${taken}: something listens there already`,
+    );
     await expect(serve({ faults: 'hagn=0.1' }, async () => {})).rejects.toThrow('Did you mean hang?');
   });
 });

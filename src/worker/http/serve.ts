@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { ExpungeError, systemCode } from '../../errors.ts';
+import { ExpungeError } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
 import { type ListenAddress, listenText } from '../../parse-setting.ts';
+import { listenTrouble } from '../../system-words.ts';
 import type { Part } from '../parts.ts';
 
 const connectionsAtMost = 128;
@@ -34,19 +35,7 @@ async function listen(server: Server, { host, port }: ListenAddress): Promise<vo
     server.listen(port, host);
     await once(server, 'listening');
   } catch (error) {
-    const code = systemCode(error);
-    const why = `--http ${listenText({ host, port })}: ${whyNot[code] ?? code}`;
-    throw new ExpungeError('USAGE', why, {
-      cause: error,
-      next: 'choose another port, or another address of this machine',
-    });
+    const { words, next } = listenTrouble(error);
+    throw new ExpungeError('USAGE', `--http ${listenText({ host, port })}: ${words}`, { cause: error, next });
   }
 }
-
-const whyNot: Record<string, string> = {
-  EADDRINUSE: 'something listens there already',
-  EADDRNOTAVAIL: 'this machine has no such address',
-  EACCES: 'no permission to listen there',
-  ENOTFOUND: 'no such host',
-  ERR_SOCKET_BAD_PORT: 'there is no such port',
-};

@@ -3,6 +3,7 @@ import type { Command } from '../../../src/commands/command.ts';
 import { readCommandLine } from '../../../src/commands/read-command-line.ts';
 import { verbs } from '../../../src/commands/verbs.ts';
 import { settings } from '../../../src/config.ts';
+import { ExpungeError } from '../../../src/errors.ts';
 
 const read = (...argv: string[]) => readCommandLine(argv, '1.0.0', () => {});
 const all = (commands: readonly Command[]): Command[] =>
@@ -54,10 +55,34 @@ describe('readCommandLine', () => {
     expect([read(), read('--help'), read('run', '--help'), read('--version')]).toEqual([null, null, null, null]);
   });
 
+  it.each([
+    ['--token', 'a token is never an argument, .*: set EXPUNGE_TOKEN, or name a file with --token-file FILE'],
+    ['--api-key', 'a token is never an argument, .*: set EXPUNGE_TOKEN'],
+    ['--client-secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],
+    ['--refresh-token', 'name a file that holds it with --refresh-token-file FILE'],
+    ['--redis-url', 'set REDIS_URL'],
+    ['--redis-password', 'name a file with --redis-password-file FILE'],
+  ])('says where a secret belongs that somebody gives as %s, and does not repeat it', (flag, words) => {
+    for (const typed of [[`${flag}=geheim`], [flag, 'geheim']]) {
+      const failure = failureOf(() => read('run', 'x', ...typed));
+      expect(failure).toMatchObject({ code: 'USAGE', next: expect.stringMatching(words) });
+      expect(failure.message + failure.next).not.toContain('geheim');
+    }
+  });
+
   it('refuses an own option that cannot be read', () => {
     expect(() => read('report', 'r1', '--format', 'xml')).toThrow('--format: "xml" is not one of csv, ndjson.');
   });
 });
+
+function failureOf(body: () => unknown): ExpungeError {
+  try {
+    body();
+  } catch (error) {
+    if (error instanceof ExpungeError) return error;
+  }
+  throw new Error('expected it to be refused');
+}
 
 describe('each verb', () => {
   const examples = all(verbs).flatMap(({ examples }) => examples.map(([line]) => line));
