@@ -142,7 +142,7 @@ export const baseUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
     throw new Error(
-      `expected a URL like https://api.example.com, got "${URL.canParse(value) ? url?.protocol : value}"`,
+      `expected a URL like https://api.example.com, got "${url ? url.protocol : withoutUrlSecrets(value)}"`,
     );
   }
   if (url.username || url.password) throw new Error('a base URL cannot hold a user name or password');
@@ -165,6 +165,18 @@ export const tokenUrl = (value: string): string => {
 
 export const proxyUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
-  if (url && ['http:', 'https:'].includes(url.protocol)) return value;
-  throw new Error('expected an HTTP proxy like http://proxy.example.com:3128');
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error('expected an HTTP proxy like http://proxy.example.com:3128');
+  }
+  try {
+    decodeURIComponent(url.username + url.password);
+  } catch {
+    throw new Error('a "%" in its user or password must be written %25: they are percent-encoded');
+  }
+  return value;
 };
+
+/** A text as it can be shown: of URLs in it neither user and password nor the query. Rather too much is hidden than too little. */
+export function withoutUrlSecrets(text: string): string {
+  return text.replace(/^(.*?:\/\/)?[^/?#]*@/s, '$1***@').replace(/(:\/\/[^?]*)\?[^#]*/s, '$1?***');
+}

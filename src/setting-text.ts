@@ -9,6 +9,20 @@ export function settingText<N extends SettingName>(name: N, value: Config[N]): s
   return writer ? writer(value) : String(value);
 }
 
+/** The same for people to see: without what may be a secret. */
+export function shownSetting<N extends SettingName>(name: N, value: Config[N]): string | null {
+  const text = settingText(name, value);
+  if (text === null) return null;
+  if (name === 'tokenCommand')
+    return text
+      .trim()
+      .replace(/^([\w./-]*)(\s.*|[^\w./-].*)$/s, '$1 ***')
+      .trim();
+  return urls.includes(name) ? parse.withoutUrlSecrets(text) : text;
+}
+
+const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy'];
+
 const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],
   [parse.durations, (value) => (value as number[]).map(durationText).join(',')],

@@ -1,6 +1,6 @@
 import { type Config, type SettingName, type Source, type Sources, settings } from '../config.ts';
 import { sourceText } from '../schedule/list-source.ts';
-import { settingText } from '../setting-text.ts';
+import { shownSetting } from '../setting-text.ts';
 import type { Invocation } from './command.ts';
 
 /** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */
@@ -15,7 +15,7 @@ type Row = { setting: string; variable: string | null; value: string | null; sou
 function settingRows(config: Config, sources: Sources): Row[] {
   return (Object.keys(settings) as SettingName[]).map((name) => {
     const { flag, env: variable } = settings[name];
-    const value = withoutPassword(settingText(name, config[name]));
+    const value = shownSetting(name, config[name]);
     return { setting: flag, variable, value, source: sources[name], from: describe(sources[name], variable) };
   });
 }
@@ -53,12 +53,6 @@ function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv, el
   const isSet = Boolean(env[variable]);
   const [value, source] = isSet ? (['set', 'environment'] as const) : [null, null];
   return { setting, variable, value, source, from: isSet ? `from ${variable}` : '' };
-}
-
-/** A proxy's address may hold one. */
-function withoutPassword(value: string | null): string | null {
-  const url = value !== null && URL.canParse(value) ? new URL(value) : null;
-  return url?.password ? `${url.protocol}//***@${url.host}` : value;
 }
 
 function jsonLines(rows: Row[]): string {

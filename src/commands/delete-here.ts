@@ -5,6 +5,7 @@ import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
+import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { plural } from '../terminal/words.ts';
 import { type Part, Parts } from '../worker/parts.ts';
@@ -15,7 +16,7 @@ import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
-import { type Session, whoAmI } from './session.ts';
+import { type Session, sayOn, whoAmI } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
@@ -44,7 +45,8 @@ export async function deleteHere(work: DeleteHere): Promise<number> {
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
   const by = { who: whoAmI(), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
-  const parts = new Parts([tokenPart(credentials.token), startIt, ...service.parts], log);
+  const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
+  const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(() => {

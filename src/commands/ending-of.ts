@@ -2,7 +2,7 @@ import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import type { RunFiles } from '../ledger/run-files.ts';
 import { isNoneThere } from '../ledger/summary.ts';
 import type { Ending, EndingKind } from '../terminal/ending.ts';
-import { shellWord } from '../terminal/shell-word.ts';
+import { commandLine } from '../terminal/shell-word.ts';
 
 /** What was written, measured and noticed about a run, where there is any of it. `examples`: ids that show why it halted. */
 type Told = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
@@ -33,8 +33,7 @@ export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], 
     command: typedCommand(),
   };
 }
-
-/** The command line as somebody would type it again. Secrets can't be in it: none is ever an argument. */
+/** The command line as somebody would type it again, without what may be a secret: it is printed, and stays with the run. */
 export function typedCommand(): string {
-  return ['expunge', ...process.argv.slice(2).map(shellWord)].join(' ');
+  return commandLine(process.argv.slice(2));
 }

@@ -29,7 +29,7 @@ export const nothingKnown: Known = {
 };
 
 /** What a run of the list would do, as it is shown before anything is sent. */
-export function planOf({ config }: Invocation, target: Target, list: List, known: Known): Plan {
+export function planOf({ config, env }: Invocation, target: Target, list: List, known: Known): Plan {
   const { spool, rejectsFile } = list;
   const { first } = spool;
   const { learned, stop, existing, isJoined, last, beside } = known;
@@ -46,7 +46,7 @@ export function planOf({ config }: Invocation, target: Target, list: List, known
     limited: spool.limited ? (config.limit ?? null) : null,
     baseUrl: target.baseUrl,
     account: target.account,
-    tokenSource: tokenSource(config),
+    tokenSource: tokenSource(config, env),
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
     treat: existing?.treat ?? config.treat,
     expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),

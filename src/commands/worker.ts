@@ -86,7 +86,7 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
   return [
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
-    tokenPart(credentials.token),
+    tokenPart(credentials.token, (reason) => log.info({ reason }, 'waiting for a token')),
     ...service.parts,
     ...keeper.parts,
     repeat('target', noteEveryMs, () => noteTarget(session.redis, target, Date.now()), log),

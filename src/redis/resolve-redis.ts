@@ -1,3 +1,4 @@
+import { withoutOwnSecrets } from '../child-process.ts';
 import type { Config } from '../config.ts';
 import { type RedisAccess, refuseAccess, withAccess } from './access.ts';
 import { addressFromUrl, type RedisAddress } from './address.ts';
@@ -16,7 +17,7 @@ export async function resolveRedis(
 ): Promise<RedisAddress> {
   if (!env.REDIS_URL) {
     refuseAccess(access);
-    return openPrivateRedis(stateDir, env, say);
+    return openPrivateRedis(stateDir, withoutOwnSecrets(env), say);
   }
   const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
   say(`Redis: ${address.label} (REDIS_URL)`);

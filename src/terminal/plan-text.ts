@@ -20,7 +20,7 @@ export type Plan = {
   limited: number | null; // --limit, if the input had more rows
   baseUrl: string;
   account: string;
-  tokenSource: string;
+  tokenSource: string | null; // null: there is none yet
   firstUrl: string | null; // null when there is nothing to send
   rate: Rate | null;
   learned: LearnedStart | null; // null also where nobody looked
@@ -91,7 +91,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
   const target = plan.baseUrl.replace(host, style.bold(host));
   const account = plan.account ? ` as account ${plainLine(plan.account)}` : '';
   return [
-    ['Target', `${target}${account}, token from ${plainLine(plan.tokenSource)}`],
+    ['Target', `${target}${account}, ${tokenText(plan)}`],
     ...pathLines(plan, style),
     ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
@@ -114,6 +114,10 @@ function samples({ samples, column }: Plan): string {
 }
 
 const longestSample = 40;
+
+function tokenText({ tokenSource }: Plan): string {
+  return tokenSource === null ? 'no token yet (EXPUNGE_TOKEN is not set)' : `token from ${plainLine(tokenSource)}`;
+}
 
 function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
   const text = paceText(rate, learned);

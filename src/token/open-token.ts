@@ -1,7 +1,6 @@
-import { accessSync, constants } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
 import type { Config } from '../config.ts';
-import { ExpungeError, messageOf } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import { refusePlainHttp } from '../guard/check-target.ts';
 import { readNamedFile } from '../named-file.ts';
 import { fixedToken } from './fixed-token.ts';
@@ -56,11 +55,27 @@ export function openToken(settings: TokenSettings, surroundings: TokenSurroundin
   });
 }
 
-/** Where the token would come from, for a plan that needs none. */
-export function tokenSource({ tokenFile, tokenCommand, tokenUrl, clientId = '' }: TokenSettings): string {
-  if (tokenFile !== undefined) return tokenFile;
+/** Where the token would come from, for a plan that needs none; null where it would come from nowhere. */
+export function tokenSource(
+  { tokenFile, tokenCommand, tokenUrl, clientId = '' }: TokenSettings,
+  env: NodeJS.ProcessEnv,
+): string | null {
+  if (tokenFile !== undefined) return existsSync(tokenFile) ? tokenFile : `${tokenFile}, which is not there yet`;
   if (tokenCommand !== undefined) return commandSource(tokenCommand);
-  return tokenUrl === undefined ? 'EXPUNGE_TOKEN' : oauthSource({ tokenUrl, clientId });
+  if (tokenUrl !== undefined) return oauthSource({ tokenUrl, clientId });
+  return env.EXPUNGE_TOKEN ? 'EXPUNGE_TOKEN' : null;
+}
+
+const slowMs = 2_000;
+
+/** Gets the first token, like its `start`; whoever waits for it is told so after 2 s, and what for. */
+export async function startToken(token: Token, tell: (waiting: string) => void): Promise<void> {
+  const timer = setTimeout(() => tell(token.waiting), slowMs);
+  try {
+    await token.start();
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function checkWays(settings: TokenSettings): void {
@@ -101,7 +116,7 @@ function oauthIssuer(settings: TokenSettings, { env, ca }: TokenSurroundings): I
     clientSecret,
   };
   if (path === undefined) return clientCredentials(client);
-  checkRefreshFile(path);
+  readNamedFile('--refresh-token-file', path, 'CREDENTIALS');
   return refreshGrant(client, refreshTokenFile(path));
 }
 
@@ -122,22 +137,6 @@ function openSecret(
     );
   }
   return async () => secret;
-}
-
-/** It is going to be replaced there, by a new file beside it. */
-function checkRefreshFile(path: string): void {
-  readNamedFile('--refresh-token-file', path, 'CREDENTIALS');
-  try {
-    accessSync(dirname(path), constants.W_OK);
-  } catch (error) {
-    throw new ExpungeError(
-      'CREDENTIALS',
-      `--refresh-token-file ${path}: its folder cannot be written: ${messageOf(error)}`,
-      {
-        cause: error,
-      },
-    );
-  }
 }
 
 /** What a token command might print and nobody should see. */

@@ -1,4 +1,4 @@
-import { isBearerToken, tokenWords } from './bearer.ts';
+import { bareToken, isBearerToken, tokenWords } from './bearer.ts';
 import { type IssueEnd, type Issuer, refused, unavailable } from './issuer.ts';
 import { type CommandEnd, runShell } from './run-shell.ts';
 import { shown } from './secret-text.ts';
@@ -37,7 +37,7 @@ function notDone({ trouble, isTimeOut, stdout, stderr }: CommandEnd, hasWorked: 
 
 function readToken(stdout: string): IssueEnd {
   const text = stdout.replace(/\r?\n$/, '');
-  const { access_token, token_type = 'bearer', expires_in } = parse(text) ?? { access_token: text };
+  const { access_token, token_type = 'bearer', expires_in } = parse(text) ?? { access_token: bareToken(text) };
   if (typeof access_token !== 'string' || !isBearerToken(access_token)) {
     const got = text === '' ? 'nothing' : 'other text';
     return refused(`the token command: expected one bearer token or JSON with access_token, got ${got}; ${tokenWords}`);

@@ -17,6 +17,7 @@ import { within } from '../queue/within.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { followWrites } from '../redis/writes.ts';
+import { startToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
 import { chunkHandler } from './chunk-handler.ts';
 import { followToken } from './credentials.ts';
@@ -150,9 +151,9 @@ function tellRefusal(refused: string, log: Log): void {
   else log.warn({ reason: `Redis refuses writes: ${refused}` }, 'nothing is sent any more');
 }
 
-/** The part that gets the first token, and stores one that is being replaced at the end. */
-export function tokenPart(token: Token): Part {
-  return { name: 'token', start: () => token.start(), drain: () => token.close() };
+/** The part that gets the first token, and stores one that is being replaced at the end. `tell` is told where that takes its time. */
+export function tokenPart(token: Token, tell: (waiting: string) => void): Part {
+  return { name: 'token', start: () => startToken(token, tell), drain: () => token.close() };
 }
 
 /** A queue that only this process consumes holds nothing that the ledger doesn't know: it is removed at both ends. */

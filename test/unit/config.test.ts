@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig, type SettingName, settings } from '../../src/config.ts';
-import { settingText } from '../../src/setting-text.ts';
+import { settingText, shownSetting } from '../../src/setting-text.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -97,7 +97,7 @@ describe('loadConfig', () => {
 
   it('refuses a file that holds something else than an object, or is not there', () => {
     expect(() => load({ configFile: fileOf('[]') })).toThrow('expected a JSON object');
-    expect(() => load({ configFile: join(folder, 'nowhere.json') })).toThrow('ENOENT');
+    expect(() => load({ configFile: join(folder, 'nowhere.json') })).toThrow('settings: not found');
   });
 });
 
@@ -145,6 +145,35 @@ describe('the address to listen on', () => {
       expect(() => read(value)).toThrow('--http: expected a port like 9464 (this machine only) or an address like');
     },
   );
+});
+
+describe('what is shown of a setting', () => {
+  it.each<[SettingName, string, string]>([
+    ['tokenCommand', 'vault', 'vault'],
+    ['tokenCommand', '/usr/bin/vault read -field=geheim', '/usr/bin/vault ***'],
+    ['tokenCommand', 'KEY=geheim vault', 'KEY ***'],
+    ['tokenCommand', "printf 'geheim'", 'printf ***'],
+    ['tokenCommand', '"geheim"', '***'],
+    ['tokenUrl', 'https://auth.example.com/token?key=geheim', 'https://auth.example.com/token?***'],
+    ['proxy', 'http://geheim@proxy.example:3128', 'http://***@proxy.example:3128'],
+    ['proxy', 'http://ana:geheim@proxy.example:3128', 'http://***@proxy.example:3128'],
+    ['rate', '200/s', '200/s'],
+  ])('%s %s: %s', (name, value, shown) => {
+    expect(shownSetting(name, load({ flags: { [name]: value } }).config[name])).toBe(shown);
+  });
+
+  it('nor does a refusal hold a secret', () => {
+    for (const [name, value] of [
+      ['baseUrl', 'https://ana:ge heim@api.example.com'],
+      ['baseUrl', '0ana:geheim@api.example.com'],
+      ['proxy', 'http://ana:%zzgeheim@proxy.example'],
+      ['proxy', 'ana:geheim@proxy.example'],
+      ['tokenUrl', 'https://ana:geheim@auth.example.com'],
+    ] as const) {
+      expect(() => load({ flags: { [name]: value } }), value).toThrow(/--/);
+      expect(() => load({ flags: { [name]: value } }), value).not.toThrow(/heim/);
+    }
+  });
 });
 
 describe('settingText', () => {

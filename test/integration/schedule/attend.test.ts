@@ -320,7 +320,7 @@ describe.concurrent('a slot has no run, and the next one has its try, if the sou
   test.for<[string, object, RegExp]>([
     ['fails after it printed ids', { command: ['sh', '-c', 'seq 1 50; exit 3'] }, /command sh ended with 3/],
     ['is killed', { command: ['sh', '-c', 'echo a; kill -9 $$'] }, /command sh was ended by SIGKILL/],
-    ['is not there', { command: ['expunge-no-such-program'] }, /cannot be started \(ENOENT\)/],
+    ['is not there', { command: ['expunge-no-such-program'] }, /cannot be started: there is no such program/],
     ['takes too long', { command: ['sh', '-c', 'echo a; sleep 60'], timeout: '300ms' }, /took longer than 0.3 s/],
     ['prints what is no list', { command: ['printf', 'id\\na\\n'] }, /the first id is "id"/],
     ['matches no file', { glob: '/nowhere/*.csv' }, /no file is there/],

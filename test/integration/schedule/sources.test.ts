@@ -170,12 +170,35 @@ describe.concurrent('a command', () => {
   }) => {
     const stage = await openStage(onTestFinished);
     await stage.add();
-    const env = { EXPUNGE_TOKEN: 'geheim', EXPUNGE_CLIENT_SECRET: 'geheim', PGHOST: 'db' };
-    await withCommand(stage, ['sh', '-c', 'echo "$PGHOST $EXPUNGE_TOKEN$EXPUNGE_CLIENT_SECRET" >&2; exit 4'], env);
+    const ours = ['REDIS_URL', 'EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_TOKEN_COMMAND', 'EXPUNGE_PROXY'];
+    const env = { ...Object.fromEntries(ours.map((name) => [name, 'geheim'])), PGHOST: 'db' };
+    await withCommand(stage, ['sh', '-c', 'env | grep geheim >&2; echo "$PGHOST" >&2; exit 4'], env);
     expect(stage.told.join('\n')).toContain('"reason":"db"');
     expect(stage.told.join('\n')).not.toContain('geheim');
     const [entry] = await stage.history();
     expect(entry!.reason).toBe('source expired: the command sh ended with 4');
+  });
+
+  test('that leaves something behind which holds its output open gives no list, and says why at once', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    const pid = join(stage.folder, 'pid');
+    await withCommand(stage, ['sh', '-c', `seq 1 50; setsid sleep 60 & echo $! > ${pid}`]);
+    process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL'); // it lives: it is none of ours to end
+    const reason = expect.stringMatching(/the command sh has ended, but something that it left behind may still print/);
+    expect([await stage.runs(), await stage.history()]).toMatchObject([[], [{ outcome: 'failed', reason }]]);
+  });
+
+  test('that leaves something behind with another output gives its list', async ({ expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.add();
+    const pid = join(stage.folder, 'pid');
+    await withCommand(stage, ['sh', '-c', `yes a | head -n 50000; setsid sleep 60 > /dev/null & echo $! > ${pid}`]);
+    process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL');
+    expect(await stage.runs()).toMatchObject([{ rows: 50_000 }]);
   });
 
   test('is killed with all it started when it takes too long, also where that keeps its output open', async ({

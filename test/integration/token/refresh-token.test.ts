@@ -1,4 +1,15 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import type { Sandbox } from '../../../src/sandbox/server.ts';
@@ -20,6 +31,21 @@ function openWith(sandbox: Sandbox, file: RefreshTokenFile): RefreshingToken {
   const options = { clock: () => performance.now(), random: () => 0.5 };
   return new RefreshingToken(refreshGrant(client, file), options);
 }
+
+/** Mounts `from` at `to` until the test is over; false, with a line that says so, where this user may not. */
+function bindMount(atEnd: (task: () => void) => void, from: string, to: string, options: string[] = []): boolean {
+  try {
+    execFileSync('mount', ['--bind', from, to], { stdio: 'ignore' });
+    atEnd(() => void execFileSync('umount', ['--lazy', to], { stdio: 'ignore' }));
+    if (options.length > 0) execFileSync('mount', ['-o', ['remount', 'bind', ...options].join(), to]);
+    return true;
+  } catch {
+    console.log('skipped: mount --bind is for root, on Linux');
+    return false;
+  }
+}
+
+const inode = (path: string) => statSync(path).ino;
 
 describe.concurrent('a refresh token', () => {
   test('gets tokens and is replaced in its file each time', async ({ expect, onTestFinished }) => {
@@ -85,9 +111,7 @@ describe.concurrent('a refresh token', () => {
     renameSync(join(folder, 'secrets'), join(folder, 'away'));
     await started;
     expect([token.authorization(), sandbox.counts.tokens]).toEqual([null, 1]);
-    expect(token.waiting).toMatch(
-      /^cannot store the new refresh token in \S+refresh \(ENOENT.*\); trying again in [12] s$/,
-    );
+    expect(token.waiting).toMatch(/^cannot store the new refresh token in \S+refresh \(not found\)/);
     renameSync(join(folder, 'away'), join(folder, 'secrets'));
     await until('there is a token', () => token.authorization());
     expect(contentOf(path)).toBe(`${sandbox.refreshToken}\n`);
@@ -100,6 +124,103 @@ describe.concurrent('a refresh token', () => {
     symlinkSync(path, join(folder, 'link'));
     await open({ refreshTokenFile: join(folder, 'link') }).start();
     expect(contentOf(path)).toBe(`${sandbox.refreshToken}\n`);
+  });
+
+  test('in a bind-mounted single file is stored there, and is the one the next command uses', async ({
+    expect,
+    skip,
+    onTestFinished,
+  }) => {
+    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 1 });
+    const host = file('on-the-host', `${sandbox.refreshToken}\n`);
+    mkdirSync(join(folder, 'secrets'));
+    const path = file('secrets/refresh', '');
+    if (!bindMount(onTestFinished, host, path)) return skip();
+    symlinkSync(path, join(folder, 'link'));
+    const before = inode(host);
+    const token = open({ refreshTokenFile: join(folder, 'link') });
+    await token.start();
+    await until('it was used twice', () => token.refreshes >= 1, 10_000);
+    await token.close();
+    expect([contentOf(host), inode(host)]).toEqual([`${sandbox.refreshToken}\n`, before]);
+    expect(readdirSync(join(folder, 'secrets'))).toEqual(['refresh']);
+    await open({ refreshTokenFile: path }).start();
+  });
+
+  test('in a writable file of a read-only folder is stored there', async ({ expect, skip, onTestFinished }) => {
+    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    const host = file('on-the-host', sandbox.refreshToken);
+    mkdirSync(join(folder, 'secrets'));
+    const path = file('secrets/refresh', '');
+    if (!bindMount(onTestFinished, join(folder, 'secrets'), join(folder, 'secrets'), ['ro'])) return skip();
+    bindMount(onTestFinished, host, path);
+    await open({ refreshTokenFile: path }).start();
+    expect(contentOf(host)).toBe(`${sandbox.refreshToken}\n`);
+  });
+
+  test('behind a link into a place that takes no writes is not spent', async ({ expect, skip, onTestFinished }) => {
+    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    mkdirSync(join(folder, 'secrets'));
+    file('secrets/refresh', sandbox.refreshToken);
+    if (!bindMount(onTestFinished, join(folder, 'secrets'), join(folder, 'secrets'), ['ro'])) return skip();
+    symlinkSync(join(folder, 'secrets', 'refresh'), join(folder, 'link'));
+    const start = async () => open({ refreshTokenFile: join(folder, 'link') }).start();
+    const failure = await start().catch((error) => error);
+    expect([failure.code, sandbox.counts.tokens, sandbox.seen.length]).toEqual(['CREDENTIALS', 0, 0]);
+    expect(failure.message).toMatch(/link.*read-only/);
+  });
+
+  test('is not spent where the next one could not be stored', async ({ expect, onTestFinished }) => {
+    const { sandbox, file } = await openTokenScene(onTestFinished);
+    const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
+    let isFull = true;
+    const full = async (store: () => Promise<void>) => {
+      if (isFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+      await store();
+    };
+    const token = openWith(sandbox, {
+      ...real,
+      rehearse: () => full(real.rehearse),
+      store: (refreshToken) => full(() => real.store(refreshToken)),
+    });
+    onTestFinished(() => token.close());
+    await expect(token.start()).rejects.toMatchObject({
+      code: 'CREDENTIALS',
+      message: expect.stringMatching(/^cannot store a refresh token in \S+refresh \(no space left on the disk\)/),
+    });
+    expect([sandbox.counts.tokens, contentOf(real.path)]).toEqual([0, sandbox.refreshToken]);
+    isFull = false;
+    await token.start();
+    expect([sandbox.counts.tokens, contentOf(real.path)]).toEqual([1, `${sandbox.refreshToken}\n`]);
+  });
+
+  test('that could not be stored is stored before another one is asked for', async ({ expect, onTestFinished }) => {
+    const { sandbox, file } = await openTokenScene(onTestFinished);
+    const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
+    let refusals = 0;
+    const store = (refreshToken: string) => {
+      if (++refusals <= 2) return Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' }));
+      return real.store(refreshToken);
+    };
+    const token = openWith(sandbox, { ...real, store });
+    onTestFinished(() => token.close());
+    await token.start();
+    expect([token.authorization(), sandbox.counts.tokens]).toEqual([null, 1]);
+    await until('it tried again in vain', () => refusals === 2, 10_000);
+    expect(sandbox.counts.tokens).toBe(1);
+    await until('there is a token', () => token.authorization(), 10_000);
+    expect(contentOf(real.path)).toBe(`${sandbox.refreshToken}\n`);
+  });
+
+  test('keeps the owner and the rights of its file', async ({ expect, onTestFinished }) => {
+    const { sandbox, file, open } = await openTokenScene(onTestFinished);
+    const path = file('refresh', sandbox.refreshToken);
+    if (process.getuid?.() === 0) chownSync(path, 1, 1);
+    chmodSync(path, 0o640);
+    const facts = () => (({ uid, gid, mode }) => [uid, gid, mode & 0o777])(statSync(path));
+    const before = facts();
+    await open({ refreshTokenFile: path }).start();
+    expect([contentOf(path), facts()]).toEqual([`${sandbox.refreshToken}\n`, before]);
   });
 
   test('that is not rotated stays as it is', async ({ expect, onTestFinished }) => {

@@ -1,10 +1,16 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 import { never, until } from '../../support/processes.ts';
 import { openTokenScene } from '../../support/token-scene.ts';
 
 const none = { tokenUrl: undefined, clientId: undefined };
+
+/** Ends what a command has left behind. */
+function kill(pidFile: string): void {
+  process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGKILL');
+}
 
 describe.concurrent('a token command', () => {
   test.for<[string, string, string, number | null]>([
@@ -85,6 +91,41 @@ describe.concurrent('a token command', () => {
     const then = count();
     await never('it goes on', () => count() > then, 200);
     expect(token.authorization()).toBeNull();
+  });
+
+  test.for(['sleep 60 &', 'setsid sleep 60 & echo a warning >&2;'])(
+    'that leaves `%s` behind gives its token all the same',
+    async (left, { expect, onTestFinished }) => {
+      const { open, folder } = await openTokenScene(onTestFinished);
+      onTestFinished(() => kill(join(folder, 'pid')));
+      const token = open({ ...none, tokenCommand: `${left} echo $! > ${folder}/pid; echo abc` });
+      await Promise.race([token.start(), sleep(10_000)]);
+      expect(token.authorization()).toBe('Bearer abc');
+    },
+  );
+
+  test('that left its process group and never ends is given up with the token', async ({ expect, onTestFinished }) => {
+    const { open, folder } = await openTokenScene(onTestFinished);
+    const pid = join(folder, 'pid');
+    onTestFinished(() => kill(pid));
+    const token = open({ ...none, tokenCommand: `setsid sh -c 'echo $$ > ${pid}; exec sleep 60' & wait` });
+    const started = token.start().then(() => token.waiting);
+    await until('it runs', () => existsSync(pid) && readFileSync(pid, 'utf8') !== '');
+    const closed = await Promise.race([token.close().then(() => true), sleep(10_000, false)]);
+    expect([closed, await started, token.authorization()]).toEqual([true, expect.any(String), null]);
+  });
+
+  test('sees the variables it needs, and none of our secrets', async ({ expect, onTestFinished }) => {
+    const { open, folder } = await openTokenScene(onTestFinished);
+    const secrets = ['REDIS_URL', 'EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_TOKEN_COMMAND'];
+    const ours = Object.fromEntries([...secrets, 'EXPUNGE_TOKEN_URL', 'EXPUNGE_PROXY'].map((name) => [name, 'geheim']));
+    const env = { PATH: process.env.PATH, VAULT_ADDR: 'https://vault.example', HOME: '/home/ana', ...ours };
+    const token = open({ ...none, tokenCommand: `env > ${folder}/env; echo abc` }, { env });
+    await token.start();
+    const seen = readFileSync(join(folder, 'env'), 'utf8');
+    expect(seen).toMatch(/^VAULT_ADDR=https:\/\/vault\.example$/m);
+    expect(seen).toMatch(/^HOME=\/home\/ana$/m);
+    expect(seen).not.toContain('geheim');
   });
 
   test('is named by its program only', async ({ expect, onTestFinished }) => {

@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { ExpungeError } from '../../../src/errors.ts';
 import { readTarget } from '../../../src/guard/check-target.ts';
-import { openToken, tokenSource } from '../../../src/token/open-token.ts';
+import { openToken, startToken, tokenSource } from '../../../src/token/open-token.ts';
+import type { Token } from '../../../src/token/token.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -34,13 +35,39 @@ describe('the token comes', () => {
     [url, 'https://auth.example.com/token (client abc)'],
     [{ tokenCommand: '/usr/bin/vault read x' }, 'the command /usr/bin/vault'],
   ])('from %j', (flags, source) => {
-    const token = open(flags, { ...secret, EXPUNGE_TOKEN: 'abc' });
-    expect([token.source, tokenSource(configOf(flags))]).toEqual([source, source]);
+    const env = { ...secret, EXPUNGE_TOKEN: 'abc' };
+    expect([open(flags, env).source, tokenSource(configOf(flags), env)]).toEqual([source, source]);
+  });
+
+  it('from nowhere where nothing is set, and from a file that is not there yet, for a plan', () => {
+    expect(tokenSource(configOf({}), {})).toBeNull();
+    expect(tokenSource(configOf({ tokenFile: 'no-such-file' }), {})).toBe('no-such-file, which is not there yet');
+  });
+
+  it('with the word Bearer before it, as people copy it', () => {
+    expect(open({}, { EXPUNGE_TOKEN: 'Bearer abc' }).authorization()).toBe('Bearer abc');
   });
 
   it('from a file rather than from EXPUNGE_TOKEN', () => {
     const token = open({ tokenFile: join(folder, 'secret') }, { EXPUNGE_TOKEN: 'abc' });
     expect([token.authorization(), token.source]).toEqual(['Bearer geheim', join(folder, 'secret')]);
+  });
+});
+
+describe('whoever waits for a token', () => {
+  afterEach(() => vi.useRealTimers());
+
+  it('is told after two seconds, and what for', async () => {
+    vi.useFakeTimers();
+    const told: string[] = [];
+    const start = (ms: number) => () => new Promise<void>((resolve) => setTimeout(resolve, ms));
+    const token = { waiting: 'getting a token from the command vault' } as Token;
+    const both = [1_900, 9_000].map((ms) =>
+      startToken({ ...token, start: start(ms) }, (waiting) => told.push(`${ms}: ${waiting}`)),
+    );
+    await vi.advanceTimersByTimeAsync(9_000);
+    await Promise.all(both);
+    expect(told).toEqual(['9000: getting a token from the command vault']);
   });
 });
 
