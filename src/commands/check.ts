@@ -1,9 +1,5 @@
-import { lookup } from 'node:dns/promises';
-import { verdictsWith } from '../delete/verdict.ts';
-import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
+import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { readTarget } from '../guard/check-target.ts';
-import { haltAnswers, haltWords } from '../guard/halt-words.ts';
-import { haltRules } from '../guard/thresholds.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
@@ -11,40 +7,69 @@ import { type Finding, fine, wrong } from '../redis/finding.ts';
 import { leavePrivateRedis } from '../redis/leave-redis.ts';
 import { lookAtRedis } from '../redis/look-at-redis.ts';
 import { resolveRedis } from '../redis/resolve-redis.ts';
+import { plainLine } from '../terminal/style.ts';
 import { duration } from '../terminal/words.ts';
+import { startToken } from '../token/open-token.ts';
+import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
+import { printVerdicts } from './check-verdicts.ts';
 import type { Invocation } from './command.ts';
-import { readCredentials } from './service-options.ts';
+import { type Credentials, readCredentials } from './service-options.ts';
+import { sayOn } from './session.ts';
 
 /**
- * Looks at target, token and Redis, and prints what it finds. Sends nothing to the API: it knows no request but DELETE. A
- * token that has to be asked for is asked for once.
+ * Looks at target, token and Redis, and prints what it finds. Connects to the API and sends it nothing, since it knows no request but
+ * DELETE; with `--probe-id` it sends one. A token that has to be asked for is asked for once. The exit code is that of the first trouble.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { options, stdout } = invocation;
-  if (options.verdicts) return printVerdicts(invocation);
-  const looks: [string, Look][] = [
-    ['target', () => once(async () => readTarget(invocation.config, invocation.env).baseUrl)],
-    ['host', () => once(() => lookUpHost(invocation))],
-    ['token', () => once(() => getToken(invocation))],
-    ['redis', () => examineRedis(invocation)],
-  ];
+  if (invocation.options.verdicts) return printVerdicts(invocation);
+  const probe = await readProbe(invocation);
+  const opened: { credentials: Credentials | null } = { credentials: null };
+  try {
+    return await lookAtAll(invocation, probe, opened);
+  } finally {
+    await opened.credentials?.token.close();
+  }
+}
+
+async function lookAtAll(
+  invocation: Invocation,
+  probe: Probe | null,
+  opened: { credentials: Credentials | null },
+): Promise<number> {
+  const { config, env, options, stdout } = invocation;
   let exit: number = exitCodes.OK.exit;
-  for (const [what, look] of looks) {
+  const tell = async (what: string, look: () => AsyncIterable<Finding>): Promise<void> => {
     for await (const found of findings(look)) {
       stdout.write(options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found));
       if (found.state === 'wrong' && exit === exitCodes.OK.exit) exit = found.exit;
     }
-  }
+  };
+  await tell('target', () => once(async () => readTarget(config, env).baseUrl));
+  if (exit === exitCodes.OK.exit) await tell('host', () => once(() => lookUpHost(invocation)));
+  if (exit === exitCodes.OK.exit) await tell('api', () => once(() => reachApi(invocation, probe)));
+  await tell('token', () =>
+    once(() => {
+      opened.credentials = readCredentials(invocation);
+      return getToken(invocation, opened.credentials);
+    }),
+  );
+  await tell('redis', () => examineRedis(invocation));
+  if (probe === null) return exit;
+  const isFit = exit === exitCodes.OK.exit;
+  await tell('probe', () => (isFit ? sendProbe(invocation, opened.credentials!, probe) : notSent()));
   return exit;
 }
 
-type Look = () => AsyncIterable<Finding>;
+async function* notSent(): AsyncGenerator<Finding> {
+  yield wrong('', 'not sent, since something else is wrong', 'mend that first');
+}
+
 type Found = Finding & { exit: number };
 
 /** What a look finds, and what kept it from finding more. */
-async function* findings(look: Look): AsyncGenerator<Found> {
+async function* findings(look: () => AsyncIterable<Finding & { exit?: number }>): AsyncGenerator<Found> {
   try {
-    for await (const found of look()) yield { ...found, exit: exitCodes.UNREACHABLE.exit };
+    for await (const found of look()) yield { exit: exitCodes.UNREACHABLE.exit, ...found };
   } catch (error) {
     const { code, next } = error instanceof ExpungeError ? error : ({ code: 'INTERNAL', next: null } as const);
     yield { ...wrong('', messageOf(error), next), exit: exitCodes[code].exit };
@@ -57,34 +82,20 @@ async function* once(look: () => Promise<string>): AsyncGenerator<Finding> {
 
 function jsonOf(what: string, { aspect, state, words, next }: Finding) {
   const facts = { v: 1, type: 'check', what, ok: state !== 'wrong', words };
-  return aspect === '' ? facts : { ...facts, aspect, state, next };
+  return { ...facts, ...(aspect === '' ? {} : { aspect }), state, next };
 }
 
 const marks = { ok: 'ok    ', warning: 'warn  ', wrong: 'wrong ' };
 
 function textOf(what: string, { aspect, state, words, next }: Finding): string {
-  const line = `${marks[state]} ${what.padEnd(7)} ${aspect && `${aspect}: `}${words}\n`;
-  return aspect && next ? `${line}${' '.repeat(15)} → ${next}\n` : line;
+  const line = `${marks[state]} ${what.padEnd(7)} ${aspect && `${aspect}: `}${plainLine(words)}\n`;
+  return next ? `${line}${' '.repeat(15)} → ${next}\n` : line;
 }
 
-async function lookUpHost({ config, env }: Invocation): Promise<string> {
-  const { hostname } = new URL(readTarget(config, env).baseUrl);
-  try {
-    return `${hostname} is ${(await lookup(hostname.replace(/^\[|\]$/g, ''))).address}`;
-  } catch (error) {
-    throw new ExpungeError('UNREACHABLE', `${hostname}: ${systemCode(error)}`, { cause: error });
-  }
-}
-
-async function getToken(invocation: Invocation): Promise<string> {
-  const { token } = readCredentials(invocation);
-  try {
-    await token.start();
-    if (token.waiting !== '') throw new ExpungeError('UNREACHABLE', token.waiting);
-    return `from ${token.source}${token.lifeMs === null ? '' : `, lives ${duration(token.lifeMs)}`}`;
-  } finally {
-    await token.close();
-  }
+async function getToken({ stderr }: Invocation, { token }: Credentials): Promise<string> {
+  await startToken(token, (waiting) => sayOn(stderr)(`Waiting: ${plainLine(waiting)}`));
+  if (token.waiting !== '') throw new ExpungeError('UNREACHABLE', token.waiting);
+  return `from ${token.source}${token.lifeMs === null ? '' : `, lives ${duration(token.lifeMs)}`}`;
 }
 
 /** The lines that name the Redis come first, as with every command. */
@@ -107,27 +118,4 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
   } finally {
     redis.disconnect();
   }
-}
-
-/** The table in force, `*` before what `--treat` changes, and what halts a run whatever its ids mean. */
-function printVerdicts({ config, options, stdout }: Invocation): number {
-  const table = verdictsWith(config.treat);
-  const verdicts = [
-    ...table.map(({ answers, means, treated }) => ({ answer: answers, means, treated })),
-    { answer: 'no answer', means: 'retried; may have been executed', treated: false },
-    { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', treated: false },
-  ];
-  const halts = haltRules.map((rule) => ({ halt: rule.halt, answer: haltAnswers(rule), when: haltWords(rule) }));
-  if (options.json) {
-    for (const row of verdicts) stdout.write(`${JSON.stringify({ v: 1, type: 'verdict', ...row })}\n`);
-    for (const row of halts) stdout.write(`${JSON.stringify({ v: 1, type: 'halt', ...row })}\n`);
-    return 0;
-  }
-  for (const { answer, means, treated } of verdicts) {
-    stdout.write(`${`${treated ? '*' : ' '} ${answer}`.padEnd(20)} ${means}\n`);
-  }
-  if (config.treat !== '') stdout.write('  * by --treat\n');
-  stdout.write('\nA run is halted by\n');
-  for (const { answer, when } of halts) stdout.write(`  ${when} answered ${answer}\n`);
-  return 0;
 }

@@ -39,6 +39,11 @@ export type Credentials = { token: Token; ca: string | null };
 
 /** Opens where the token comes from, and reads the file of `--ca-file`. Throws CREDENTIALS or USAGE where that can't work. */
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
-  const ca = config.caFile === undefined ? null : readNamedFile('--ca-file', config.caFile, 'USAGE');
+  const ca = readCertificates(config);
   return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
+}
+
+/** The file of `--ca-file`, or null. Throws USAGE where it cannot be read. */
+export function readCertificates({ caFile }: Invocation['config']): string | null {
+  return caFile === undefined ? null : readNamedFile('--ca-file', caFile, 'USAGE');
 }

@@ -189,11 +189,20 @@ const report: Command = {
 
 const check: Command = {
   name: 'check',
-  summary: 'look whether settings, token, Redis and API are fit for a run; deletes nothing',
-  settings: [...target, 'treat', ...store],
-  options: [{ flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' }, json],
+  summary: 'look whether settings, token, Redis and API are fit for a run; deletes nothing but what --probe-id names',
+  settings: [...target, 'treat', 'resource', 'requestTimeoutMs', ...store],
+  options: [
+    { flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' },
+    { flags: '--probe-id <id>', help: 'delete this object of --resource for real, to hear what the API says' },
+    reason,
+    json,
+  ],
   examples: [
     ['expunge check --base-url https://api.example.com', 'before the first run'],
+    [
+      'expunge check --resource views --probe-id v-000001',
+      'and whether the API takes the token, by deleting this view',
+    ],
     ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
     ['expunge check --verdicts --treat 404=failed', 'the same with another meaning of 404'],
   ],

@@ -70,6 +70,37 @@ export class Lane {
   }
 }
 
+/**
+ * Connects as a lane would, through the proxy and with TLS, and sends nothing. Throws why it cannot. What is refused here is kept from being
+ * written as in `Exchange`, and would be no DELETE.
+ */
+export async function reachOrigin(options: LaneOptions): Promise<void> {
+  const dispatcher = openDispatcher(options);
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const late = Object.assign(new Error('no connection in time'), { code: 'CONNECT_TIMEOUT' });
+      timer = setTimeout(reject, options.requestTimeoutMs, late);
+      dispatcher.dispatch(
+        { origin: options.origin, path: '/', method: 'OPTIONS' },
+        {
+          onRequestStart() {
+            resolve();
+            throw new Error('only the connection was wanted');
+          },
+          onResponseStart() {},
+          onResponseData() {},
+          onResponseEnd() {},
+          onResponseError: (_controller, error) => reject(error), // not heard any more once there was a connection
+        },
+      );
+    });
+  } finally {
+    clearTimeout(timer);
+    await dispatcher.destroy();
+  }
+}
+
 function openDispatcher({ origin, ca, proxy, requestTimeoutMs }: LaneOptions): Client | ProxyAgent {
   const tls = { timeout: Math.min(5_000, requestTimeoutMs), ...(ca === null ? {} : { ca }) };
   // HTTP/1.1 on purpose: an in-flight slot is a connection, and the library replays nothing by itself.

@@ -37,6 +37,7 @@ function tryAgain({ failuresFile }: Ending): Step[] {
 
 const seeMeanings: Step = ['See what each answer means', 'expunge check --verdicts'];
 const findCause: Step = ['Find the cause', 'expunge check'];
+const askApi: Step = ['Ask the API itself, with an id that may go', 'expunge check --resource … --probe-id ID'];
 
 function causeOf(ending: Ending): Step[] {
   return ending.halt === '' ? [] : causes[ending.halt](ending);
@@ -45,11 +46,11 @@ function causeOf(ending: Ending): Step[] {
 const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
   unexpected_answers: () => [seeMeanings],
   wrong_endpoint: () => [seeMeanings],
-  forbidden: () => [findCause],
+  forbidden: () => [askApi],
   refused_input: () => [seeMeanings],
   all_absent: (ending) => [mayBeGone(ending)],
   halting_status: () => [seeMeanings],
-  credentials: () => [findCause],
+  credentials: () => [findCause, askApi],
   target_configuration: () => [findCause],
   target_unreachable: () => [findCause],
   ledger_lost: () => [],

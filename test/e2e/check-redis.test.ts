@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, type TestContext, test } from 'vitest';
 import { expunge } from '../support/cli.ts';
@@ -12,11 +14,18 @@ type AtEnd = TestContext['onTestFinished'];
 const password = 'canary-password-4714';
 const known = [password, 'canary-sentinel-4715', 'canary-wrong-4716'];
 
+/** Takes connections, and hears nothing. */
+const api = createServer((socket) => socket.on('error', () => {}));
+beforeAll(async () => {
+  await once(api.listen(0, '127.0.0.1'), 'listening');
+});
+afterAll(() => void api.close());
+
 type Checked = { code: number | null; lines: string[]; findings: unknown[] };
 
 /** The lines of `expunge check` about Redis, and how it ends. No secret is ever among them. */
 async function check(env: NodeJS.ProcessEnv, args: string[] = []): Promise<Checked> {
-  const usual = { EXPUNGE_TOKEN: 'token', EXPUNGE_BASE_URL: 'http://127.0.0.1:9' };
+  const usual = { EXPUNGE_TOKEN: 'token', EXPUNGE_BASE_URL: `http://127.0.0.1:${(api.address() as AddressInfo).port}` };
   const { stdout, stderr, code } = await expunge(['check', ...args], { env: { ...usual, ...env } });
   expect(known.filter((secret) => (stdout + stderr).includes(secret))).toEqual([]);
   expect(stderr).toBe('');

@@ -1,0 +1,193 @@
+import { lookup } from 'node:dns/promises';
+import type { Answer } from '../delete/answer.ts';
+import { excerptOf } from '../delete/excerpt.ts';
+import { Lane, type LaneOptions, reachOrigin } from '../delete/send-delete.ts';
+import { type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';
+import { ExpungeError, exitCodes } from '../errors.ts';
+import { checkId, idPath } from '../guard/check-id.ts';
+import { readTarget } from '../guard/check-target.ts';
+import { inputOptionsOf } from '../input/input-options.ts';
+import { readProtected } from '../input/read-protected.ts';
+import { noteTargetAction } from '../ledger/audit.ts';
+import type { Resource } from '../ledger/outcome.ts';
+import type { Target } from '../ledger/target.ts';
+import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
+import { isLoopback, withoutUrlSecrets } from '../parse-setting.ts';
+import { type Finding, wrong } from '../redis/finding.ts';
+import { connectionTrouble } from '../system-words.ts';
+import { readStopFile } from '../worker/stop-file.ts';
+import type { Invocation } from './command.ts';
+import { reasonOf } from './reason-of.ts';
+import { type Credentials, readCertificates } from './service-options.ts';
+import { type Session, whoAmI, withRedis } from './session.ts';
+
+/** One object that somebody has named as expendable. */
+export type Probe = { resource: Resource; id: string };
+
+/** What `--probe-id` names. Throws USAGE where that could not be sent. */
+export async function readProbe({ options, config }: Invocation): Promise<Probe | null> {
+  const id = options.probeId;
+  if (typeof id !== 'string') return null;
+  const { resource } = config;
+  if (resource === undefined) {
+    throw new ExpungeError('USAGE', '--probe-id deletes one object: of which kind?', {
+      next: 'add --resource annotations or --resource views',
+    });
+  }
+  const reject = checkId(id, config.allowIdChars);
+  if (reject !== null) throw new ExpungeError('USAGE', `--probe-id: no id that is safe to send (${reject})`);
+  await refuseProtected(id, config);
+  return { resource, id };
+}
+
+/** What holds for lists holds here: an id that is protected is never deleted. */
+async function refuseProtected(id: string, config: Invocation['config']): Promise<void> {
+  if (config.protect === undefined) return;
+  for await (const ids of readProtected(config.protect, inputOptionsOf(config))) {
+    if (ids.includes(id)) throw new ExpungeError('USAGE', `--probe-id: ${config.protect} protects this id`);
+  }
+}
+
+/** Behind a proxy only that one is looked up here. */
+export async function lookUpHost({ config, env }: Invocation): Promise<string> {
+  const { baseUrl } = readTarget(config, env);
+  const { hostname } = new URL(config.proxy ?? baseUrl);
+  const who = config.proxy === undefined ? '' : 'the proxy ';
+  try {
+    return `${who}${hostname} is ${(await lookup(hostname.replace(/^\[|\]$/g, ''))).address}`;
+  } catch (error) {
+    throw unreachable(`${who}${hostname}`, error);
+  }
+}
+
+/** Connects, and says how far that went and what it does not tell. */
+export async function reachApi(invocation: Invocation, probe: Probe | null): Promise<string> {
+  const { config, env } = invocation;
+  const { origin, protocol, hostname } = new URL(readTarget(config, env).baseUrl);
+  try {
+    await reachOrigin(laneOptions(invocation, readCertificates(config)));
+  } catch (error) {
+    throw error instanceof ExpungeError ? error : unreachable(`${origin}${way(config)}`, error);
+  }
+  const tls = protocol === 'https:' ? 'with TLS, its certificate is trusted' : 'without TLS';
+  const local = protocol === 'http:' && isLoopback(hostname) ? ', on this machine' : '';
+  const reached = `connected${way(config)}, ${tls}${local}`;
+  if (probe !== null) return reached;
+  return `${reached}. The API itself was not asked whether it takes the token: --probe-id ID does, by deleting that object`;
+}
+
+function way({ proxy }: Invocation['config']): string {
+  return proxy === undefined ? '' : ` through the proxy ${withoutUrlSecrets(proxy)}`;
+}
+
+function unreachable(where: string, error: unknown): ExpungeError {
+  const { words, next } = connectionTrouble(error);
+  return new ExpungeError('UNREACHABLE', `${where}: ${words}`, { cause: error, next });
+}
+
+function laneOptions({ config, env }: Invocation, ca: string | null): LaneOptions {
+  const { origin } = new URL(readTarget(config, env).baseUrl);
+  const { requestTimeoutMs, proxy = null, strictConnections } = config;
+  return { origin, requestTimeoutMs, ca, proxy, strictConnections };
+}
+
+/**
+ * Deletes that object, once, and tells what came by the verdict table. Like every request it is not sent while the target is stopped, and
+ * what was done stands in the target's audit trail.
+ */
+export async function* sendProbe(
+  invocation: Invocation,
+  credentials: Credentials,
+  probe: Probe,
+): AsyncGenerator<Finding & { exit: number }> {
+  const target = readTarget(invocation.config, invocation.env);
+  yield await withRedis(
+    invocation,
+    () => {},
+    async (session) => {
+      const stop = await stopOf(invocation, session, target);
+      if (stop !== null) return { ...wrong('', `not sent. ${stopAdvice(stop)}`, null), exit: exitCodes.GUARD.exit };
+      return send(invocation, session, { target, credentials, probe });
+    },
+  );
+}
+
+async function stopOf({ config }: Invocation, { redis }: Session, { fp }: Target): Promise<Stop | null> {
+  const { target } = await readStops(redis, fp);
+  return target ?? (config.stopFile === undefined ? null : readStopFile(config.stopFile, Date.now()));
+}
+
+type Sending = { target: Target; credentials: Credentials; probe: Probe };
+
+/** It is noted before it leaves: whatever happens then, somebody can see that it may have been sent. */
+async function send(invocation: Invocation, { redis }: Session, { target, credentials, probe }: Sending) {
+  const path = idPath(probe.resource, probe.id);
+  const authorization = credentials.token.authorization();
+  if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
+  const order = { at: Date.now(), by: 'operator', who: whoAmI(), reason: reasonOf(invocation.options) } as const;
+  await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
+  const answer = await ask(
+    new Lane(laneOptions(invocation, credentials.ca)),
+    new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
+    authorization,
+  );
+  const { words, next, exit } = judge(verdictOf(answer, false, verdictsWith(invocation.config.treat)));
+  const state = exit !== exitCodes.OK.exit ? 'wrong' : next === null ? 'ok' : 'warning';
+  return {
+    aspect: '',
+    state,
+    words: `DELETE ${target.baseUrl}${path} ${cameOf(answer)}: ${words}${saidBy(answer, state)}`,
+    next,
+    exit,
+  } as const;
+}
+
+async function ask(lane: Lane, path: string, authorization: string): Promise<Answer> {
+  try {
+    return await new Promise((resolve) => {
+      lane.send(path, authorization, resolve);
+    });
+  } finally {
+    lane.close();
+  }
+}
+
+function cameOf(answer: Answer): string {
+  return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${excerptOf(answer)})`;
+}
+
+function saidBy(answer: Answer, state: Finding['state']): string {
+  const excerpt = answer.kind === 'status' && state === 'wrong' ? excerptOf(answer) : '';
+  return excerpt && `; it says: ${excerpt}`;
+}
+
+type Judged = { words: string; next: string | null; exit: number };
+
+/** What a verdict says about a whole run: one id is enough to know that its like would end the same. */
+function judge(verdict: Verdict): Judged {
+  const { OK, INCOMPLETE, GUARD, CREDENTIALS, UNREACHABLE } = exitCodes;
+  switch (verdict.kind) {
+    case 'settle':
+      if (verdict.outcome === 'deleted') return { words: 'deleted', next: null, exit: OK.exit };
+      if (verdict.outcome === 'absent') return { words: absent, next: nameOneThatIsThere, exit: OK.exit };
+      return { words: verdict.outcome, next: seeMeanings, exit: INCOMPLETE.exit };
+    case 'credentials':
+      return { words: 'the API refuses the token', next: otherToken, exit: CREDENTIALS.exit };
+    case 'unreachable':
+      return { words: 'not sent', next: 'try again later', exit: UNREACHABLE.exit };
+    case 'wait':
+    case 'retry': {
+      const words = `${verdict.ambiguous ? 'it may have been executed, and ' : ''}a run would try again later`;
+      return { words, next: 'try again later', exit: INCOMPLETE.exit };
+    }
+    case 'halt': {
+      const { exit } = verdict.halt === 'target_configuration' ? UNREACHABLE : GUARD;
+      return { words: `a run would halt: ${verdict.reason}`, next: seeMeanings, exit };
+    }
+  }
+}
+
+const absent = 'absent: there is no such object, or the base URL leads to another place';
+const nameOneThatIsThere = 'name an object that is there, to be sure of the place';
+const seeMeanings = 'what each answer means: expunge check --verdicts';
+const otherToken = 'give another token, or one that is meant for this API';
