@@ -18,7 +18,7 @@ import { connectionTrouble } from '../system-words.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import type { Invocation } from './command.ts';
 import { reasonOf } from './reason-of.ts';
-import { type Credentials, readCertificates } from './service-options.ts';
+import { type Credentials, readAuthorities } from './service-options.ts';
 import { type Session, whoAmI, withRedis } from './session.ts';
 
 /** One object that somebody has named as expendable. */
@@ -65,7 +65,7 @@ export async function reachApi(invocation: Invocation, probe: Probe | null): Pro
   const { config, env } = invocation;
   const { origin, protocol, hostname } = new URL(readTarget(config, env).baseUrl);
   try {
-    await reachOrigin(laneOptions(invocation, readCertificates(config)));
+    await reachOrigin(laneOptions(invocation, readAuthorities(config)));
   } catch (error) {
     throw error instanceof ExpungeError ? error : unreachable(`${origin}${way(config)}`, error);
   }

@@ -1,5 +1,5 @@
 import type { Target } from '../ledger/target.ts';
-import { readNamedFile } from '../named-file.ts';
+import { readCertificates } from '../named-file.ts';
 import { openToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
 import type { ServiceOptions } from '../worker/service.ts';
@@ -39,11 +39,11 @@ export type Credentials = { token: Token; ca: string | null };
 
 /** Opens where the token comes from, and reads the file of `--ca-file`. Throws CREDENTIALS or USAGE where that can't work. */
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
-  const ca = readCertificates(config);
+  const ca = readAuthorities(config);
   return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
 }
 
-/** The file of `--ca-file`, or null. Throws USAGE where it cannot be read. */
-export function readCertificates({ caFile }: Invocation['config']): string | null {
-  return caFile === undefined ? null : readNamedFile('--ca-file', caFile, 'USAGE');
+/** The file of `--ca-file`, or null. Throws USAGE where it holds no certificates. */
+export function readAuthorities({ caFile }: Invocation['config']): string | null {
+  return caFile === undefined ? null : readCertificates('--ca-file', caFile);
 }

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { programWords } from '../system-words.ts';
 
 /** How a program ended. `stderr` also tells why it could not be started or that its time was up. */
 export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
@@ -23,7 +24,10 @@ export function runProgram(
 }
 
 function startError(program: string, code: unknown): string {
-  return code === 'ENOENT' ? `${program} not found` : `${program} ended with ${code ?? 'a signal'}`;
+  if (code === 'ENOENT') return `${program} not found`;
+  return typeof code === 'string'
+    ? `${program}: ${programWords({ code })}`
+    : `${program} ended with ${code ?? 'a signal'}`;
 }
 
 /** The last line that says something: what a program prints when it gives up. */

@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import type { InputFile } from '../input/open-inputs.ts';
-import { readNamedFile } from '../named-file.ts';
+import { readCertificates } from '../named-file.ts';
 import { connectionWords } from '../system-words.ts';
 import { openDispatcher } from '../token/token-request.ts';
 import type { ListSource } from './list-source.ts';
@@ -33,7 +33,7 @@ type Download = {
 
 async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: Download): AsyncGenerator<Buffer> {
   const { origin, pathname, search } = new URL(url);
-  const ca = caFile === null ? null : readNamedFile('caFile', caFile, 'USAGE');
+  const ca = caFile === null ? null : readCertificates('caFile', caFile);
   const dispatcher = openDispatcher(origin, { ca, proxy });
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);

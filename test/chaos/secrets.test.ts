@@ -126,6 +126,23 @@ describe.concurrent('no secret is told', () => {
     },
   );
 
+  test('where it was an argument, which the run keeps and shows as the command to go on with', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { scene, redis, env } = await openCanaryScene(onTestFinished);
+    const command = ['--token-command', `echo ${canaries.token}`];
+    const proxy = ['--proxy', `http://ana:${canaries.secret}@127.0.0.1:9`];
+    const args = [...command, ...proxy, '--resource', 'annotations', '--yes'];
+    const halted = scene.expunge(['run', list(scene), ...args, '--patience-ms', '0', '--json'], env);
+    await halted.ended;
+    const status = scene.expunge(['status', JSON.parse(halted.stdout.trimEnd().split('\n').at(-1)!).run], env);
+    await status.ended;
+    expect(halted.stderr).toContain('Go on with the same command: expunge run');
+    expect(halted.stderr).toContain("--token-command '***' --proxy 'http://***@127.0.0.1:9'");
+    expect(await findCanaries(scene, redis, [halted, status])).toEqual([]);
+  });
+
   test('when Redis refuses its password, or is killed in the middle', async ({ expect, onTestFinished }) => {
     const { scene, redis, env } = await openCanaryScene(onTestFinished);
     const wrong = { ...env, REDIS_URL: redis.url.replace('4713', '4713-wrong') };

@@ -155,6 +155,16 @@ describe.concurrent('check connects to the API', () => {
     expect(behind.out).not.toContain('geheim');
   });
 
+  test('unless --ca-file holds no certificates: exit 2', async ({ expect, onTestFinished }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'expunge-check-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const caFile = join(folder, 'ca.pem');
+    writeFileSync(caFile, 'nonsense');
+    const { exit, out } = await check({ baseUrl: 'https://127.0.0.1:9', caFile });
+    expect(out).toContain(`wrong  api     --ca-file ${caFile}: expected certificates in PEM\n`);
+    expect(exit).toBe(2);
+  });
+
   test('through the proxy, and says that this one refuses: exit 6', async ({ expect, onTestFinished }) => {
     const { url } = await openProxy(onTestFinished, 407);
     const { exit, out } = await check({ baseUrl: 'https://api.example.com', proxy: url });

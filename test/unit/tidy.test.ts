@@ -96,6 +96,10 @@ describe('the sources', () => {
     ).toEqual([]);
   });
 
+  it('never show a code of the system instead of words', () => {
+    expect(containing(/^src\//, /\$\{[^}]*\bsystemCode\(/)).toEqual([]);
+  });
+
   it('end the process in one file, and at a second signal', () => {
     expect(containing(/^src\//, /process\.exit\(/)).toEqual(['src/cli.ts', 'src/commands/interrupts.ts']);
   });
