@@ -1,9 +1,10 @@
 import { stat } from 'node:fs/promises';
-import { ExpungeError, systemCode } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
 import { type List, type ProtectedList, withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
+import { fileWords } from '../system-words.ts';
 import type { ListSource } from './list-source.ts';
 import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
@@ -51,9 +52,9 @@ function refuseUnprotected({ protectFile }: ScheduleWork, { name, settings }: Sc
 
 /** Throws USAGE for anything but a file: the path comes from Redis, and reading a device or a pipe might never end. */
 async function checkProtectFile(path: string): Promise<void> {
-  const found = await stat(path).catch((error) => systemCode(error));
+  const found = await stat(path).catch((error) => fileWords(error));
   if (typeof found !== 'string' && found.isFile()) return;
-  const trouble = typeof found === 'string' ? `not found here (${found})` : 'expected a file';
+  const trouble = typeof found === 'string' ? `${found} here` : 'expected a file';
   throw inputError(path, null, `${trouble}; without its protected ids nothing is deleted`);
 }
 
