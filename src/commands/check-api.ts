@@ -11,10 +11,12 @@ import { readProtected } from '../input/read-protected.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { Target } from '../ledger/target.ts';
-import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
+import { readTargetState } from '../limiter/read-target.ts';
+import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { isLoopback, withoutUrlSecrets } from '../parse-setting.ts';
 import { type Finding, wrong } from '../redis/finding.ts';
 import { connectionTrouble } from '../system-words.ts';
+import { duration } from '../terminal/words.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import type { Invocation } from './command.ts';
 import { reasonOf } from './reason-of.ts';
@@ -92,7 +94,7 @@ function laneOptions({ config, env }: Invocation, ca: string | null): LaneOption
 }
 
 /**
- * Deletes that object, once, and tells what came by the verdict table. Like every request it is not sent while the target is stopped, and
+ * Deletes that object, once, and tells what came by the verdict table. Like every request it is not sent while the target is stopped or asked to wait, and
  * what was done stands in the target's audit trail.
  */
 export async function* sendProbe(
@@ -105,16 +107,20 @@ export async function* sendProbe(
     invocation,
     () => {},
     async (session) => {
-      const stop = await stopOf(invocation, session, target);
-      if (stop !== null) return { ...wrong('', `not sent. ${stopAdvice(stop)}`, null), exit: exitCodes.GUARD.exit };
+      const why = await heldBy(invocation, session, target);
+      if (why !== null) return { ...wrong('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit };
       return send(invocation, session, { target, credentials, probe });
     },
   );
 }
 
-async function stopOf({ config }: Invocation, { redis }: Session, { fp }: Target): Promise<Stop | null> {
+/** Why nothing may leave to the target at the moment, or null. */
+async function heldBy({ config }: Invocation, { redis }: Session, { fp }: Target): Promise<string | null> {
   const { target } = await readStops(redis, fp);
-  return target ?? (config.stopFile === undefined ? null : readStopFile(config.stopFile, Date.now()));
+  const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
+  if (stop !== null) return stopAdvice(stop);
+  const held = (await readTargetState(redis, fp)).find(({ hold }) => hold !== null)?.hold;
+  return held ? `${held.reason}; ${duration(held.leftMs)} of that are left` : null;
 }
 
 type Sending = { target: Target; credentials: Credentials; probe: Probe };

@@ -12,6 +12,7 @@ import { loadConfig } from '../../src/config.ts';
 import { readTargetAudit } from '../../src/ledger/audit.ts';
 import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
 import { targetOf } from '../../src/ledger/target.ts';
+import { keys } from '../../src/redis/keys.ts';
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { openTestRedis, testRedisUrl } from '../support/redis.ts';
 import { hasOpenssl, makeCertificates } from '../support/tls.ts';
@@ -237,9 +238,18 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
       /^wrong {2}probe {3}not sent\. Stopped for all runs of this target by ana: they call us/m,
     );
     await startTarget(redis, fp, order);
+    const [seconds] = await redis.time();
+    const [seenAt, holdUntil] = [Number(seconds) * 1_000, (Number(seconds) + 60) * 1_000];
+    const waits = { seenAt, holdUntil, holdWhy: 'the server answered 429 and sent Retry-After 60' };
+    await redis.hset(keys.limiter(fp, 'all'), waits);
+    const held = await check(flags, probe, env);
+    expect(held.out).toMatch(
+      /^wrong {2}probe {3}not sent\. the server answered 429 and sent Retry-After 60; 1? ?\S+ .* left$/m,
+    );
+    await redis.del(keys.limiter(fp, 'all'));
     const unfit = await check(flags, probe, { ...env, REDIS_URL: 'redis://127.0.0.1:9' });
     expect(unfit.out).toMatch(/^wrong {2}probe {3}not sent, since something else is wrong$/m);
-    expect([stopped.exit, unfit.exit, sandbox.counts.requests]).toEqual([4, 6, 0]);
+    expect([stopped.exit, held.exit, unfit.exit, sandbox.counts.requests]).toEqual([4, 4, 6, 0]);
   });
 
   test('and refuses what it could not send before anything else: exit 2', async ({ expect, onTestFinished }) => {
