@@ -84,7 +84,7 @@ export type Run = {
   activeMs: number;
   tallied: boolean;
   delivered: number; // when whoever waited for its end had its report; of a detached run its end
-  reportFolder: string; // where its report files were written, '' = nowhere
+  reportIn: string; // the folder or file its report was written to, '' = none
   isExpiring: boolean; // all its keys have an expiry
 };
 
@@ -177,7 +177,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
     delivered: number('delivered'),
-    reportFolder: text('reportFolder'),
+    reportIn: text('reportIn'),
     isExpiring: text('isExpiring') === '1',
   };
 }
