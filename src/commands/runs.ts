@@ -3,7 +3,7 @@ import { noteTargetAction } from '../ledger/audit.ts';
 import { type ChosenRuns, chooseRuns, type RunChoice } from '../ledger/choose-runs.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { removeRun } from '../ledger/remove-run.ts';
-import { isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
+import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -40,7 +40,7 @@ async function list({ options, stdout }: Invocation, { redis }: Session): Promis
 async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
   for (const { id, state, isExpiring } of runs) {
     const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
-    if (run !== null) await sealTally(redis, run);
+    if (run?.schema === schemaVersion) await sealTally(redis, run);
   }
 }
 

@@ -136,7 +136,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     fp: text('fp'),
     detached: text('detached') === '1',
     command: text('command'),
-    files: JSON.parse(hash.files ?? '[]'),
+    files: readableFiles(text('files')),
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
@@ -180,6 +180,15 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     reportIn: text('reportIn'),
     isExpiring: text('isExpiring') === '1',
   };
+}
+
+/** Another release may write them in another form. */
+function readableFiles(text: string): string[] {
+  try {
+    return JSON.parse(text || '[]');
+  } catch {
+    return [];
+  }
 }
 
 /** A stored rate, or null where there is none or another release wrote it. */
