@@ -9,11 +9,13 @@ export async function findRun({ redis }: Session, text: string | undefined): Pro
   const run = await readRun(redis, id);
   if (run === null)
     throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, { next: 'expunge runs lists them' });
-  if (run.schema !== schemaVersion) {
-    throw new ExpungeError(
-      'USAGE',
-      `run ${id} was written by another release (version ${run.schema}, expected ${schemaVersion})`,
-    );
-  }
+  refuseOtherRelease(run);
   return run;
+}
+
+/** What another release has written this one would misread. */
+export function refuseOtherRelease({ id, schema }: Run): void {
+  if (schema === schemaVersion) return;
+  const message = `run ${id} was written by another release (version ${schema}, expected ${schemaVersion})`;
+  throw new ExpungeError('USAGE', message, { next: 'use that release for it until it has ended' });
 }

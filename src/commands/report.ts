@@ -1,10 +1,12 @@
+import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
 import { checkConservation, sumInWords } from '../ledger/conservation.ts';
 import { readOutcomes } from '../ledger/ordered-rows.ts';
+import { noteReport } from '../ledger/remove-run.ts';
 import { type Sink, writeReport } from '../ledger/report.ts';
 import { notWritten, ReportFile } from '../ledger/report-file.ts';
 import type { ReportFormat } from '../ledger/report-line.ts';
-import type { Run } from '../ledger/run.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
 import { sealTally, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 
@@ -42,6 +44,7 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
   try {
     const rows = await writeRows(deps, (text) => file.write(text));
     await file.commit();
+    if (isSealed(deps.run.state)) await noteReport(deps.redis, deps.run, resolve(path)).catch(() => {}); // the report is there
     deps.say(`${rows.toLocaleString('en-US')} rows in ${path}`);
   } catch (error) {
     await file.discard();

@@ -17,6 +17,7 @@ import { isAttended } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { deleteHere } from './delete-here.ts';
 import { detach } from './detach.ts';
+import { refuseOtherRelease } from './find-run.ts';
 import { finishEnded } from './finish-run.ts';
 import { planOf } from './plan-of.ts';
 import type { Credentials } from './service-options.ts';
@@ -32,6 +33,7 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
 
 async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256));
+  if (last !== null && !isOver(last)) refuseOtherRelease(last);
   if (last !== null && isSealed(last.state) && !isOver(last))
     return finishEnded({ invocation, session, run: last, outputFolder: runFolder(invocation, last.id) });
   const existing = last !== null && !isSealed(last.state) ? last : null;

@@ -42,7 +42,7 @@ export const runs: Command = {
   subcommands: [
     {
       name: 'remove',
-      summary: 'remove an ended run from Redis; its report files stay',
+      summary: 'remove an ended run from Redis; a report of it that was written stays',
       arguments: '<run>',
       settings: store,
       options: [yes, reason],

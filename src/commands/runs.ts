@@ -3,7 +3,7 @@ import { noteTargetAction } from '../ledger/audit.ts';
 import { type ChosenRuns, chooseRuns, type RunChoice } from '../ledger/choose-runs.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { removeRun } from '../ledger/remove-run.ts';
-import { isSealed, pendingOf, readRun } from '../ledger/run.ts';
+import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -40,7 +40,7 @@ async function list({ options, stdout }: Invocation, { redis }: Session): Promis
 async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
   for (const { id, state, isExpiring } of runs) {
     const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
-    if (run !== null) await sealTally(redis, run);
+    if (run?.schema === schemaVersion) await sealTally(redis, run);
   }
 }
 
@@ -81,16 +81,23 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
       next: `end it first: expunge cancel ${run.id}`,
     });
   }
-  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?`;
+  const lost = hasEvidence(run) ? '' : ' Its report was not written: what happened to each row is lost with it.';
+  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lost}`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
   const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
   await removeRun(session.redis, run);
   const full = isNoted ? '' : await note();
-  stderr.write(`Removed run ${run.id}; its report files stay.\n`);
+  const stays = run.reportIn === '' ? 'no report of it was written' : `its report stays in ${plainLine(run.reportIn)}`;
+  stderr.write(`Removed run ${run.id}; ${stays}.\n`);
   if (full !== '') stderr.write(`warning: the audit trail doesn't tell it: Redis refuses writes: ${full}\n`);
   return 0;
+}
+
+/** Whether a run can go without taking along what nobody else knows. Of one that was never written to its end there is nothing to know. */
+function hasEvidence({ state, reportIn }: Run): boolean {
+  return reportIn !== '' || state === 'preparing';
 }
 
 /** Where there is no memory left for a note, a removal that makes room comes first. Any other trouble is thrown. */

@@ -5,6 +5,7 @@ import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { undeliveredMs } from '../ledger/seal.lua.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -114,11 +115,12 @@ function doubt({ doubt, doubtSince }: Run): string[] {
   return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
 }
 
-function expiry(run: Run): string[] {
-  if (!isSealed(run.state)) return [];
-  return [
-    `Redis forgets it on ${new Date(run.endedAt + run.keepMs).toISOString().slice(0, 10)}; its report files stay`,
-  ];
+function expiry({ id, state, endedAt, keepMs, delivered, reportIn }: Run): string[] {
+  if (!isSealed(state)) return [];
+  const keptMs = delivered > 0 ? keepMs : Math.max(keepMs, undeliveredMs);
+  const forgets = `Redis forgets it on ${new Date(endedAt + keptMs).toISOString().slice(0, 10)}`;
+  if (reportIn !== '') return [`${forgets}; its report stays in ${plainLine(reportIn)}`];
+  return [`${forgets}, and what happened to each row; to keep that: expunge report ${id} --output FILE`];
 }
 
 async function watch({ stderr, env }: Invocation, session: Session, run: Run): Promise<Run> {

@@ -1,6 +1,7 @@
 import { activeTimeFunctions } from './active-time.lua.ts';
 import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
 import { shares } from './priority.ts';
+import { schemaVersion } from './run.ts';
 import { sealFunction } from './seal.lua.ts';
 
 /**
@@ -62,12 +63,14 @@ return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1])
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms  3… what is known of the keeper
  * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`, process, reason for new doubt or ''}; epoch 0: nothing to
- *   do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it
+ *   do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
+ *   another release has written the run, in a form of its own
  */
 export const claimLua = `${keepFunction}${doubtCellsFunction}${feedFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'treat')
+local run = redis.call('HMGET', KEYS[1], 'state', 'treat', 'schema')
 local state = run[1]
 if not state then return {'missing', 0} end
+if run[3] ~= '${schemaVersion}' then return {'other_release', 0} end
 if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
 if not chunk[1] or not chunk[2] then return {'broken', 0} end

@@ -15,8 +15,11 @@ import { type HaltCode, type RunState, readableRate, type SteeredBy } from './ru
 import { steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
-/** 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder has the chunk. */
-export type SeenState = RunState | 'missing' | 'broken' | 'stale';
+/**
+ * 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder has the chunk. 'other_release': the run
+ * is written in a form that this release doesn't know.
+ */
+export type SeenState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
 
 /** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
 export type Claim = {

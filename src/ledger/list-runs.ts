@@ -4,7 +4,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { outcomes } from './outcome.ts';
 import { removeRemains } from './remove-run.ts';
-import { isSealed, parseRun, type Run, type RunState } from './run.ts';
+import { isSealed, parseRun, type Run, type RunState, schemaVersion } from './run.ts';
 import type { Target } from './target.ts';
 
 const runsAtOnce = 1_000;
@@ -79,11 +79,11 @@ export async function isIdle(redis: RedisClient): Promise<boolean> {
   return !(await isAnyRun(redis, ['running', 'cancelling']));
 }
 
-/** The detached runs of a target that are running. */
+/** The detached runs of a target that are running and can be worked on by this release. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const states = await readStates(redis, ids);
-  return ids.filter((_, i) => states[i] === 'running');
+  const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema')));
+  return ids.filter((_, i) => found[i]![0] === 'running' && found[i]![1] === String(schemaVersion));
 }
 
 /** Null for a run that is gone. */

@@ -1,5 +1,6 @@
 import type { Chunk, Position, SettledRow } from '../input/row.ts';
-import type { LedgerChunk } from './cells.ts';
+import { isSettled } from './cell.ts';
+import { type LedgerChunk, settledAtOf } from './cells.ts';
 import { fateIn } from './fate-in-run.ts';
 import type { Outcome, Resource } from './outcome.ts';
 import type { Run } from './run.ts';
@@ -13,7 +14,7 @@ export type OutcomeRow = {
   outcome: Outcome | 'pending';
   status: number | null;
   attempts: number;
-  settledAt: string; // ISO time by which the id was settled, '' where no pass over its chunk has ended
+  settledAt: string; // ISO time by which the id was settled, to the second; '' = not yet, or settled while reading
   code: string;
   excerpt: string; // what the server said, or where a duplicate stood first
 };
@@ -22,13 +23,18 @@ export type OutcomeRow = {
 export type Page = { positions: Position[]; rows: OutcomeRow[] };
 
 /** The rows of a chunk. `excerpts` runs parallel to its ids. */
-export function rowsOfChunk(run: Run, chunk: Chunk, ledger: LedgerChunk, excerpts: (string | null)[]): Page {
+export function rowsOfChunk(
+  run: Run,
+  chunk: Chunk,
+  ledger: Pick<LedgerChunk, 'times' | 'cells'>,
+  excerpts: (string | null)[],
+): Page {
   const fate = fateIn(run);
-  const passEnded = ledger.passEndedAt > 0 ? new Date(ledger.passEndedAt).toISOString() : '';
   const rows = chunk.ids.map((id, i): OutcomeRow => {
     const { outcome, status, attempts, code } = fate(ledger.cells[i]!);
     const { file, line } = chunk.positions[i]!;
-    const settledAt = outcome === 'pending' ? '' : passEnded;
+    const settledAt =
+      outcome === 'pending' ? '' : timeText(isSettled(ledger.cells[i]!) ? settledAtOf(ledger, i) : run.endedAt);
     const excerpt = excerpts[i] ?? '';
     return {
       file: run.files[file]!,
@@ -44,6 +50,10 @@ export function rowsOfChunk(run: Run, chunk: Chunk, ledger: LedgerChunk, excerpt
     };
   });
   return { positions: chunk.positions, rows };
+}
+
+function timeText(ms: number): string {
+  return ms > 0 ? new Date(ms).toISOString() : '';
 }
 
 /** The rows of a block. They were never sent. */

@@ -18,7 +18,12 @@ export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
 
 /** Remembers that whoever waited for the end of a run has its report, and the folder of its files. Repeating it is harmless. */
 export async function markDelivered(redis: RedisClient, { id }: Run, folder: string): Promise<void> {
-  await redis.eval(deliveredLua, 1, keys.run(id), Date.now(), folder);
+  await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', folder);
+}
+
+/** Remembers the file that the report of an ended run was written to, unless there was one before. */
+export async function noteReport(redis: RedisClient, { id, reportIn }: Run, file: string): Promise<void> {
+  if (reportIn === '') await redis.eval(noteLua, 1, keys.run(id), 'reportIn', file);
 }
 
 /** Removes everything Redis knows of a run. Repeating it is harmless. */
@@ -45,10 +50,8 @@ redis.call('HSET', KEYS[1], 'isExpiring', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 `;
 
-// KEYS 1 run  ARGV 1 now in ms  2 folder
-const deliveredLua = `
-if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'delivered', ARGV[1], 'reportFolder', ARGV[2]) end
-`;
+// KEYS 1 run  ARGV fields and values
+const noteLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], unpack(ARGV)) end`;
 
 /** Whether chunks of a run are in Redis whose record is not: it has expired before anybody saw to them. */
 export async function hasRemains(redis: RedisClient, id: string): Promise<boolean> {

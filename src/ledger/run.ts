@@ -84,7 +84,7 @@ export type Run = {
   activeMs: number;
   tallied: boolean;
   delivered: number; // when whoever waited for its end had its report; of a detached run its end
-  reportFolder: string; // where its report files were written, '' = nowhere
+  reportIn: string; // the folder or file its report was written to, '' = none
   isExpiring: boolean; // all its keys have an expiry
 };
 
@@ -136,7 +136,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     fp: text('fp'),
     detached: text('detached') === '1',
     command: text('command'),
-    files: JSON.parse(hash.files ?? '[]'),
+    files: readableFiles(text('files')),
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
@@ -177,9 +177,18 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     activeMs: number('activeMs'),
     tallied: text('tallied') === '1',
     delivered: number('delivered'),
-    reportFolder: text('reportFolder'),
+    reportIn: text('reportIn'),
     isExpiring: text('isExpiring') === '1',
   };
+}
+
+/** Another release may write them in another form. */
+function readableFiles(text: string): string[] {
+  try {
+    return JSON.parse(text || '[]');
+  } catch {
+    return [];
+  }
 }
 
 /** A stored rate, or null where there is none or another release wrote it. */

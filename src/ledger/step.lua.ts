@@ -1,4 +1,5 @@
 import { noteAuditLua } from './audit.ts';
+import { headerBytes, placeLua, writeTimesFunction } from './cells.ts';
 import type { HaltRule } from './halt-rule.ts';
 import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts';
 import { sealFunction } from './seal.lua.ts';
@@ -13,8 +14,8 @@ import { sealFunction } from './seal.lua.ts';
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = somebody else was faster. Empty if the run isn't
  *   running, or another holder has the chunk: then the state is 'stale'.
  */
-export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}
-local header = 6
+export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}${writeTimesFunction}
+local header = ${headerBytes}
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
 
@@ -50,6 +51,7 @@ local ruleOfCode = ${ruleOfCodeLua(rules)}
 local names = {'failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'}
 local change, attempts, settled, changed, late = {0, 0, 0, 0, 0}, 0, 0, false, 0
 local found, isAnyFound = {}, false -- by rule of section 2
+local timed, isAnyTimed = {}, false -- places of times
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
@@ -67,6 +69,8 @@ for at = 1, #results, 4 do
     if oldRank > 0 then change[oldRank] = change[oldRank] - 1 elseif rank > 0 then settled = settled + 1 end
     if rank > 0 then
       change[rank] = change[rank] + 1
+      timed[${placeLua('i', 'sent')}] = true
+      isAnyTimed = true
       if rank <= 3 and oldRank == 0 then
         local rule = rank == 3 and ${ruleOfAbsence(rules)} or byte(ruleOfCode, new % 512 + 1) - 48
         if rule > 0 then
@@ -152,5 +156,6 @@ if changed or marked > 0 then
   end
   redis.call('SETRANGE', KEYS[1], from, table.concat(out))
 end
+if isAnyTimed then writeTimes(KEYS[1], timed) end
 return {isHolder and state or 'stale', table.concat(answer)}
 `;

@@ -1,6 +1,6 @@
 import { noteCompleted } from '../ledger/completed.ts';
 import { removeRun } from '../ledger/remove-run.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import type { Hand } from './hand.ts';
@@ -32,7 +32,8 @@ export async function followLast(
   if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
     return schedule && { schedule, live: null };
   const last = await readRun(redis, schedule.lastRun);
-  if (last !== null && !isSealed(last.state)) return { schedule, live: last };
+  // One of another release is left to that, and counts as a run that goes on.
+  if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
   await follow(work, hand, last);
   return { schedule: (await readSchedule(redis, hand.fp, hand.name)) ?? schedule, live: null };
 }
@@ -44,6 +45,7 @@ export async function follow(work: ScheduleWork, hand: Hand, last: Run | null): 
     await settle(redis, hand, { fields: { lastState: 'lost', lastEndedAt: work.now(), toArchive: '' } });
     return;
   }
+  if (last.schema !== schemaVersion) return; // left to the release that has written it
   if (last.state === 'planned')
     return leaveToWorkers(work.ledger, work.feeder, last, { who: last.createdBy, reason: '' });
   const { id, state, counts } = await sealTally(redis, last);

@@ -4,7 +4,7 @@ import type { ChunkHandler } from '../queue/consumer.ts';
 import type { ChunkJob } from '../queue/queue.ts';
 import type { Credentials } from './credentials.ts';
 import type { RunWatch } from './run-watch.ts';
-import { logTrouble } from './stop-runs.ts';
+import { logTrouble, lostWords, otherReleaseWords } from './stop-runs.ts';
 
 type Around = {
   work: DeleteWork;
@@ -12,8 +12,8 @@ type Around = {
   credentials: Credentials;
   /** Whether the chunks in hand want more room than there is. */
   isCrowded(): boolean;
-  /** Redis no longer knows the run. */
-  drop(run: string): void;
+  /** Nothing can be done for the run here. */
+  drop(run: string, reason: string): void;
 };
 
 const repair = 'bring its data back and resume, or cancel it';
@@ -46,7 +46,8 @@ async function deleteIt(
   try {
     const { state, isDue } = await deleteChunk({ run, chunk, gate, line, meter, stop }, work);
     work.log.debug({ run, chunk, state }, 'chunk left');
-    if (state === 'missing') drop(run);
+    if (state === 'missing') drop(run, lostWords);
+    if (state === 'other_release') drop(run, otherReleaseWords);
     if (state === 'broken') work.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${repair}`);
     return isDue;
   } catch (error) {

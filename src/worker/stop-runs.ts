@@ -1,5 +1,5 @@
 import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
-import type { HaltCode } from '../ledger/run.ts';
+import { type HaltCode, schemaVersion } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { redisWords } from '../redis/trouble.ts';
 import type { Writes } from '../redis/writes.ts';
@@ -10,8 +10,8 @@ export type RunStopper = {
   halt(run: string, code: HaltCode, reason: string): void;
   /** The server asked to wait for longer than anybody should without being asked. Whoever looks at the runs decides. */
   pauseAll(reason: string): void;
-  /** Redis has lost the whole run: nothing of it can be steered any more. */
-  drop(run: string): void;
+  /** Nothing of the run can be steered here: Redis has lost it, or another release has written it. */
+  drop(run: string, reason: string): void;
 };
 
 type Around = { ledger: Ledger; writes: Writes; log: Log; watch(): RunWatch };
@@ -32,11 +32,11 @@ export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
       log.error({ run, code, reason }, 'halting the run');
       void steer(run, { action: 'halt', reason, halt: code }).finally(() => halting.delete(run));
     },
-    drop: (run) => {
+    drop: (run, reason) => {
       watch().close(run);
       if (dropped.has(run)) return;
       dropped.add(run);
-      log.error({ run, reason: lostWords }, 'leaving the run');
+      log.error({ run, reason }, 'leaving the run');
     },
     pauseAll: (reason) => {
       for (const run of watch().runs) {
@@ -51,6 +51,9 @@ export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
 /** Why nothing more can be done for a run. */
 export const lostWords =
   'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
+
+/** Why nothing is done for a run here. */
+export const otherReleaseWords = `another release has written it, in a form other than ${schemaVersion}; workers of that release go on with it`;
 
 /** Redis had trouble with something that is tried again anyway. */
 export function logTrouble({ log, writes }: { log: Log; writes: Writes }, error: unknown): void {

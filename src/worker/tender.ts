@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { anyRun, noteCompleted } from '../ledger/completed.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { expireRun } from '../ledger/remove-run.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { keys } from '../redis/keys.ts';
-import { lostWords } from './stop-runs.ts';
+import { lostWords, otherReleaseWords } from './stop-runs.ts';
 
 export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
@@ -20,6 +20,7 @@ const turnMs = 2_500;
 export class Tender {
   readonly #options: TenderOptions;
   readonly #me = randomUUID();
+  readonly #others = new Set<string>(); // runs of other releases, told of once
 
   constructor(options: TenderOptions) {
     this.#options = options;
@@ -37,6 +38,7 @@ export class Tender {
     const { ledger, feeder } = this.#options;
     const run = await readRun(ledger.redis, id);
     if (run === null) await this.#drop(id);
+    else if (run.schema !== schemaVersion) this.#leaveAlone(id);
     else if (isSealed(run.state)) await this.#leave(run);
     else if (run.state === 'cancelling') await ledger.reclaim(id);
     else await feeder.tend(id);
@@ -46,6 +48,13 @@ export class Tender {
     const { ledger, fp, log } = this.#options;
     log.error({ run: id, reason: lostWords }, 'leaving the run');
     await ledger.redis.srem(keys.targetRuns(fp), id);
+  }
+
+  /** Workers of the release that wrote the run see to it. */
+  #leaveAlone(id: string): void {
+    if (this.#others.has(id)) return;
+    this.#others.add(id);
+    this.#options.log.error({ run: id, reason: otherReleaseWords }, 'leaving the run');
   }
 
   /** What follows a seal. Repeating it after a crash is harmless; the run leaves the list last. */

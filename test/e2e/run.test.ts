@@ -247,14 +247,14 @@ describe('after a run', () => {
         .split('\n')
         .map((line) => JSON.parse(line));
 
+    expect(lines((await place.expunge(['status', summary.run, '--json'])).stdout)).toEqual([summary]);
+    expect((await place.expunge(['status', summary.run])).stdout).toMatch(
+      /because: OPS-1\n {2}Redis forgets it on [-\d]{10}; its report stays in \/.*\/runs\//,
+    );
     await forgetDelivery(summary.run);
     expect(await lastingKeys(summary.run)).not.toEqual([]);
     expect(lines((await place.expunge(['runs', '--json'])).stdout)).toContainEqual(summary);
     expect(await lastingKeys(summary.run)).toEqual([]);
-    expect(lines((await place.expunge(['status', summary.run, '--json'])).stdout)).toEqual([summary]);
-    expect((await place.expunge(['status', summary.run])).stdout).toMatch(
-      /because: OPS-1\n {2}Redis forgets it on \d{4}-/,
-    );
     const verified = await place.expunge(['report', summary.run, '--verify']);
     expect([verified.code, verified.stderr]).toEqual([
       0,
@@ -271,6 +271,22 @@ describe('after a run', () => {
     expect((await place.expunge(['runs', 'remove', summary.run, '--yes'])).code).toBe(0);
     await expect.poll(() => redisKeysWith(summary.run), { timeout: 5_000 }).toEqual([]); // one that tried a write goes by itself
     expect((await place.expunge(['status', summary.run])).code).toBe(2);
+  });
+
+  it('that left no report, whoever removes it is told that it takes along what happened', async () => {
+    place.write('detached.csv', 'id\nv-000411\n');
+    const { run } = summaryIn(await place.run(['detached.csv', ...views, '--detach']));
+    await place.expunge(['cancel', run, '--yes']);
+    const kept = `to keep that: expunge report ${run} --output FILE`;
+    expect((await place.expunge(['status', run])).stdout).toMatch(
+      new RegExp(`forgets it on [-\\d]{10}, and .*; ${kept}`),
+    );
+    const refused = await place.expunge(['runs', 'remove', run]);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('what happened to each row is lost')]);
+
+    await place.expunge(['report', run, '--output', 'kept.csv']);
+    const { stderr } = await place.expunge(['runs', 'remove', run, '--yes']);
+    expect(stderr).toContain(`Removed run ${run}; its report stays in ${join(place.folder, 'kept.csv')}.`);
   });
 
   it('nothing of its list stays in the spool, and no token anywhere in the state folder', async () => {

@@ -81,7 +81,7 @@ export async function forgetTarget(baseUrl: string): Promise<void> {
 /** Lets a run stand as a kill between its last answer and its report leaves it. */
 export async function forgetDelivery(run: string): Promise<void> {
   const redis = await openTestRedis();
-  await redis.hdel(keys.run(run), 'delivered', 'reportFolder', 'isExpiring');
+  await redis.hdel(keys.run(run), 'delivered', 'reportIn', 'isExpiring');
   await redis.persist(keys.manifest(run, 0));
   redis.disconnect();
 }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { readAudit } from '../../../src/ledger/audit.ts';
 import { fateOf, isDoubtful, isSettled, settle, untouched } from '../../../src/ledger/cell.ts';
-import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
+import { decodeLedgerChunk, headerBytes } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
@@ -169,11 +169,12 @@ describe('chunks of which Redis has lost sight', () => {
   });
 
   test('halt the run where its counters and its ledger disagree, so that it can be cancelled', async () => {
+    const cellBytes = Buffer.from([deleted >> 8, deleted & 255]);
     for (const [chunk, size] of [2, 2, 1].entries()) {
       const { epoch } = await claim(chunk);
       const joins = Array.from({ length: size }, (_, index) => ({ index, cell: deleted }));
       await ledger.step(id, chunk, epoch, chunk < 2 ? joins : [], []);
-      if (chunk === 2) await ledger.redis.setrange(keys.ledger(id, 2), 6, Buffer.from([deleted >> 8, deleted & 255]));
+      if (chunk === 2) await ledger.redis.setrange(keys.ledger(id, 2), headerBytes, cellBytes);
     }
     await ledger.redis.del(keys.open(id), keys.later(id));
     expect((await cells(2)).every(isSettled)).toBe(true);

@@ -88,7 +88,7 @@ async function makeRun({
 
 async function writeCells(n: number, cells: number[]): Promise<void> {
   const bytes = Buffer.alloc(headerBytes + 2 * cells.length);
-  bytes.writeUIntBE(endedAt, 0, headerBytes);
+  for (let at = 6; at < headerBytes; at += 4) bytes.writeUInt32BE(endedAt / 1_000, at);
   for (const [i, cell] of cells.entries()) bytes.writeUInt16BE(cell, headerBytes + 2 * i);
   await redis.set(keys.ledger(id, n), bytes);
 }
@@ -241,7 +241,7 @@ describe('a tally', () => {
 
   test.each([
     ['missing', null, 'ledger chunk 1 is missing'],
-    ['short', Buffer.alloc(8), 'ledger chunk 1 has 8 bytes instead of 12 for its 3 ids'],
+    ['short', Buffer.alloc(8), `ledger chunk 1 has 8 bytes instead of ${headerBytes + 6} for its 3 ids`],
   ])('names a ledger chunk that is %s, and seals nothing', async (_, bytes, words) => {
     const run = await makeRun(openCells);
     if (bytes) await redis.set(keys.ledger(id, 1), bytes);

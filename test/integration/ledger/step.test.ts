@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
 import { fateOf, isDoubtful, mark, putBack, settle, untouched } from '../../../src/ledger/cell.ts';
-import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
+import { decodeLedgerChunk, headerBytes } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -170,6 +171,67 @@ describe('a cancelled run', () => {
 async function wasCancelled(msAgo: number): Promise<void> {
   await redis.hset(keys.run(id), 'changedAt', Date.now() - msAgo);
 }
+
+describe('the time of an outcome', () => {
+  const early = '2026-01-01T00:00:00.000Z';
+
+  test('is noted with it, to the second, and stays when neighbours need many tries more', async () => {
+    await startRun([30]);
+    const { epoch } = await claim();
+    await ledger.step(
+      id,
+      0,
+      epoch,
+      [0, 1, 2].map((index) => ({ index, cell: deleted })),
+      [],
+    );
+    const [first] = await times();
+    expect(Math.abs(Date.parse(first!) - Date.now())).toBeLessThan(60_000);
+
+    await backDate();
+    const late = settle('deleted', 5, codeOfStatus(204)); // in its second pass
+    await ledger.step(
+      id,
+      0,
+      epoch,
+      [
+        { index: 3, cell: late },
+        { index: 25, cell: deleted },
+      ],
+      [],
+    );
+    await ledger.handBack(id, 0, epoch, now, now);
+    const settledAt = await times();
+    expect(settledAt.slice(0, 3)).toEqual([early, early, early]);
+    expect(settledAt[4]).toBe('');
+    for (const index of [3, 25]) expect(Date.parse(settledAt[index]!)).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  test('is never earlier than the outcome, whoever else shares it', async () => {
+    await startRun([30]);
+    const { epoch } = await claim();
+    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
+    await backDate();
+    const before = Date.now();
+    await ledger.step(id, 0, epoch, [{ index: 9, cell: deleted }], []);
+    expect(Date.parse((await times())[9]!)).toBeGreaterThanOrEqual(before);
+  });
+
+  async function times(): Promise<string[]> {
+    const rows: string[] = [];
+    for await (const page of readOutcomes(redis, await record())) rows.push(...page.map(({ settledAt }) => settledAt));
+    return rows;
+  }
+
+  /** As if all that is settled had been settled long ago. */
+  async function backDate(): Promise<void> {
+    const bytes = (await redis.getBuffer(keys.ledger(id, 0)))!;
+    for (let at = 6; at < headerBytes; at += 4) {
+      if (bytes.readUInt32BE(at) > 0) bytes.writeUInt32BE(Date.parse(early) / 1_000, at);
+    }
+    await redis.set(keys.ledger(id, 0), bytes);
+  }
+});
 
 describe('the deleting time of a run', () => {
   test('counts while somebody works on it, and not the time after a crash', async () => {

@@ -2,12 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { checkId } from '../../../src/guard/check-id.ts';
 import type { SettledRow } from '../../../src/input/row.ts';
 import { settle } from '../../../src/ledger/cell.ts';
+import { headerBytes } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { rowsOfBlock, rowsOfChunk } from '../../../src/ledger/outcome-row.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 
 const running = parseRun('r', { state: 'running', files: '["a.csv","b.csv"]' });
-const cancelled = { ...running, state: 'cancelled' as const };
+const cancelled = { ...running, state: 'cancelled' as const, endedAt: Date.UTC(2026, 10, 20, 16) };
 
 const chunk = {
   n: 0,
@@ -16,6 +17,9 @@ const chunk = {
   positions: [1, 2].map((line) => ({ file: 1, line })),
 };
 const cells = [settle('failed', 2, codeOfStatus(403)), 0];
+
+const times = Buffer.alloc(headerBytes);
+for (let at = 0; at < times.length - 3; at += 4) times.writeUInt32BE(Date.UTC(2026, 10, 20, 15, 49) / 1_000, at);
 
 function blockId(row: Partial<SettledRow>): string {
   const settled = {
@@ -33,21 +37,17 @@ function blockId(row: Partial<SettledRow>): string {
 
 describe('rows of a chunk', () => {
   test('tell file, line, fate, time and excerpt', () => {
-    const passEndedAt = Date.UTC(2026, 10, 20, 15, 49);
-    const { rows } = rowsOfChunk(running, chunk, { passEndedAt, cells }, ['not yours']);
+    const { rows } = rowsOfChunk(running, chunk, { times, cells }, ['not yours']);
     const place = { file: 'b.csv', line: 1, resource: 'views', id: 'v-1' };
     const fate = { outcome: 'failed', status: 403, attempts: 2, code: 'http_403' };
     expect(rows[0]).toEqual({ ...place, ...fate, settledAt: '2026-11-20T15:49:00.000Z', excerpt: 'not yours' });
   });
 
   test('are pending without a time while the run goes on, and not attempted once it is cancelled', () => {
-    const ledger = { passEndedAt: 1, cells };
+    const ledger = { times, cells };
     expect(rowsOfChunk(running, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'pending', settledAt: '' });
-    expect(rowsOfChunk(cancelled, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'not_attempted' });
-  });
-
-  test('have no time before the first pass has ended', () => {
-    expect(rowsOfChunk(running, chunk, { passEndedAt: 0, cells }, []).rows[0]!.settledAt).toBe('');
+    const settledAt = '2026-11-20T16:00:00.000Z';
+    expect(rowsOfChunk(cancelled, chunk, ledger, []).rows[1]).toMatchObject({ outcome: 'not_attempted', settledAt });
   });
 });
 

@@ -1,0 +1,59 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { haltRules } from '../../../src/guard/thresholds.ts';
+import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { readRunning } from '../../../src/ledger/list-runs.ts';
+import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
+import type { Log } from '../../../src/logger.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { Tender } from '../../../src/worker/tender.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+
+let redis: RedisClient;
+let ledger: Ledger;
+let id: string;
+let fp: string;
+beforeAll(async () => {
+  redis = await openTestRedis();
+  ledger = openLedger(redis, haltRules);
+});
+afterAll(() => redis.disconnect());
+
+beforeEach(async () => {
+  id = await writeTestRun(redis, [2]);
+  fp = (await readRun(redis, id))!.fp;
+  await redis.sadd(keys.targetRuns(fp), id);
+  await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
+  await ledger.feed(id, Date.now());
+  await redis.hset(keys.run(id), { schema: schemaVersion + 1, files: '?' });
+});
+afterEach(async () => {
+  await forgetRun(redis, id);
+  await redis.unlink(keys.targetRuns(fp), keys.tending(fp));
+});
+
+describe('a run that another release has written', () => {
+  test('is left alone by who tends, and told of once', async () => {
+    const told: unknown[] = [];
+    const tended: string[] = [];
+    const log = { error: (facts: unknown) => told.push(facts), info: () => {} } as unknown as Log;
+    const feeder = { add: async () => {}, feed: async () => {}, tend: async (run: string) => void tended.push(run) };
+    const tender = new Tender({ ledger, feeder, fp, log });
+    for (let turn = 0; turn < 2; turn++) {
+      await redis.del(keys.tending(fp));
+      await tender.tend();
+    }
+    expect(tended).toEqual([]);
+    expect(told).toEqual([{ run: id, reason: expect.stringContaining('another release') }]);
+    expect(await redis.sismember(keys.targetRuns(fp), id)).toBe(1);
+  });
+
+  test('gives nobody a chunk, and is no run that waits for one', async () => {
+    const before = await redis.hgetall(keys.run(id));
+    expect(await ledger.claim(id, 0, Date.now())).toBe('other_release');
+    expect(await redis.hgetall(keys.run(id))).toEqual(before);
+    expect(await redis.hgetall(keys.open(id))).toEqual({ 0: '0' });
+    expect(await readRunning(redis, fp)).toEqual([]);
+  });
+});
