@@ -79,16 +79,20 @@ export async function isIdle(redis: RedisClient): Promise<boolean> {
   return !(await isAnyRun(redis, ['running', 'cancelling']));
 }
 
-/** The detached runs of a target that are running. */
+/** The detached runs of a target that are running, without those that cannot be read. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const states = await readStates(redis, ids);
+  const states = await Promise.all(ids.map((id) => readState(redis, id).catch(() => null)));
   return ids.filter((_, i) => states[i] === 'running');
 }
 
 /** Null for a run that is gone. */
 function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string | null)[]> {
-  return Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
+  return Promise.all(ids.map((id) => readState(redis, id)));
+}
+
+function readState(redis: RedisClient, id: string): Promise<string | null> {
+  return redis.hget(keys.run(id), 'state');
 }
 
 async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]> {
