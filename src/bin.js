@@ -12,7 +12,7 @@ if (present[0] > needed[0] || (present[0] === needed[0] && present[1] >= needed[
 } else {
   console.error(`error: expunge needs Node ${needed.join('.')} or newer, this is Node ${process.versions.node}`);
   console.error(
-    '  In its repository, `npx expunge …` and `npm run …` use a newer one from node_modules (after `npm ci`).',
+    '  In its repository, `./expunge …` and `npm run …` use a newer one from node_modules (after `npm ci`).',
   );
   process.exitCode = 2;
 }

@@ -136,6 +136,15 @@ describe.runIf(existsSync(`${root}README.md`))('the README', () => {
   });
 });
 
+describe('what users are told to type', () => {
+  it('is never `npx expunge`: outside of this folder that asks the registry for a name that anybody may take', () => {
+    const readme = `${root}README.md`;
+    const texts = [...sources, { path: 'README.md', text: existsSync(readme) ? readFileSync(readme, 'utf8') : '' }];
+    const teaching = texts.filter(({ text }) => text.includes('npx expunge')).map(({ path }) => path);
+    expect(teaching).toEqual([]);
+  });
+});
+
 describe('the package', () => {
   it('has its command among the files it ships', () => {
     const { bin, files } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
