@@ -25,7 +25,7 @@ import { writeTestRun } from '../ledger/lone-run.ts';
 type AtEnd = Parameters<typeof openOwnRedis>[0];
 type Told = { message: string; run?: string; reason?: string };
 
-const sizes = [3, 3, 3, 3, 3, 3];
+const usualSizes = [3, 3, 3, 3, 3, 3];
 const idsOfRun = 18;
 const by = { who: 'test', reason: '' };
 
@@ -58,7 +58,7 @@ async function openStage(atEnd: AtEnd) {
     redis.disconnect();
     await sandbox.close();
   });
-  const make = async (state: 'running' | 'paused' | 'halted') => {
+  const make = async (state: 'running' | 'paused' | 'halted', sizes = usualSizes) => {
     const run = await writeTestRun(redis, sizes, null, target);
     await redis.sadd(keys.targetRuns(target.fp), run);
     await startRun(ledger, (await readRun(redis, run))!, by);
@@ -129,4 +129,13 @@ describe('a worker that tends the runs of its target', () => {
     expect(await resume.ended, resume.stderr).toMatchObject({ code: 0 });
     await until('all is settled', async () => (await readRun(redis, run))!.settled === idsOfRun);
   });
+});
+
+test('a worker says with the halt of a run which rule it was, and why', async ({ onTestFinished }) => {
+  const { told, make, turn, start } = await openStage(onTestFinished);
+  const run = await make('running', [60]); // of ids that were never there
+  await start({ tends: false });
+  await turn();
+  const line = await until('the halt is told', () => told.find(({ message }) => message.includes('halted')));
+  expect(line).toMatchObject({ run, code: 'all_absent', reason: expect.stringContaining('ids were not there') });
 });
