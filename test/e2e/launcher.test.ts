@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, test } from 'vitest';
-import { type Running, startProgram, until } from '../support/processes.ts';
+import { type Running, startNode, startProgram, until } from '../support/processes.ts';
 
+const bin = fileURLToPath(new URL('../../src/bin.js', import.meta.url));
 const launcher = fileURLToPath(new URL('../../expunge', import.meta.url));
 /** Workers that wait for a Redis which is not there. The PATH is that of a machine without Node. */
 const env = {
@@ -46,6 +47,24 @@ describe.concurrent('the command of a clone', () => {
     await shell.ended; // of all that hold its stderr
     expect(shell.stderr.match(/"stopped"/g)).toHaveLength(2);
   });
+});
+
+test('the first process of a container loses no SIGTERM that comes while the command is still being loaded', async ({
+  expect,
+}) => {
+  // It is none here, but takes itself for one. Another process would be killed by it; the first of a container would never hear of it.
+  const pretend = `data:text/javascript,import { registerHooks } from 'node:module';
+    const { pid } = process;
+    Object.defineProperty(process, 'pid', { value: 1 });
+    const load = (url, context, next) => {
+      if (url.endsWith('/cli.ts')) process.kill(pid, 'SIGTERM');
+      return next(url, context);
+    };
+    registerHooks({ load });`;
+  const worker = startNode(['--import', pretend.replaceAll('\n', ''), bin, 'worker'], env);
+  const { code, signal } = await worker.ended;
+  expect([0, 143]).toContain(code);
+  expect(signal).toBeNull();
 });
 
 function killAll({ pid }: Running): void {

@@ -96,8 +96,9 @@ describe('the sources', () => {
     ).toEqual([]);
   });
 
-  it('end the process in one file, and at a second signal', () => {
-    expect(containing(/^src\//, /process\.exit\(/)).toEqual(['src/cli.ts', 'src/commands/interrupts.ts']);
+  it('end the process in one file, at a second signal, and at one before any command listens', () => {
+    const ending = ['src/bin.js', 'src/cli.ts', 'src/commands/interrupts.ts'];
+    expect(containing(/^src\//, /process\.exit\(/)).toEqual(ending);
   });
 
   it('are no longer than 300 lines; the tables of settings and of verbs may be', () => {
