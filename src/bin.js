@@ -6,13 +6,20 @@ import module from 'node:module';
 const needed = [22, 19];
 const present = process.versions.node.split('.').map(Number);
 
+// The first process of a container is spared every signal that nobody listens for: until a command does, this does.
+if (process.pid === 1) {
+  process.on('SIGTERM', () => {
+    if (process.listenerCount('SIGTERM') === 1) process.exit(143);
+  });
+}
+
 if (present[0] > needed[0] || (present[0] === needed[0] && present[1] >= needed[1])) {
   if (module.enableCompileCache) module.enableCompileCache();
   import('./cli.ts'); // the build makes this './cli.js'
 } else {
   console.error(`error: expunge needs Node ${needed.join('.')} or newer, this is Node ${process.versions.node}`);
   console.error(
-    '  In its repository, `npx expunge …` and `npm run …` use a newer one from node_modules (after `npm ci`).',
+    '  In its repository, `./expunge …` and `npm run …` use a newer one from node_modules (after `npm ci`).',
   );
   process.exitCode = 2;
 }

@@ -447,10 +447,13 @@ type Inputs = {
   configFile: string | undefined; // named on the command line: must exist
 };
 
-/** Flags beat variables beat the configuration file beat defaults. Throws USAGE for unknown names and unreadable values. */
+/**
+ * Flags beat variables beat the configuration file beat defaults. A variable that is empty counts as none: compose, env files and units set
+ * what nobody filled in. Throws USAGE for unknown names and unreadable values.
+ */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
-  const { file, lists } = readConfigFile(configFile ?? env.EXPUNGE_CONFIG);
+  const { file, lists } = readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
   const values: Record<string, unknown> = { sources: lists };
   const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
@@ -470,7 +473,7 @@ function pick(
 ): [Source, string | undefined, string] {
   const row = settings[name];
   if (flags[name] !== undefined) return ['flag', String(flags[name]), `--${row.flag}`];
-  if (row.env && env[row.env] !== undefined) return ['environment', env[row.env], row.env];
+  if (row.env && env[row.env]) return ['environment', env[row.env], row.env];
   if (file[name] !== undefined) return ['file', file[name], `"${name}" in the configuration file`];
   return ['default', undefined, ''];
 }

@@ -10,7 +10,15 @@ export type Interrupts = {
 const exits = { SIGINT: 130, SIGTERM: 143, SIGHUP: 143 } as const;
 type Signal = keyof typeof exits;
 
-/** `onFirst` speaks before anything else happens. The second signal skips every clean-up: nothing depends on it. */
+const lookEveryMs = 500;
+const parent = process.ppid;
+
+/**
+ * `onFirst` speaks before anything else happens. The second signal skips every clean-up: nothing depends on it.
+ *
+ * npm and npx put a shell before us that dies of a SIGTERM and hands none on. So where they have started us, the end of our parent is one.
+ * Elsewhere it is none: whoever starts us in the background may leave.
+ */
 export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrupts {
   const controller = new AbortController();
   let exit: number | null = null;
@@ -22,10 +30,15 @@ export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrup
   };
   const signals = Object.keys(exits) as Signal[];
   for (const signal of signals) process.on(signal, handle);
+  const byNpm = process.env.npm_execpath !== undefined;
+  const looking = setInterval(() => {
+    if (byNpm && exit === null && process.ppid !== parent) handle('SIGTERM');
+  }, lookEveryMs).unref();
   return {
     signal: controller.signal,
     exit: () => exit,
     dispose: () => {
+      clearInterval(looking);
       for (const signal of signals) process.off(signal, handle);
     },
   };

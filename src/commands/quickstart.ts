@@ -152,9 +152,9 @@ function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: numbe
 
 function nextSteps(run: string): string[] {
   const steps = [
-    ['npx expunge run --help', 'for a list of your own'],
-    ['npx expunge sandbox', 'an API like this one, for rehearsals'],
-    [`npx expunge report ${run}`, 'what happened to each row'],
+    ['./expunge run --help', 'for a list of your own'],
+    ['./expunge sandbox', 'an API like this one, for rehearsals'],
+    [`./expunge report ${run}`, 'what happened to each row'],
     ['npm test', 'the tests'],
   ] as const;
   const width = Math.max(...steps.map(([command]) => command.length));

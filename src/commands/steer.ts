@@ -7,6 +7,8 @@ import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
+import { createFeeder } from '../queue/feeder.ts';
+import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { abandoned } from '../terminal/right-now.ts';
@@ -92,7 +94,16 @@ async function steer(
   const steering: Steering = action === 'resume' && expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
+  if (action === 'resume' && run.detached) await feed(session, run);
   return action === 'cancel' ? cancelled(session, run.id, say) : readAgain(session, run.id);
+}
+
+/** Nobody put back the jobs of the run while it stood still. If this fails, a worker makes up for it within some seconds. */
+async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
+  const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
+  await createFeeder(ledger, queue, Date.now)
+    .tend(id)
+    .finally(() => queue.close());
 }
 
 const goals: Record<Action, readonly RunState[]> = {

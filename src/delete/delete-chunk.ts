@@ -6,7 +6,7 @@ import { noteDetail } from '../ledger/chunk-store.ts';
 import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
 import { bucketOf } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
-import type { HaltCode } from '../ledger/run.ts';
+import { type HaltCode, readRun } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { redisWords } from '../redis/trouble.ts';
 import type { Writes } from '../redis/writes.ts';
@@ -128,7 +128,7 @@ function passWork(
       }, work);
       requests.joined(joins);
       // Whoever hears first that the run stands still stops the other chunks of this process, too.
-      if (grant.state === 'halted' && gate.isOpen) log.error({ run }, 'the run has halted; its status says why');
+      if (grant.state === 'halted' && gate.isOpen) void tellHalt(run, work);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
       return grant;
     },
@@ -144,6 +144,12 @@ function passWork(
       });
     },
   };
+}
+
+/** Whoever made the last step before it hears that the run has halted; which rule it was, and why, is in Redis. */
+async function tellHalt(run: string, { ledger, log }: DeleteWork): Promise<void> {
+  const halted = await readRun(ledger.redis, run).catch(() => null); // it may be away again
+  log.error({ run, code: halted?.halt, reason: halted?.reason ?? 'its status says why' }, 'the run has halted');
 }
 
 async function handBack(

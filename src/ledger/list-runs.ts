@@ -79,10 +79,10 @@ export async function isIdle(redis: RedisClient): Promise<boolean> {
   return !(await isAnyRun(redis, ['running', 'cancelling']));
 }
 
-/** The detached runs of a target that are running and can be worked on by this release. */
+/** The detached runs of a target that are running and can be worked on by this release, without those that cannot be read. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
-  const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema')));
+  const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema').catch(() => [])));
   return ids.filter((_, i) => found[i]![0] === 'running' && found[i]![1] === String(schemaVersion));
 }
 

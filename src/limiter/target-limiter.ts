@@ -35,11 +35,12 @@ export type LimiterOptions = {
 export type Hold = { reason: string; leftMs: number };
 
 const callEveryMs = 100;
+const callIdleEveryMs = 1_000;
 const noIdsFaultMs = 900_000;
 
 /**
- * This process' part in the limiter of its target. Ten times a second it reports what was answered and leases permits for the next
- * tenth; what is learned from all reports is one state for all processes. Without Redis there are no permits, and nothing leaves.
+ * This process' part in the limiter of its target. Ten times a second, or once while nobody here has anything to send, it reports what
+ * was answered and leases permits for the next tenth; what is learned from all reports is one state for all processes. Without Redis there are no permits, and nothing leaves.
  * States: stopped → started → stopped.
  */
 export class TargetLimiter {
@@ -49,6 +50,8 @@ export class TargetLimiter {
   #timer: NodeJS.Timeout | null = null;
   #isCalling = false;
   #callAgain = false;
+  #calledAt = Number.NEGATIVE_INFINITY;
+  #toldIdle = false;
   #users = 0;
   #tally = new Tally();
   #till = '0';
@@ -70,7 +73,13 @@ export class TargetLimiter {
 
   start(isStarved: () => boolean): void {
     this.#isStarved = isStarved;
-    this.#timer = setInterval(() => void this.#call(), callEveryMs);
+    this.#timer = setInterval(() => this.#tick(), callEveryMs);
+  }
+
+  /** Where nobody here wants to send, and Redis has been told, there is little to report and nothing to ask for. A stop is told at once. */
+  #tick(): void {
+    const isIdle = this.#users === 0 && this.#toldIdle && this.stopped === null;
+    if (!isIdle || this.#options.clock() - this.#calledAt >= callIdleEveryMs) void this.#call();
   }
 
   stop(): void {
@@ -213,6 +222,8 @@ export class TargetLimiter {
     this.#isCalling = true;
     try {
       const before = this.#options.clock();
+      this.#calledAt = before;
+      this.#toldIdle = this.#users === 0;
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
       if ((reply.outageWhy !== '' || reply.aloneMs > 0) && this.#noticed === call.outage) this.#noticed = nothing;
@@ -279,7 +290,7 @@ export class TargetLimiter {
   /** It is this process' turn to draw conclusions. They hold from the next call of each process on; its own comes at once. */
   async #look(reply: TargetReply): Promise<void> {
     await this.#options.calls.learned(reply.turn, look(reply));
-    this.#callAgain = true;
+    this.#callAgain ||= this.#users > 0;
   }
 }
 

@@ -2,7 +2,7 @@ import { type AuditEntry, auditLength } from '../ledger/audit.ts';
 import { plainLine } from './style.ts';
 import { columns } from './table.ts';
 
-/** The last entries of a trail (the oldest first), or all, in aligned lines: when (UTC), what, by whom, why. */
+/** The last entries of a trail (the oldest first), or all, in aligned lines: when, what, by whom, why. */
 export function auditText(trail: readonly AuditEntry[], shown = trail.length): string[] {
   if (trail.length === 0 || shown === 0) return [];
   const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // else the first start may have gone
@@ -16,7 +16,7 @@ function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstSta
   const what = [action === 'start' && !isFirstStart ? 'go on' : action, ...Object.entries(facts).map(factText)]
     .filter(Boolean)
     .join(' ');
-  const when = new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+  const when = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
   return [when, what, who || by, reason].map((cell) => plainLine(cell));
 }
 

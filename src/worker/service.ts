@@ -112,6 +112,7 @@ export function openService(options: ServiceOptions): Service {
   const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
     () => readRunning(ledger.redis, target.fp),
+    () => watch.chunks > 0,
     (run) => watch.isAtWork(run),
   );
   const isCrowded = () => roads.all.every(({ lanes }) => lanes.isCrowded(watch.chunks));

@@ -2,25 +2,30 @@ import { randomUUID } from 'node:crypto';
 import { anyRun, noteCompleted } from '../ledger/completed.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { expireRun } from '../ledger/remove-run.ts';
-import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { keys } from '../redis/keys.ts';
+import { refusalWords } from '../redis/refusal-words.ts';
+import { redisWords } from '../redis/trouble.ts';
 import { lostWords, otherReleaseWords } from './stop-runs.ts';
 
 export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
 const turnMs = 2_500;
+const standsStillMs = 9_000;
 
 /**
  * Keeps the runs of a target going: feeds what is due, puts back jobs the queue has lost, and does what follows a seal. One worker
- * of a target does it at a time; if two did, nothing would be added twice.
+ * of a target does it at a time; if two did, nothing would be added twice. A run with which that fails keeps no other one from its turn.
  */
 export class Tender {
   readonly #options: TenderOptions;
   readonly #me = randomUUID();
   readonly #others = new Set<string>(); // runs of other releases, told of once
+  readonly #troubles = new Map<string, string>(); // run → why it could not be tended, as told last
+  readonly #restsUntil = new Map<string, number>(); // of runs that stand still
 
   constructor(options: TenderOptions) {
     this.#options = options;
@@ -31,17 +36,43 @@ export class Tender {
     const { ledger, fp } = this.#options;
     const { redis } = ledger;
     if ((await redis.set(keys.tending(fp), this.#me, 'PX', turnMs, 'NX')) !== 'OK') return;
-    for (const id of await redis.smembers(keys.targetRuns(fp))) await this.#tendRun(id);
+    const runs = await redis.smembers(keys.targetRuns(fp));
+    for (const known of [this.#troubles, this.#restsUntil])
+      for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
+    for (const id of runs) {
+      if ((this.#restsUntil.get(id) ?? 0) > Date.now()) continue;
+      try {
+        await this.#tendRun(id);
+        this.#troubles.delete(id);
+      } catch (error) {
+        if (redis.status !== 'ready') throw error; // all others would fail alike
+        this.#tell(id, error);
+      }
+    }
   }
 
+  /** The same trouble comes with every turn, and is told once. That Redis refuses writes is told by those who delete. */
+  #tell(id: string, error: unknown): void {
+    const reason = redisWords(error);
+    if (this.#troubles.get(id) === reason) return;
+    this.#troubles.set(id, reason);
+    const level = refusalWords(error) === '' ? 'warn' : 'debug';
+    this.#options.log[level]({ run: id, reason }, 'the run could not be looked after, trying again');
+  }
+
+  /** A run that stands still is looked at now and then only: whoever lets it go on feeds it. */
   async #tendRun(id: string): Promise<void> {
     const { ledger, feeder } = this.#options;
-    const run = await readRun(ledger.redis, id);
-    if (run === null) await this.#drop(id);
-    else if (run.schema !== schemaVersion) this.#leaveAlone(id);
-    else if (isSealed(run.state)) await this.#leave(run);
-    else if (run.state === 'cancelling') await ledger.reclaim(id);
-    else await feeder.tend(id);
+    const [state, schema] = (await ledger.redis.hmget(keys.run(id), 'state', 'schema')) as [
+      RunState | null,
+      string | null,
+    ];
+    if (state === null) await this.#drop(id);
+    else if (schema !== String(schemaVersion)) this.#leaveAlone(id);
+    else if (state === 'running') await feeder.tend(id);
+    else if (state === 'cancelling') await ledger.reclaim(id);
+    else if (isSealed(state)) await this.#leave(id);
+    else this.#restsUntil.set(id, Date.now() + standsStillMs);
   }
 
   async #drop(id: string): Promise<void> {
@@ -58,8 +89,10 @@ export class Tender {
   }
 
   /** What follows a seal. Repeating it after a crash is harmless; the run leaves the list last. */
-  async #leave(run: Run): Promise<void> {
+  async #leave(id: string): Promise<void> {
     const { ledger, fp, log } = this.#options;
+    const run = await readRun(ledger.redis, id);
+    if (run === null) return;
     const sealed = await sealTally(ledger.redis, run);
     if (!sealed.isExpiring) await expireRun(ledger.redis, sealed);
     if (sealed.state === 'completed') await noteCompleted(ledger.redis, fp, anyRun, sealed.endedAt);

@@ -4,11 +4,13 @@
  */
 export class WaitingRuns {
   readonly #readRunning: () => Promise<string[]>;
+  readonly #hasWork: () => boolean;
   readonly #isAtWork: (run: string) => boolean;
   #running: string[] = [];
 
-  constructor(readRunning: () => Promise<string[]>, isAtWork: (run: string) => boolean) {
+  constructor(readRunning: () => Promise<string[]>, hasWork: () => boolean, isAtWork: (run: string) => boolean) {
     this.#readRunning = readRunning;
+    this.#hasWork = hasWork;
     this.#isAtWork = isAtWork;
   }
 
@@ -16,8 +18,12 @@ export class WaitingRuns {
     return this.#running.some((run) => !this.#isAtWork(run));
   }
 
-  /** Asks which runs there are; without an answer it goes by the last one. */
+  /**
+   * Asks which runs there are; without an answer it goes by the last one. A process that has nothing in hand takes what comes, and need not
+   * know.
+   */
   async look(): Promise<void> {
+    if (!this.#hasWork()) return;
     this.#running = await this.#readRunning().catch(() => this.#running);
   }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Run } from '../../src/ledger/run.ts';
 import { docker, engineComposes } from '../support/engine.ts';
 import { until } from '../support/processes.ts';
-import { annotationIds, openStack, type Stack } from '../support/stack.ts';
+import { annotationIds, composed, openStack, type Stack } from '../support/stack.ts';
 
 const objects = 20_000;
 /** Every tenth of these never existed. */
@@ -32,6 +32,16 @@ describe.skipIf(!engineComposes('node:24-bookworm-slim', 'redis:8-alpine'))(
       expect(await stack.broken(run, ids)).toBeNull();
       const probes = await stack.compose(['port', '--index', '2', 'worker', '9464']);
       await until('the second worker is ready', async () => (await fetch(`http://${probes}/readyz`)).ok);
+    });
+
+    test('starts nothing without a target, and leaves alone what runs', async () => {
+      const states = () => stack.compose(['ps', '--format', '{{.ID}} {{.State}}']);
+      const before = await states();
+      for (const missing of ['EXPUNGE_BASE_URL', 'EXPUNGE_TOKEN_FILE']) {
+        const up = stack.compose(['up', '--detach', '--scale', 'worker=3'], '', { [missing]: '' });
+        await expect(up).rejects.toThrow(`required variable ${missing} is missing a value: say`);
+      }
+      expect(await states()).toBe(before);
     });
 
     test('ends a run right though a worker is killed, one is frozen, and Redis starts again', async () => {
@@ -67,3 +77,33 @@ describe.skipIf(!engineComposes('node:24-bookworm-slim', 'redis:8-alpine'))(
     });
   },
 );
+
+describe.skipIf(!engineComposes())('the rehearsal', () => {
+  test('is that of the same workers, with an API of its own whatever is set around it', async () => {
+    const real = {
+      EXPUNGE_BASE_URL: 'https://api.example.com',
+      EXPUNGE_TOKEN_FILE: '/real/token',
+      EXPUNGE_ACCOUNT: 'a',
+    };
+    const [live, rehearsal] = await Promise.all(
+      ['docker-compose.yml', 'docker-compose.rehearsal.yml'].map((file) => composed(file, real)),
+    );
+    const { environment, ...worker } = rehearsal.services.worker;
+    const { environment: liveEnvironment, ...liveWorker } = live.services.worker;
+    expect(worker).toEqual(liveWorker);
+    expect(rehearsal.services.redis).toEqual(live.services.redis);
+    expect(environment).toEqual({
+      ...liveEnvironment,
+      ...{ EXPUNGE_BASE_URL: 'http://sandbox:8080', EXPUNGE_ALLOW_HTTP: 'sandbox' },
+      ...{ EXPUNGE_ACCOUNT: undefined, EXPUNGE_RATE: undefined },
+      ...{ EXPUNGE_MAX_CONCURRENCY: undefined, EXPUNGE_LOG_LEVEL: undefined },
+    });
+    expect(rehearsal.secrets.token.file).toMatch(/src\/sandbox\/token$/);
+    expect(rehearsal.name).not.toBe(live.name);
+    for (const service of Object.values<Service>({ ...live.services, ...rehearsal.services })) {
+      expect(service).toMatchObject({ mem_limit: expect.any(String), logging: { options: { 'max-size': '10m' } } });
+    }
+  });
+});
+
+type Service = { mem_limit?: string; logging?: unknown };

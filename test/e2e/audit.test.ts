@@ -34,7 +34,7 @@ describe.concurrent('the audit trail', () => {
     expect(
       lines(short)
         .slice(-3)
-        .map((line) => line.trim().slice(21)),
+        .map((line) => line.trim().slice(25)),
     ).toEqual([
       'go on expectAbsent  ana  release is out',
       'stop-all            ana  they call us',

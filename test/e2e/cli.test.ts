@@ -152,7 +152,7 @@ describe('the version guard', () => {
     const { code, stdout, stderr } = await on(version);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(
-      new RegExp(`^error: expunge needs Node 22.19 or newer, this is Node ${version}\n  .*npx expunge.*\n$`),
+      new RegExp(`^error: expunge needs Node 22.19 or newer, this is Node ${version}\n  .*[.]/expunge.*\n$`),
     );
   });
 

@@ -34,6 +34,11 @@ export function startNode(args: string[], env: NodeJS.ProcessEnv, stdin: NodeJS.
   return follow(child);
 }
 
+/** Starts a program with no environment but the given one, as the first of a process group: -pid names all that it starts. */
+export function startProgram(program: string, args: string[], env: NodeJS.ProcessEnv, cwd?: string): Running {
+  return follow(spawn(program, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
 function follow(child: ChildProcess): Running {
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {

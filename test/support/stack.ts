@@ -19,8 +19,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** What `docker-compose.yml` starts, under a name and on ports of its own. */
 export type Stack = {
   readonly image: string;
-  /** `docker compose …` of it, with the sandbox. */
-  compose(args: string[], input?: string): Promise<string>;
+  /** `docker compose …` of it, with the sandbox; `env`: variables that differ. */
+  compose(args: string[], input?: string, env?: NodeJS.ProcessEnv): Promise<string>;
   /** `expunge …` in the first worker, as the README says it. */
   expunge(args: string[], input?: string): Promise<string>;
   /** The name of its nth container of a service. */
@@ -47,11 +47,15 @@ export async function openStack({ objects, sandbox = [] }: StackOptions): Promis
   const project = `expunge-test-${randomBytes(4).toString('hex')}`;
   const folder = mkdtempSync(join(tmpdir(), 'expunge-stack-'));
   const overrides = join(folder, 'compose.json');
-  writeFileSync(overrides, JSON.stringify(overriding(objects, sandbox)));
-  const env = { WORKER_IMAGE: project, SANDBOX_PORT: '0' };
+  writeFileSync(overrides, JSON.stringify(overriding(project, objects, sandbox)));
   const files = ['--file', join(root, 'docker-compose.yml'), '--file', overrides];
-  const compose: Stack['compose'] = (args, input = '') =>
-    docker(['compose', '--project-name', project, ...files, '--profile', 'sandbox', ...args], { env, input });
+  const settings = {
+    WORKER_IMAGE: project,
+    EXPUNGE_BASE_URL: 'http://sandbox:8080',
+    EXPUNGE_TOKEN_FILE: join(root, 'src/sandbox/token'),
+  };
+  const compose: Stack['compose'] = (args, input = '', env = {}) =>
+    docker(['compose', '--project-name', project, ...files, ...args], { env: { ...settings, ...env }, input });
   const expunge: Stack['expunge'] = (args, input) => compose(['exec', '-T', 'worker', 'expunge', ...args], input);
   const addressOf = (service: string, port: string) => compose(['port', service, port]);
   const journal: Stack['journal'] = async () =>
@@ -126,13 +130,25 @@ export function annotationIds(from: number, to: number): string[] {
   return Array.from({ length: to - from + 1 }, (_, n) => madeId('annotations', from + n));
 }
 
-/** A journal to hold ledgers against, and Redis within reach of the test. */
-function overriding(objects: number, sandbox: string[]) {
-  const listens = ['sandbox', '--host', '0.0.0.0', '--port', '8080', '--journal'];
+/** An API with a journal to hold ledgers against, and Redis within reach of the test. */
+function overriding(image: string, objects: number, sandbox: string[]) {
+  const command = ['sandbox', '--host', '0.0.0.0', '--port', '8080', '--journal'];
   return {
     services: {
-      sandbox: { command: [...listens, '--annotations', String(objects), '--views', '0', ...sandbox] },
+      sandbox: {
+        image,
+        command: [...command, '--annotations', String(objects), '--views', '0', ...sandbox],
+        ports: ['127.0.0.1::8080'],
+        healthcheck: { disable: true }, // that of the image is for workers
+      },
+      worker: { environment: { EXPUNGE_ALLOW_HTTP: 'sandbox' } },
       redis: { ports: ['127.0.0.1::6379'] },
     },
   };
+}
+
+/** What docker compose makes of a file of this repository in surroundings of these variables; nothing is started. */
+export async function composed(file: string, env: NodeJS.ProcessEnv) {
+  const settings = ['compose', '--project-directory', root, '--file', join(root, file), 'config', '--format', 'json'];
+  return JSON.parse(await docker(settings, { env }));
 }

@@ -30,6 +30,15 @@ describe('loadConfig', () => {
     expect(sources).toMatchObject({ column: 'flag', account: 'environment', rate: 'file', maxConcurrency: 'default' });
   });
 
+  it('takes an empty variable as none, whatever the setting: compose and env files hand on what nobody filled in', () => {
+    const configFile = fileOf('{"rate": "5/s", "noHeader": true}');
+    const named = Object.values(settings).flatMap(({ env }) => env ?? []);
+    const env = Object.fromEntries([...named, 'EXPUNGE_CONFIG'].map((name) => [name, '']));
+    expect(load({ env, configFile })).toEqual(load({ configFile }));
+    expect(load({ env: { EXPUNGE_CONFIG: '' } })).toEqual(load());
+    expect(() => load({ flags: { rate: '' } })).toThrow('--rate');
+  });
+
   it('freezes what it returns', () => {
     expect(Object.isFrozen(load().config)).toBe(true);
   });

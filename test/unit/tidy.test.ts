@@ -100,8 +100,9 @@ describe('the sources', () => {
     expect(containing(/^src\//, /\$\{[^}]*\bsystemCode\(/)).toEqual([]);
   });
 
-  it('end the process in one file, and at a second signal', () => {
-    expect(containing(/^src\//, /process\.exit\(/)).toEqual(['src/cli.ts', 'src/commands/interrupts.ts']);
+  it('end the process in one file, at a second signal, and at one before any command listens', () => {
+    const ending = ['src/bin.js', 'src/cli.ts', 'src/commands/interrupts.ts'];
+    expect(containing(/^src\//, /process\.exit\(/)).toEqual(ending);
   });
 
   it('are no longer than 300 lines; the tables of settings and of verbs may be', () => {
@@ -137,6 +138,15 @@ describe.runIf(existsSync(`${root}README.md`))('the README', () => {
 
   it('has the exit codes as they are', () => {
     expect(between(readme, 'exit-codes')).toBe(exitCodesTable());
+  });
+});
+
+describe('what users are told to type', () => {
+  it('is never `npx expunge`: outside of this folder that asks the registry for a name that anybody may take', () => {
+    const readme = `${root}README.md`;
+    const texts = [...sources, { path: 'README.md', text: existsSync(readme) ? readFileSync(readme, 'utf8') : '' }];
+    const teaching = texts.filter(({ text }) => text.includes('npx expunge')).map(({ path }) => path);
+    expect(teaching).toEqual([]);
   });
 });
 

@@ -2,19 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { removeRun } from '../../../src/ledger/remove-run.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { targetOf } from '../../../src/ledger/target.ts';
+import { type Target, targetOf } from '../../../src/ledger/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 
-/** A planned run of its own with `sizes.length` chunks, in Redis only. Remove it with `forgetRun`. */
+/** A planned run with `sizes.length` chunks, in Redis only, of a target of its own if none is given. Remove it with `forgetRun`. */
 export async function writeTestRun(
   redis: RedisClient,
   sizes: number[],
   perSecond: number | null = null,
+  target: Target | null = null,
 ): Promise<string> {
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
   const plan: RunPlan = {
-    ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'] },
+    ...{ target: target ?? targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'] },
     ...{ rows: ids, ids, chunks: sizes.length, blocks: 0, settled: { rejected: 0, duplicate: 0, protected: 0 } },
     ...{
       rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
@@ -24,7 +25,7 @@ export async function writeTestRun(
       expectAbsent: false,
       note: '',
       keepMs: 60_000,
-      detached: false,
+      detached: target !== null,
       who: 'test',
       command: '',
     },

@@ -14,11 +14,11 @@ test('an audit trail is told in aligned lines: when, what, by whom, why', () => 
     { ...entry, action: 'halt', by: 'guard', who: '', halt: 'forbidden', reason: 'all of the first 20' },
   ];
   expect(auditText(entries)).toEqual([
-    '2026-11-20 16:06:07  pause               ana    release window',
-    '2026-11-20 16:06:07  rate 200/s          ana',
-    '2026-11-20 16:06:07  rate none burst 5   ana',
-    '2026-11-20 16:06:07  go on expectAbsent  ana',
-    '2026-11-20 16:06:07  halt forbidden      guard  all of the first 20',
+    '2026-11-20 16:06:07 UTC  pause               ana    release window',
+    '2026-11-20 16:06:07 UTC  rate 200/s          ana',
+    '2026-11-20 16:06:07 UTC  rate none burst 5   ana',
+    '2026-11-20 16:06:07 UTC  go on expectAbsent  ana',
+    '2026-11-20 16:06:07 UTC  halt forbidden      guard  all of the first 20',
   ]);
 });
 
@@ -43,5 +43,5 @@ function tell(actions: string[], shown?: number): string[] {
     actions.map((action) => ({ ...entry, action })),
     shown,
   );
-  return lines.map((line) => line.slice(21).replace('ana', '').trim());
+  return lines.map((line) => line.slice(25).replace('ana', '').trim());
 }
