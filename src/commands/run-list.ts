@@ -27,7 +27,7 @@ type Work = { target: Target; credentials: Credentials; list: List };
 
 /** Makes or finds the run of a list, lets somebody confirm it, and does it or leaves it to workers. The same call again resumes. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
-  return withRedis(invocation, sayOn(invocation.stderr), (session) => runIn(session, invocation, work));
+  return withRedis(invocation, sayOn(invocation.stderr), (session) => runIn(session, invocation, work), true);
 }
 
 async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {

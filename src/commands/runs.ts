@@ -15,7 +15,7 @@ import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { reasonOf } from './reason-of.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type EarlySession, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -25,13 +25,13 @@ export async function execute(invocation: Invocation): Promise<number> {
   );
 }
 
-async function list({ options, stdout }: Invocation, { redis }: Session): Promise<number> {
+async function list({ options, stdout }: Invocation, { redis, address }: EarlySession): Promise<number> {
   const choice = choiceOf(options);
   const chosen = await chooseRuns(redis, choice);
   await seeToEnded(redis, chosen.runs);
   const lines = options.json
     ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
-    : [listText(chosen, isFiltered(choice))];
+    : [listText(chosen, isFiltered(choice), address.label)];
   if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
   return 0;
 }
@@ -60,9 +60,10 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
   return [states, since, target, list, by].some((filter) => filter !== undefined);
 }
 
-function listText({ runs, hasMore }: ChosenRuns, filtered: boolean): string {
+function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: string): string {
   if (runs.length === 0 && filtered) return 'No run is like that. All of them: expunge runs --all';
-  if (runs.length === 0) return 'No runs. Start one: expunge run FILE --resource annotations --base-url URL';
+  if (runs.length === 0)
+    return `No runs in ${where}. Start one: expunge run FILE --resource annotations --base-url URL`;
   const more = hasMore ? ['There are more: --all, or a larger --limit, shows them.'] : [];
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
   return [columns([header, ...runs.map(cellsOf)]), ...more].join('\n');

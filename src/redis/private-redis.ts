@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
@@ -16,6 +17,16 @@ export const routes: Route[] = [serverOnPath, containerServer, unpackedServer];
 
 const startWaitMs = 180_000; // longer than another process takes to unpack Redis on a slow line
 const wakeMs = 3_000;
+
+/** Throws USAGE where no private Redis was ever started for the folder: whoever looks for a run has come to a wrong one. Creates nothing. */
+export function refuseWithoutRedis(stateDir: string): void {
+  const place = privatePlace(stateDir);
+  if (hasData(place) || readContainer(place)) return;
+  const folder = dirname(place.folder);
+  throw new ExpungeError('USAGE', `${folder} has no Redis: no run was ever made there, and REDIS_URL is not set`, {
+    next: 'go to the folder the runs were made in, name its state folder with --state-dir, or set REDIS_URL',
+  });
+}
 
 /**
  * The private Redis of a state folder, started where it does not run. It outlives this process; several processes that

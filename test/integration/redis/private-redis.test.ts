@@ -11,6 +11,7 @@ import { leavePrivateRedis } from '../../../src/redis/leave-redis.ts';
 import { privatePlace } from '../../../src/redis/private-place.ts';
 import { openPrivateRedis } from '../../../src/redis/private-redis.ts';
 import { redisStatus } from '../../../src/redis/redis-status.ts';
+import { resolveRedis } from '../../../src/redis/resolve-redis.ts';
 import { serverPid } from '../../../src/redis/server-process.ts';
 import { stopPrivateRedis } from '../../../src/redis/stop-redis.ts';
 import { unpackedServer } from '../../../src/redis/unpack-server.ts';
@@ -178,6 +179,13 @@ describe('what one process leaves to the next', () => {
     truncateSync(file, statSync(file).size - 1);
     expect((await keeperOf(await open())).ancestors).toEqual([]);
   });
+});
+
+test('is started again for whoever only looks, where the folder has had one', async () => {
+  await stopInOrder(await open());
+  const settings = { stateDir, allowPlaintextRedis: false };
+  opened.push(await resolveRedis(settings, { ...process.env, REDIS_URL: '' }, () => {}, false));
+  expect(await redisStatus(stateDir)).toMatchObject({ state: 'running' });
 });
 
 test('goes on while a run is running', async () => {
