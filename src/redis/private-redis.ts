@@ -102,8 +102,10 @@ function isStoreOf(place: PrivatePlace, store: Route['store']): boolean {
   return store === 'folder' || !hasData(place);
 }
 
+/** Says what this process does, for whoever wants to stop the server. */
 async function stayPresent(options: RedisOptions) {
-  const presence = oneShot(options, 'presence');
+  const verb = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
+  const presence = oneShot(options, verb ? `presence:${verb}` : 'presence');
   await presence.connect();
   presence.stream.unref(); // it must not keep a process alive that forgot to leave
   return presence;

@@ -13,21 +13,26 @@ const endMs = 10_000;
 const lockMs = 3_000;
 const goodbyeMs = 500; // Redis notices a closed connection a little later
 
-/** Stops the private Redis of a state folder, whoever uses it; its data stay. Throws UNREACHABLE if it does not end. */
-export async function stopPrivateRedis(stateDir: string): Promise<'stopped' | 'not_running'> {
+/**
+ * Stops the private Redis of a state folder; its data stay. Where others use it, `agree` is asked first, and what that throws keeps it
+ * running. Throws UNREACHABLE if it does not end, and USAGE where somebody came whom nobody was asked about.
+ */
+export async function stopPrivateRedis(
+  stateDir: string,
+  agree: (users: readonly string[]) => Promise<void> = async () => {},
+): Promise<'stopped' | 'not_running'> {
   const place = privatePlace(stateDir);
   const options = await serverOptions(place, process.env);
   if (!(await isThere(place, options))) return 'not_running';
+  const known = await withUsers(place, options, async (users) => users ?? []);
+  if (known.length > 0) await agree(known);
   let hasTurn = false;
-  const inTurn = async () => {
+  const inTurn = () => {
     hasTurn = true;
-    const redis = options && oneShot(options, 'stop');
-    try {
-      const alone = redis !== null && (await isOursAlone(place, redis).catch(() => false)); // it hangs, or has just ended
-      await (alone ? stopInOrder(place, redis) : stopServer(place));
-    } finally {
-      redis?.disconnect();
-    }
+    return withUsers(place, options, async (users, redis) => {
+      if (known.length === 0 && users !== null && users.length > 0) throw cameMeanwhile(users);
+      await (users?.length === 0 ? stopInOrder(place, redis!) : stopServer(place));
+    });
   };
   try {
     await withStartLock(place.folder, lockMs, inTurn);
@@ -47,19 +52,56 @@ async function isThere(place: PrivatePlace, options: RedisOptions | null): Promi
   return answer !== 'nobody';
 }
 
-async function isOursAlone(place: PrivatePlace, redis: Redis): Promise<boolean> {
+/** Does `body` with whoever else is connected, in words, on a connection to the server; null where it doesn't tell: it hangs, or has just ended. */
+async function withUsers<T>(
+  place: PrivatePlace,
+  options: RedisOptions | null,
+  body: (users: string[] | null, redis: Redis | null) => Promise<T>,
+): Promise<T> {
+  if (options === null) return body(null, null);
+  const redis = oneShot(options, 'stop');
+  try {
+    return await body(await readUsers(place, redis).catch(() => null), redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function readUsers(place: PrivatePlace, redis: Redis): Promise<string[] | null> {
   await redis.connect();
-  return (await isOurs(redis, identityOf(place))) && isAlone(redis);
+  if (!(await isOurs(redis, identityOf(place)))) return null;
+  return (await isAlone(redis)) ? [] : usersIn(await othersOn(redis));
+}
+
+/** Who has these connections: processes of ours by what they do, as their presence says, and how many are of others. Pure. */
+export function usersIn(names: readonly string[]): string[] {
+  const doing = new Map<string, string>();
+  for (const name of names) {
+    const [, pid, verb = ''] = /^expunge:(\d+)-[0-9a-f]{8}:(?:presence:(.+))?/.exec(name) ?? [];
+    if (pid) doing.set(pid, verb || (doing.get(pid) ?? ''));
+  }
+  const ours = [...doing].map(([pid, verb]) => (verb === '' ? `pid ${pid}` : `${verb} (pid ${pid})`));
+  const others = names.filter((name) => !name.startsWith('expunge:')).length;
+  if (others > 0) ours.push(others === 1 ? 'one more connection' : `${others} more connections`);
+  return names.length > 0 && ours.length === 0 ? ['somebody'] : ours;
+}
+
+function cameMeanwhile(users: readonly string[]): ExpungeError {
+  return new ExpungeError('USAGE', `${users.join(', ')} began to use it at this moment; nothing was stopped`, {
+    next: 'the same command again',
+  });
 }
 
 /** Whether nobody but this process is connected, or those who were go at this moment. */
 export function isAlone(redis: Redis): Promise<boolean> {
-  return waitUntil(async () => {
-    const clients = String(await redis.client('LIST'))
-      .trim()
-      .split('\n');
-    return clients.every((client) => client.includes(` name=${clientName}:`));
-  }, goodbyeMs);
+  return waitUntil(async () => (await othersOn(redis)).length === 0, goodbyeMs);
+}
+
+/** The names of all connections but those of this process; '' for one that has none. */
+async function othersOn(redis: Redis): Promise<string[]> {
+  const clients = String(await redis.client('LIST')).trim();
+  const names = clients.split('\n').map((client) => / name=(\S*)/.exec(client)?.[1] ?? '');
+  return names.filter((name) => !name.startsWith(`${clientName}:`));
 }
 
 /** Call it alone and under the start lock: stops the server so that the next one is known to have lost nothing; see lineage.ts. */

@@ -16,6 +16,7 @@ import { serverPid } from '../../../src/redis/server-process.ts';
 import { stopPrivateRedis } from '../../../src/redis/stop-redis.ts';
 import { unpackedServer } from '../../../src/redis/unpack-server.ts';
 import { waitUntil } from '../../../src/redis/wait-until.ts';
+import { invoke } from '../../support/invocation.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
 const processes = [serverOnPath, unpackedServer]; // the ways that leave a process we can stop and kill
@@ -211,6 +212,31 @@ test('tells its state and stops on demand', async () => {
   });
   expect(await stopPrivateRedis(stateDir)).toBe('stopped');
   expect(await redisStatus(stateDir)).toMatchObject({ state: 'stopped' });
+});
+
+describe('redis stop', () => {
+  const stop = (...flags: string[]) => invoke(['redis', 'stop', ...flags], { EXPUNGE_STATE_DIR: stateDir }).ended;
+
+  test('says who uses it and stops nothing, unless somebody agrees', async () => {
+    const address = await open();
+    await withRedis(address, async (redis) => {
+      await redis.client('SETNAME', 'expunge:4711-00000000:presence:worker');
+      await expect(stop()).rejects.toMatchObject({
+        code: 'USAGE',
+        message: expect.stringMatching(/in use: worker \(pid 4711\)\. .* go on in doubt\. Stop it\?/),
+        next: 'add --yes',
+      });
+      expect(await redis.ping()).toBe('PONG');
+      expect(await stop('--yes')).toBe(0);
+    });
+    expect(serverPid(privatePlace(stateDir))).toBeNull();
+  });
+
+  test('asks nobody where nobody uses it', async () => {
+    await open();
+    expect(await stop()).toBe(0);
+    expect(serverPid(privatePlace(stateDir))).toBeNull();
+  });
 });
 
 test('closes its folders to other users', async () => {
