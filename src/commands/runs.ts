@@ -12,6 +12,7 @@ import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
 import { columns } from '../terminal/table.ts';
 import { count } from '../terminal/words.ts';
+import { removeOwnQueue } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { reasonOf } from './reason-of.ts';
@@ -88,6 +89,7 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
   await removeRun(session.redis, run);
+  await removeOwnQueue(session, run);
   const full = isNoted ? '' : await note();
   stderr.write(`Removed run ${run.id}; its report files stay.\n`);
   if (full !== '') stderr.write(`warning: the audit trail doesn't tell it: Redis refuses writes: ${full}\n`);
