@@ -1,6 +1,9 @@
 import type { Run } from '../ledger/run.ts';
 import { countConsumers, openQueue, ownQueueName } from '../queue/queue.ts';
+import { within } from '../queue/within.ts';
 import type { Session } from './session.ts';
+
+const removeMs = 2_000;
 
 /** Whether a command works on an attended run at this moment; null where Redis doesn't tell. */
 export async function isAttended({ queueConnection }: Session, { id, fp }: Run): Promise<boolean | null> {
@@ -25,11 +28,6 @@ export async function isAbandoned(session: Session, run: Run): Promise<boolean> 
  */
 export async function removeOwnQueue({ queueConnection }: Session, { id, fp }: Run): Promise<void> {
   const queue = openQueue({ fp, name: ownQueueName(id), connection: queueConnection });
-  try {
-    await queue.remove();
-  } catch {
-    // Redis is away, or has no memory left for the little that a removal writes first.
-  } finally {
-    await queue.close().catch(() => {});
-  }
+  await within(removeMs, queue.remove()); // its commands wait for Redis without limit, and need a little memory there
+  await within(removeMs, queue.close());
 }
