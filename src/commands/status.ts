@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { haltRules } from '../guard/thresholds.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
+import { readKeptUntil, runFolder } from '../ledger/kept-files.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
@@ -79,7 +80,7 @@ async function auditLines({ redis }: Session, run: Run, isWhole: boolean): Promi
   return [...more, ...auditText(trail, Math.min(shownActions, trail.length - 1))];
 }
 
-async function statusText(session: Session, run: Run, { options, stdout }: Invocation): Promise<string> {
+async function statusText(session: Session, run: Run, { config, options, stdout }: Invocation): Promise<string> {
   const { redis } = session;
   const examples = await haltExamples(redis, run, haltRules);
   const taker = new SnapshotTaker(run, null);
@@ -97,7 +98,7 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
     ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
-    ...expiry(run),
+    ...(await expiry(run, config.stateDir)),
     ...(await auditLines(session, run, options.audit === true)),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
@@ -114,11 +115,17 @@ function doubt({ doubt, doubtSince }: Run): string[] {
   return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
 }
 
-function expiry(run: Run): string[] {
+/** How long what is known of it stays; of its files only where they can be seen from here. */
+async function expiry(run: Run, stateDir: string): Promise<string[]> {
   if (!isSealed(run.state)) return [];
-  return [
-    `Redis forgets it on ${new Date(run.endedAt + run.keepMs).toISOString().slice(0, 10)}; its report files stay`,
-  ];
+  const folder = run.reportFolder || runFolder(stateDir, run.id);
+  const until = await readKeptUntil(folder);
+  const files = until === null ? 'its report files stay' : `${folder} is kept until ${day(until)}`;
+  return [`Redis forgets it on ${day(run.endedAt + run.keepMs)}; ${files}`];
+}
+
+function day(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
 }
 
 async function watch({ stderr, env }: Invocation, session: Session, run: Run): Promise<Run> {
