@@ -311,7 +311,7 @@ export const settings = {
     arg: '<duration>',
     parse: parse.duration,
     fallback: 30 * 86_400_000,
-    help: 'how long Redis keeps an ended run: 30d, 12h',
+    help: 'how long Redis keeps an ended run, and the state folder its report: 30d, 12h',
   }),
   stateDir: setting({
     flag: 'state-dir',

@@ -1,6 +1,9 @@
 import type { Run } from '../ledger/run.ts';
-import { countConsumers, ownQueueName } from '../queue/queue.ts';
+import { countConsumers, openQueue, ownQueueName } from '../queue/queue.ts';
+import { within } from '../queue/within.ts';
 import type { Session } from './session.ts';
+
+const removeMs = 2_000;
 
 /** Whether a command works on an attended run at this moment; null where Redis doesn't tell. */
 export async function isAttended({ queueConnection }: Session, { id, fp }: Run): Promise<boolean | null> {
@@ -17,4 +20,14 @@ export async function isAttendedByOthers({ queueConnection }: Session, { id, fp 
 /** Whether a run that nobody but its command works on is `running` without it. */
 export async function isAbandoned(session: Session, run: Run): Promise<boolean> {
   return !run.detached && run.state === 'running' && (await isAttended(session, run)) === false;
+}
+
+/**
+ * Removes what a killed command left of the queue of its run, unless a command is known to work on it. Repeating it is harmless. Never throws:
+ * what stays is in nobody's way, and what follows is worth more.
+ */
+export async function removeOwnQueue({ queueConnection }: Session, { id, fp }: Run): Promise<void> {
+  const queue = openQueue({ fp, name: ownQueueName(id), connection: queueConnection });
+  await within(removeMs, queue.remove()); // its commands wait for Redis without limit, and need a little memory there
+  await within(removeMs, queue.close());
 }

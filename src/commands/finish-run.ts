@@ -18,7 +18,7 @@ import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
 import { startProgress } from '../terminal/progress.ts';
 import { styleOf } from '../terminal/style.ts';
 import { lostWords } from '../worker/stop-runs.ts';
-import { isAttendedByOthers } from './attended.ts';
+import { isAttendedByOthers, removeOwnQueue } from './attended.ts';
 import type { DeleteHere } from './delete-here.ts';
 import { endingOf } from './ending-of.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
@@ -62,7 +62,9 @@ export async function finishEnded(work: Finish): Promise<number> {
   );
   const interrupts = listenForInterrupts(() => {});
   try {
-    return await finishRun(work, interrupts);
+    const exit = await finishRun(work, interrupts);
+    await removeOwnQueue(work.session, work.run);
+    return exit;
   } finally {
     interrupts.dispose();
   }

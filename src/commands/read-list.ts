@@ -21,7 +21,7 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
     };
     shown.push(startProgress(stderr, env, () => `Reading ${names}: ${count(rows)} rows`));
     const { protect = null, limit = null } = config;
-    return { files, options: inputOptionsOf(config), protectFile: protect, limit, onRows };
+    return { files, options: inputOptionsOf(config), protectFile: protect, limit, keepMs: config.keep, onRows };
   };
   try {
     return await withList(config.stateDir, open, (list) => {

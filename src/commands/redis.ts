@@ -1,11 +1,13 @@
 import { redisStatus } from '../redis/redis-status.ts';
 import { stopPrivateRedis } from '../redis/stop-redis.ts';
+import { confirmYes } from '../terminal/ask.ts';
 import type { Invocation } from './command.ts';
 
 /** `redis status` and `redis stop`: the private Redis of a state folder. */
-export async function execute({ verb, config, options, stdout }: Invocation): Promise<number> {
+export async function execute(invocation: Invocation): Promise<number> {
+  const { verb, config, options, stdout } = invocation;
   if (verb === 'redis stop') {
-    const result = await stopPrivateRedis(config.stateDir);
+    const result = await stopPrivateRedis(config.stateDir, (users) => confirmStop(invocation, users));
     stdout.write(
       result === 'stopped' ? 'Stopped the private Redis; its data stay.\n' : 'No private Redis is running.\n',
     );
@@ -16,4 +18,11 @@ export async function execute({ verb, config, options, stdout }: Invocation): Pr
   else
     for (const [name, value] of Object.entries(status)) stdout.write(`${name.padEnd(12)}  ${String(value ?? '-')}\n`);
   return 0;
+}
+
+async function confirmStop({ options, stdin, stderr, env }: Invocation, users: readonly string[]): Promise<void> {
+  const then =
+    'What they do stands still until a command starts it again, and runs that have not ended go on in doubt.';
+  const question = `The private Redis is in use: ${users.join(', ')}. ${then} Stop it?`;
+  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }

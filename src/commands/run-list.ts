@@ -1,7 +1,8 @@
-import { join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
+import { removeSpool } from '../input/spool-folder.ts';
 import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
+import { runFolder } from '../ledger/kept-files.ts';
 import { findRunsBeside } from '../ledger/list-runs.ts';
 import { resources } from '../ledger/outcome.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
@@ -28,14 +29,15 @@ type Work = { target: Target; credentials: Credentials; list: List };
 
 /** Makes or finds the run of a list, lets somebody confirm it, and does it or leaves it to workers. The same call again resumes. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
-  return withRedis(invocation, sayOn(invocation.stderr), (session) => runIn(session, invocation, work));
+  return withRedis(invocation, sayOn(invocation.stderr), (session) => runIn(session, invocation, work), true);
 }
 
 async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
+  const folderOf = ({ id }: Run) => runFolder(invocation.config.stateDir, id);
   if (last !== null && isSealed(last.state) && !isOver(last))
-    return finishEnded({ invocation, session, run: last, outputFolder: runFolder(invocation, last.id) });
+    return finishEnded({ invocation, session, run: last, outputFolder: folderOf(last) });
   const existing = last !== null && !isSealed(last.state) ? last : null;
   refuseUnlessResumable(existing);
   refuseOtherVerdicts(existing, invocation.config.treat);
@@ -48,9 +50,10 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
+  await removeSpool(list.spool.folder); // all of it is in Redis by now, and a run may take days
   await refuseOtherWay(invocation, session, run); // another command may have made it meanwhile
   if (run.detached) return detach(invocation, session, run);
-  return deleteHere({ invocation, session, target, credentials, run, outputFolder: runFolder(invocation, run.id) });
+  return deleteHere({ invocation, session, target, credentials, run, outputFolder: folderOf(run) });
 }
 
 /** What the requests of the run would wait for. The file of a detached run's workers is their own matter. */
@@ -58,11 +61,6 @@ async function stopOf({ config, options }: Invocation, { redis }: Session, targe
   const { target: stop } = await readStops(redis, target.fp);
   if (stop !== null || options.detach || config.stopFile === undefined) return stop;
   return readStopFile(config.stopFile, Date.now());
-}
-
-/** Where the report files of a run stand. */
-function runFolder({ config }: Invocation, run: string): string {
-  return join(config.stateDir, 'runs', run);
 }
 
 function refuseUnlessResumable(existing: Run | null): void {

@@ -12,10 +12,11 @@ import { confirmYes } from '../terminal/ask.ts';
 import { plainLine } from '../terminal/style.ts';
 import { columns } from '../terminal/table.ts';
 import { count } from '../terminal/words.ts';
+import { removeOwnQueue } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { reasonOf } from './reason-of.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type EarlySession, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -25,13 +26,13 @@ export async function execute(invocation: Invocation): Promise<number> {
   );
 }
 
-async function list({ options, stdout }: Invocation, { redis }: Session): Promise<number> {
+async function list({ options, stdout }: Invocation, { redis, address }: EarlySession): Promise<number> {
   const choice = choiceOf(options);
   const chosen = await chooseRuns(redis, choice);
   await seeToEnded(redis, chosen.runs);
   const lines = options.json
     ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
-    : [listText(chosen, isFiltered(choice))];
+    : [listText(chosen, isFiltered(choice), address.label)];
   if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
   return 0;
 }
@@ -60,9 +61,10 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
   return [states, since, target, list, by].some((filter) => filter !== undefined);
 }
 
-function listText({ runs, hasMore }: ChosenRuns, filtered: boolean): string {
+function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: string): string {
   if (runs.length === 0 && filtered) return 'No run is like that. All of them: expunge runs --all';
-  if (runs.length === 0) return 'No runs. Start one: expunge run FILE --resource annotations --base-url URL';
+  if (runs.length === 0)
+    return `No runs in ${where}. Start one: expunge run FILE --resource annotations --base-url URL`;
   const more = hasMore ? ['There are more: --all, or a larger --limit, shows them.'] : [];
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
   return [columns([header, ...runs.map(cellsOf)]), ...more].join('\n');
@@ -88,6 +90,7 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
   await removeRun(session.redis, run);
+  await removeOwnQueue(session, run);
   const full = isNoted ? '' : await note();
   const stays = run.reportIn === '' ? 'no report of it was written' : `its report stays in ${plainLine(run.reportIn)}`;
   stderr.write(`Removed run ${run.id}; ${stays}.\n`);

@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const definition = readDefinition(invocation);
   const { protect } = definition.settings;
   const protectedList = protect === undefined ? null : await readProtectedList(config.stateDir, protect, config);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  const add = async (session: Session) => {
     const before = await readSchedule(session.redis, target.fp, name);
     const now = Date.now();
     const reason = definition.note;
@@ -44,7 +44,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (!listeners) warnOfSource(invocation, schedule, listeners);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
     return 0;
-  });
+  };
+  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), add, true);
 }
 
 /** What was asked for. Throws USAGE for what is missing or contradicts itself. */

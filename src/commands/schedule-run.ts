@@ -17,10 +17,10 @@ import { warnOfWorkers } from './warn-of-workers.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options, stderr } = invocation;
   const target = readTarget(config, env);
-  const interrupts = listenForInterrupts(() => stderr.write('\nStopping: no run was started.\n'));
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const { name } = await findSchedule(session, target, args[0] ?? '');
     const { queueConnection, ledger } = session;
+    const interrupts = listenForInterrupts(() => stderr.write('\nStopping: no run was started.\n'));
     const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
     try {
       const feeder = createFeeder(ledger, queue, Date.now);

@@ -49,18 +49,21 @@ export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
 }
 
 /**
- * Finds Redis, checks it, and does `body` with it. Throws UNREACHABLE if there is none or it is unfit. The last client to leave a
- * private Redis stops it, unless a run is `running`.
+ * Finds Redis, checks it, and does `body` with it. Throws UNREACHABLE if there is none or it is unfit, and USAGE where the folder never had one
+ * and `body` needs a run that was made before; `mayBegin`: it makes one. The last client to leave a private Redis stops it, unless a run is
+ * `running`.
  */
 export async function withRedis<T>(
   { config, env }: Pick<Invocation, 'config' | 'env'>,
   say: (line: string) => void,
-  body: (session: Session & { facts: RedisFacts }) => Promise<T>,
+  body: (session: EarlySession & { facts: RedisFacts }) => Promise<T>,
+  mayBegin = false,
 ): Promise<T> {
-  return withEarlyRedis({ config, env }, say, async (session) => {
+  const checked = async (session: EarlySession) => {
     await ready(session.redis, session.address);
     return body({ ...session, facts: await checkSession(session, say) });
-  });
+  };
+  return withEarlyRedis({ config, env }, say, checked, mayBegin);
 }
 
 /** Throws UNREACHABLE for a Redis that is unfit, and says what may be wrong with one that isn't. */
@@ -75,8 +78,9 @@ export async function withEarlyRedis<T>(
   { config, env }: Pick<Invocation, 'config' | 'env'>,
   say: (line: string) => void,
   body: (session: EarlySession) => Promise<T>,
+  mayBegin: boolean,
 ): Promise<T> {
-  const address = await resolveRedis(config, env, say);
+  const address = await resolveRedis(config, env, say, mayBegin);
   let trouble = '';
   const redis = connectLedger(address, (words) => {
     trouble = words;

@@ -3,6 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { haltRules } from '../guard/thresholds.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
+import { readKeptUntil } from '../ledger/kept-files.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { undeliveredMs } from '../ledger/seal.lua.ts';
@@ -98,7 +99,7 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
     ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
-    ...expiry(run),
+    ...(await expiry(run)),
     ...(await auditLines(session, run, options.audit === true)),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
@@ -115,12 +116,21 @@ function doubt({ doubt, doubtSince }: Run): string[] {
   return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
 }
 
-function expiry({ id, state, endedAt, keepMs, delivered, reportIn }: Run): string[] {
+/** How long what is known of it stays; of its files only where they can be seen from here. */
+async function expiry({ id, state, endedAt, keepMs, delivered, reportIn }: Run): Promise<string[]> {
   if (!isSealed(state)) return [];
   const keptMs = delivered > 0 ? keepMs : Math.max(keepMs, undeliveredMs);
-  const forgets = `Redis forgets it on ${new Date(endedAt + keptMs).toISOString().slice(0, 10)}`;
-  if (reportIn !== '') return [`${forgets}; its report stays in ${plainLine(reportIn)}`];
-  return [`${forgets}, and what happened to each row; to keep that: expunge report ${id} --output FILE`];
+  const forgets = `Redis forgets it on ${day(endedAt + keptMs)}`;
+  if (reportIn === '')
+    return [`${forgets}, and what happened to each row; to keep that: expunge report ${id} --output FILE`];
+  const until = await readKeptUntil(reportIn);
+  return [
+    `${forgets}; its report ${until === null ? 'stays' : `is kept until ${day(until)}`} in ${plainLine(reportIn)}`,
+  ];
+}
+
+function day(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
 }
 
 async function watch({ stderr, env }: Invocation, session: Session, run: Run): Promise<Run> {

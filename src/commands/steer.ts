@@ -16,7 +16,7 @@ import { orderLine } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { heldLines } from '../terminal/target-text.ts';
 import { plural } from '../terminal/words.ts';
-import { isAbandoned, isAttended } from './attended.ts';
+import { isAbandoned, isAttended, removeOwnQueue } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { detach } from './detach.ts';
 import { findRun } from './find-run.ts';
@@ -64,6 +64,7 @@ async function takeFromCommand(session: Session, run: Run, reason: string): Prom
     });
   }
   await session.redis.hset(keys.run(run.id), 'detached', 1);
+  await removeOwnQueue(session, run);
   const noted = { at: Date.now(), action: 'detach', by: 'operator', who: whoAmI(), reason } as const;
   await noteRunAction(session.redis, run.id, noted);
 }
@@ -133,7 +134,9 @@ async function cancelled(session: Session, id: string, say: (line: string) => vo
     }
     await sleep(lookEveryMs);
   }
-  return sealTally(session.redis, await readAgain(session, id));
+  const run = await sealTally(session.redis, await readAgain(session, id));
+  await removeOwnQueue(session, run);
+  return run;
 }
 
 async function readAgain({ redis }: Session, id: string): Promise<Run> {

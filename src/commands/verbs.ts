@@ -249,10 +249,12 @@ const redis: Command = {
     },
     {
       name: 'stop',
-      summary: 'stop the private Redis; its data stay',
+      summary: 'stop the private Redis; its data stay; where others use it, it asks first',
       settings: store,
+      options: [yes],
       examples: [
         ['expunge redis stop', 'of ./.expunge'],
+        ['expunge redis stop --yes', 'also under a worker'],
         ['expunge redis stop --state-dir /var/lib/expunge', 'of another folder'],
       ],
       load: () => import('./redis.ts'),

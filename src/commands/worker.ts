@@ -59,6 +59,7 @@ function work(own: Own, stop: AbortSignal): Promise<number> {
       log.info({}, 'stopped');
       return 0;
     },
+    true,
   );
 }
 

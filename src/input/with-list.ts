@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { removeOldFiles } from '../ledger/kept-files.ts';
 import { fileWords } from '../system-words.ts';
 import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -24,6 +25,8 @@ export type Reading = {
   /** A file of ids that are never deleted. */
   protectFile: string | null;
   limit: number | null;
+  /** How long files of old runs and lists are kept beside it. */
+  keepMs: number;
   /** Told of rows as they are read; what it throws ends the reading. */
   onRows(n: number): void;
 };
@@ -37,7 +40,9 @@ export async function withList<T>(
   await makeStateDir(stateDir);
   const folder = await inStateDir(stateDir, () => makeSpool(stateDir));
   try {
-    const { spool, protectedList } = await readList(folder, await open());
+    const reading = await open();
+    const { spool, protectedList } = await readList(folder, reading);
+    await removeOldFiles(stateDir, reading.keepMs, Date.now());
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
     return await body({ spool, rejectsFile, protectedList });
   } finally {

@@ -5,6 +5,7 @@ import { readKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
 import { writeBlock, writeChunk } from './chunk-store.ts';
 import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
+import { forgetExpired } from './list-runs.ts';
 import type { ReadOutcome } from './outcome.ts';
 import type { Priority } from './priority.ts';
 import { hasRemains } from './remove-run.ts';
@@ -88,6 +89,7 @@ export async function writeRun(
   const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...keeper, ...recordOf(plan, now));
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
+  await forgetExpired(redis).catch(() => {}); // best effort: where a server of a cluster is away, its runs can't be told from expired ones
   await writeParts(redis, id, parts, onProgress);
   await redis.eval(plannedLua, 1, keys.run(id));
 }

@@ -64,6 +64,22 @@ export async function findRunsBeside(
   return found;
 }
 
+/** Clears the names of runs that have expired away, of the oldest thousand: whoever makes runs keeps the registry from growing for ever. */
+export async function forgetExpired(redis: RedisClient): Promise<void> {
+  const oldest = await redis.zrange(keys.runs, '0', String(runsAtOnce - 1));
+  const states = await readStates(redis, oldest);
+  await forget(
+    redis,
+    oldest.filter((_, i) => states[i] === null),
+  );
+}
+
+/** The names go last: they lead to what else is left. */
+async function forget(redis: RedisClient, gone: string[]): Promise<void> {
+  for (const id of gone) await removeRemains(redis, id);
+  if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
+}
+
 /** Whether any run is in one of these states. */
 export async function isAnyRun(redis: RedisClient, states: readonly RunState[]): Promise<boolean> {
   const ids = await redis.zrevrange(keys.runs, 0, -1);
@@ -94,9 +110,10 @@ function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string
 async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]> {
   const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
   const runs = page.map((id, i) => listedRun(id, replies[i]!));
-  const gone = page.filter((_, i) => runs[i] === null);
-  for (const id of gone) await removeRemains(redis, id);
-  if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
+  await forget(
+    redis,
+    page.filter((_, i) => runs[i] === null),
+  );
   return runs.filter((run) => run !== null);
 }
 

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { isLeftBehind, ownName } from '../left-behind.ts';
 import { fileWords } from '../system-words.ts';
 
 /**
@@ -28,6 +28,7 @@ export class ReportFile {
     try {
       const target = await realpath(path).catch(() => path); // a link stays a link
       const written = (await isPlain(target)) ? draftOf(target) : target;
+      if (written !== target) await removeDrafts(target);
       return new ReportFile(path, run, target, written, await open(written, written === target ? 'w' : 'wx', 0o600));
     } catch (error) {
       throw notWritten(path, run, error);
@@ -69,7 +70,24 @@ async function isPlain(path: string): Promise<boolean> {
 }
 
 function draftOf(path: string): string {
-  return join(dirname(path), `.${basename(path).slice(0, 200)}.${randomBytes(4).toString('hex')}.part`);
+  return join(dirname(path), `${draftStart(path)}${ownName()}.part`);
+}
+
+function draftStart(path: string): string {
+  return `.${basename(path).slice(0, 140)}.`; // with all that follows no longer than file systems take
+}
+
+/** Removes what processes that were killed had begun to write for this path. Safe while others write; never throws. */
+export async function removeDrafts(path: string): Promise<void> {
+  const [folder, start] = [dirname(path), draftStart(path)];
+  const drafts = (await readdir(folder).catch(() => [])).filter(
+    (name) => name.startsWith(start) && name.endsWith('.part'),
+  );
+  for (const name of drafts) {
+    const draft = join(folder, name);
+    const isOver = await isLeftBehind(draft, name.slice(start.length, -'.part'.length));
+    if (isOver) await rm(draft, { force: true }).catch(() => {});
+  }
 }
 
 const reasons: Record<string, string> = {

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import type { RedisClient } from '../redis/client.ts';
 import { auditFacts, readAudit } from './audit.ts';
 import { type FailureGroup, FailureGroups } from './failure-groups.ts';
+import { keepUntil } from './kept-files.ts';
 import { readOutcomes } from './ordered-rows.ts';
 import type { OutcomeRow } from './outcome-row.ts';
 import { notWritten, ReportFile } from './report-file.ts';
 import { type ReportStyle, reportHeader, reportText } from './report-line.ts';
-import type { Run } from './run.ts';
+import { isSealed, type Run } from './run.ts';
 
 /** A file of a run and how many rows it holds, without its header. */
 type RunFile = { path: string; rows: number };
@@ -20,10 +21,12 @@ const failures: readonly OutcomeRow['outcome'][] = ['failed', 'unknown', 'not_at
 
 /**
  * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson`
- * with what was done to the run. Repeating it replaces them. Throws INTERNAL, in words, if they cannot be written; then the old ones are still there.
+ * with what was done to the run. Those of a sealed run are kept for as long as Redis is to keep it. Repeating it replaces them. Throws INTERNAL,
+ * in words, if they cannot be written; then the old ones are still there.
  */
 export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
+  if (isSealed(run.state)) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // else for ever
   await writeAudit(redis, run, join(folder, 'audit.ndjson'));
   const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
   try {

@@ -1,7 +1,9 @@
-import type { Info } from './boot-check.ts';
 import { doubtful, type Finding, fine, wrong } from './finding.ts';
 import { mendDisk } from './refusal-words.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
+
+/** The fields of an INFO reply. */
+export type Info = Partial<Record<string, string>>;
 
 /** What a server says about itself. */
 export type ServerFacts = {
@@ -28,7 +30,7 @@ function misplaced({ info, setUp }: ServerFacts): Finding[] {
   if (info.cluster_enabled === '1' && setUp !== 'cluster') {
     return [wrong('role', 'it is a server of a cluster', 'name the cluster: redis+cluster://… in REDIS_URL')];
   }
-  if (info.role !== 'slave') return [];
+  if (info.role !== 'slave' || setUp === 'cluster') return []; // of a cluster the client finds the new primary by itself
   return [wrong('role', 'it is a read-only replica', 'name its primary in REDIS_URL, or the sentinels that know it')];
 }
 
@@ -64,7 +66,7 @@ function files({ info, flush }: ServerFacts): Finding {
   if (written !== 'ok') return wrong('files', 'it could not write its append-only file', mendDisk);
   if (saved !== 'ok') return doubtful('files', 'it could not write its last snapshot, and may refuse writes', mendDisk);
   if (aof !== '1') {
-    const words = 'it keeps no append-only file: if it crashes, the record of what was deleted since is lost';
+    const words = 'it keeps no append-only file (AOF): if it crashes, the record of what was deleted since is lost';
     return doubtful('files', words, 'set appendonly to yes');
   }
   if (flush === 'no') {

@@ -1,5 +1,8 @@
+import type { RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
-import { oneShot } from './probe.ts';
+import { serverOptions } from './container-server.ts';
+import { identityOf, type PrivatePlace } from './private-place.ts';
+import { isOurs, oneShot } from './probe.ts';
 import { withStartLock } from './start-lock.ts';
 import { isAlone, stopInOrder } from './stop-redis.ts';
 
@@ -11,23 +14,35 @@ const lockMs = 3_000;
  * doubt is found again by the next command. Does nothing for REDIS_URL.
  */
 export async function leavePrivateRedis(
-  { stay, options }: RedisAddress,
+  { stay }: RedisAddress,
   isIdle: () => Promise<boolean>,
 ): Promise<'stopped' | 'left'> {
   if (!stay) return 'left';
   const { place, presence } = stay;
-  const redis = oneShot(options, 'leave');
   try {
     return await withStartLock(place.folder, lockMs, async () => {
-      await redis.connect();
-      if (!(await isAlone(redis)) || !(await isIdle())) return 'left';
-      await stopInOrder(place, redis);
-      return 'stopped';
+      const options = await serverOptions(place, process.env); // not as it was at the beginning: another server may have its port by now
+      return options !== null && (await stopIfIdle(place, options, isIdle)) ? 'stopped' : 'left';
     });
   } catch {
     return 'left';
   } finally {
-    redis.disconnect();
     presence.disconnect();
+  }
+}
+
+async function stopIfIdle(
+  place: PrivatePlace,
+  options: RedisOptions,
+  isIdle: () => Promise<boolean>,
+): Promise<boolean> {
+  const redis = oneShot(options, 'leave');
+  try {
+    await redis.connect();
+    if (!(await isOurs(redis, identityOf(place))) || !(await isAlone(redis)) || !(await isIdle())) return false;
+    await stopInOrder(place, redis);
+    return true;
+  } finally {
+    redis.disconnect();
   }
 }

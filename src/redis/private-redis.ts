@@ -1,11 +1,12 @@
+import { dirname } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { containerExists, containerServer, readContainer, serverOptions } from './container-server.ts';
+import { containerServer, readContainer, serverOptions } from './container-server.ts';
 import { serverOnPath } from './find-server.ts';
 import { takeNote, takeOver } from './lineage.ts';
-import { hasData, makePlace, type PrivatePlace, privatePlace } from './private-place.ts';
-import { oneShot, probe } from './probe.ts';
+import { anotherServer, hasData, identityOf, makePlace, type PrivatePlace, privatePlace } from './private-place.ts';
+import { oneShot, probeOwn } from './probe.ts';
 import type { Route, Surroundings } from './route.ts';
 import { comesUp, serverPid } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
@@ -16,6 +17,16 @@ export const routes: Route[] = [serverOnPath, containerServer, unpackedServer];
 
 const startWaitMs = 180_000; // longer than another process takes to unpack Redis on a slow line
 const wakeMs = 3_000;
+
+/** Throws USAGE where no private Redis was ever started for the folder: whoever looks for a run has come to a wrong one. Creates nothing. */
+export function refuseWithoutRedis(stateDir: string): void {
+  const place = privatePlace(stateDir);
+  if (hasData(place) || readContainer(place)) return;
+  const folder = dirname(place.folder);
+  throw new ExpungeError('USAGE', `${folder} has no Redis: no run was ever made there, and REDIS_URL is not set`, {
+    next: 'go to the folder the runs were made in, name its state folder with --state-dir, or set REDIS_URL',
+  });
+}
 
 /**
  * The private Redis of a state folder, started where it does not run. It outlives this process; several processes that
@@ -45,23 +56,25 @@ export async function openPrivateRedis(
   });
 }
 
-/** How to connect to the private Redis where it runs, else null. */
+/** How to connect to the private Redis where it runs, else null. Throws UNREACHABLE where another server has its place. */
 async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
-  const container = readContainer(place);
-  const options = serverOptions(place);
-  const answer = await probe(options);
+  const options = await serverOptions(place, env);
+  if (options === null) return null;
+  const answer = await probeOwn(options, identityOf(place));
   if (answer === 'ready') return options;
-  const lives = container ? answer !== 'nobody' && (await containerExists(container, env)) : serverPid(place) !== null;
-  return lives && (await wakes(place, options)) ? options : null;
+  if (answer === 'other') throw anotherServer(place, options);
+  const isSilent = answer !== 'nobody' || (!readContainer(place) && serverPid(place) !== null);
+  return isSilent && (await wakes(place, options)) ? options : null;
 }
 
 /** Waits for a living server that does not answer: it loads, or it hangs, and a second one would ruin its files. */
 async function wakes(place: PrivatePlace, options: RedisOptions): Promise<boolean> {
   const container = readContainer(place);
-  const hasEnded = () => !container && serverPid(place) === null;
-  if (await comesUp(options, hasEnded, wakeMs)) return true;
+  const pid = container ? null : serverPid(place);
+  const hasEnded = () => pid !== null && serverPid(place) === null;
+  if (await comesUp(() => probeOwn(options, identityOf(place)), hasEnded, wakeMs)) return true;
   if (hasEnded()) return false;
-  const who = container ? `container ${container.name}` : `pid ${serverPid(place)}`;
+  const who = container ? `container ${container.name}` : pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} runs but does not answer (${who})`, {
     next: 'wait, or end it with expunge redis stop; its data stay',
   });
@@ -89,8 +102,10 @@ function isStoreOf(place: PrivatePlace, store: Route['store']): boolean {
   return store === 'folder' || !hasData(place);
 }
 
+/** Says what this process does, for whoever wants to stop the server. */
 async function stayPresent(options: RedisOptions) {
-  const presence = oneShot(options, 'presence');
+  const verb = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
+  const presence = oneShot(options, verb ? `presence:${verb}` : 'presence');
   await presence.connect();
   presence.stream.unref(); // it must not keep a process alive that forgot to leave
   return presence;

@@ -2,23 +2,53 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { clientName } from './client.ts';
 import { redisWords } from './trouble.ts';
 
-/** What a look at an address found; 'silent' accepts connections and says nothing. */
-export type Answer = 'ready' | 'loading' | 'nobody' | 'silent';
+/** What a look at an address found; 'silent' accepts connections and says nothing, 'other' is not the server that was looked for. */
+export type Answer = 'ready' | 'loading' | 'nobody' | 'silent' | 'other';
 
 /** Asks once whether Redis answers there, for at most two seconds. */
-export async function probe(options: RedisOptions): Promise<Answer> {
-  const redis = oneShot(options, 'probe');
-  try {
-    await redis.connect();
+export function probe(options: RedisOptions): Promise<Answer> {
+  return look(options, async (redis) => {
     await redis.ping();
     return 'ready';
+  });
+}
+
+/** The same for the private Redis with this identity. */
+export function probeOwn(options: RedisOptions, identity: string | null): Promise<Answer> {
+  return look(options, async (redis) => {
+    if (!(await isOurs(redis, identity))) return 'other';
+    await redis.ping();
+    return 'ready';
+  });
+}
+
+/**
+ * Whether the server at the other end is the private Redis with this identity. It was started with it as its `syslog-ident`, which it needs for
+ * nothing else: unlike a key that is there from the first moment on, also while data are loaded, and stays after FLUSHALL.
+ */
+export async function isOurs(redis: Redis, identity: string | null): Promise<boolean> {
+  const [, shown] = (await redis.config('GET', 'syslog-ident')) as string[];
+  return identity !== null && shown === identity;
+}
+
+async function look(options: RedisOptions, ask: (redis: Redis) => Promise<Answer>): Promise<Answer> {
+  const redis = oneShot(options, 'probe');
+  const trouble = firstTroubleOf(redis);
+  try {
+    await redis.connect();
+    return await ask(redis);
   } catch (error) {
-    const words = redisWords(error);
-    if (words.includes('LOADING')) return 'loading';
-    return words === 'Command timed out' ? 'silent' : 'nobody';
+    return answerIn(trouble() ?? error);
   } finally {
     redis.disconnect();
   }
+}
+
+function answerIn(error: unknown): Answer {
+  const words = redisWords(error);
+  if (words.includes('LOADING')) return 'loading';
+  if (words === 'Command timed out' || words.startsWith('BUSY')) return 'silent';
+  return (error as Error).name === 'ReplyError' ? 'other' : 'nobody'; // a server of ours refuses nothing
 }
 
 /** A connection for a few commands that never comes back once it is lost. Call `connect()` on it, then `disconnect()`. */

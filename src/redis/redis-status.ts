@@ -1,13 +1,13 @@
 import { checkRedis, parseInfo, type RedisFacts } from './boot-check.ts';
 import { readContainer, serverOptions } from './container-server.ts';
-import { privatePlace } from './private-place.ts';
-import { oneShot, probe } from './probe.ts';
+import { anotherServer, identityOf, privatePlace } from './private-place.ts';
+import { oneShot, probeOwn } from './probe.ts';
 
 /** The private Redis of a state folder, as `expunge redis status` shows it. */
 export type RedisStatus = {
   state: 'running' | 'loading' | 'silent' | 'stopped';
   store: string; // where its data live
-  address: string; // what its clients open
+  address: string | null; // what its clients open; null for a container that doesn't run
   server: string | null; // name and version; null unless running, like the rest
   pid: number | null; // as its own machine or container counts
   clients: number | null; // connections, without the one that asks
@@ -19,13 +19,14 @@ export type RedisStatus = {
 export async function redisStatus(stateDir: string): Promise<RedisStatus> {
   const place = privatePlace(stateDir);
   const container = readContainer(place);
-  const options = serverOptions(place);
+  const options = await serverOptions(place, process.env);
   const where = {
     store: container ? `${container.engine} volume ${container.name}` : place.folder,
-    address: container ? `127.0.0.1:${container.port}` : place.socket,
+    address: options && (options.path ?? `${options.host}:${options.port}`),
   };
-  const answer = await probe(options);
-  if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options)) };
+  const answer = options === null ? 'nobody' : await probeOwn(options, identityOf(place));
+  if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options!)) };
+  if (answer === 'other') throw anotherServer(place, options!);
   return { state: answer === 'nobody' ? 'stopped' : answer, ...where, ...nothingKnown };
 }
 

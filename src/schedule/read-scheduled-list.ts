@@ -33,7 +33,7 @@ export async function withScheduledList<T>(
     const { files, ...others } = await openSource(schedule.from, source, { ...work, stop });
     opened = others;
     const onRows = () => stop.throwIfAborted();
-    return { files, options: inputOptionsOf(settings), protectFile, limit, onRows };
+    return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs: settings.keep, onRows };
   };
   return withList(work.stateDir, open, ({ spool, protectedList }) => {
     // Of files that were not read to their end something is left to delete: they stay.
@@ -65,7 +65,8 @@ export async function readProtectedList(
   settings: InputSettings,
 ): Promise<ProtectedList | null> {
   await checkProtectFile(protectFile);
-  const reading = { files: [], options: inputOptionsOf(settings), protectFile, limit: null, onRows: () => {} };
+  const keepMs = Number.POSITIVE_INFINITY; // it makes nothing for which others would have to go
+  const reading = { files: [], options: inputOptionsOf(settings), protectFile, limit: null, keepMs, onRows: () => {} };
   return withList(
     stateDir,
     async () => reading,

@@ -3,11 +3,12 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { checkRedis } from '../../src/redis/boot-check.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
-import { containerServer } from '../../src/redis/container-server.ts';
+import { containerServer, readContainer } from '../../src/redis/container-server.ts';
 import { readKeeper } from '../../src/redis/keeper.ts';
 import { leavePrivateRedis } from '../../src/redis/leave-redis.ts';
+import { privatePlace } from '../../src/redis/private-place.ts';
 import { openPrivateRedis } from '../../src/redis/private-redis.ts';
-import { engineHas } from '../support/engine.ts';
+import { docker, engineHas } from '../support/engine.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 
 const image = 'redis:8-alpine';
@@ -58,5 +59,22 @@ describe.skipIf(!engineHas(image))('Redis in a container', () => {
     expect(await second.stay!.presence.get('kept')).toBe('yes');
     expect((await readKeeper(second.stay!.presence, 'any')).ancestors).toEqual([before]); // it has lost nothing
     second.stay!.presence.disconnect();
+  });
+
+  test('is not taken for the private one where it has got its port', async () => {
+    const stateDir = makeStateDir();
+    onTestFinished(() => removeStateDir(stateDir));
+    const open = () => openPrivateRedis(stateDir, process.env, () => {}, [containerServer]);
+    const first = await open();
+    first.stay!.presence.disconnect();
+    await docker(['rm', '--force', readContainer(privatePlace(stateDir))!.name]);
+    const published = { container: 6379, host: first.options.port! };
+    const another = await new GenericContainer(image).withExposedPorts(published).start();
+    started.push(another);
+    const second = await open();
+    second.stay!.presence.disconnect();
+    expect(second.options.port).not.toBe(first.options.port);
+    const asked = await another.exec(['redis-cli', 'info', 'commandstats']);
+    expect(asked.output).not.toMatch(/cmdstat_(auth|hello|shutdown|config)/);
   });
 });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { findServer } from '../../src/redis/find-server.ts';
 import { privatePlace } from '../../src/redis/private-place.ts';
+import { probe } from '../../src/redis/probe.ts';
 import type { ServerProgram } from '../../src/redis/route.ts';
 import { comesUp, isAlive, storeArguments } from '../../src/redis/server-process.ts';
 import { unpackServer } from '../../src/redis/unpack-server.ts';
@@ -55,7 +56,10 @@ export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptio
       env: program.env,
       stdio: 'ignore',
     });
-    const isUp = await comesUp({ host, port, ...options.login }, () => hasEnded(child!));
+    const isUp = await comesUp(
+      () => probe({ host, port, ...options.login }),
+      () => hasEnded(child!),
+    );
     if (!isUp) await kill(child);
     return isUp;
   };
@@ -81,7 +85,7 @@ export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptio
 function argumentsOf({ args, allArgs }: RedisProcessOptions, port: number, folder: string, logFile: string): string[] {
   const always = ['--bind', host, '--dir', folder, '--logfile', logFile];
   if (allArgs) return [...allArgs(port, folder), ...always];
-  return ['--port', String(port), ...storeArguments, ...always, ...(args?.(port, folder) ?? [])];
+  return ['--port', String(port), ...storeArguments('another'), ...always, ...(args?.(port, folder) ?? [])];
 }
 
 /** Somebody else may take a port between the look and the start. */

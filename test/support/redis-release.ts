@@ -34,7 +34,7 @@ async function startImage(atEnd: AtEnd, image: string): Promise<Started> {
   const closed = whyMissing(image);
   if (closed !== null) return { closed };
   const program = image.startsWith('valkey') ? 'valkey-server' : 'redis-server';
-  const command = [program, ...storeArguments, '--protected-mode', 'no'];
+  const command = [program, ...storeArguments('another'), '--protected-mode', 'no'];
   const container = await new GenericContainer(image).withExposedPorts(6379).withCommand(command).start();
   atEnd(async () => void (await container.stop()));
   return { host: container.getHost(), port: container.getMappedPort(6379) };

@@ -6,6 +6,7 @@ import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { stateOf, writeManyRuns } from '../../support/many-runs.ts';
 import { openOwnRedis } from '../../support/own-redis.ts';
+import { writeTestRun } from './lone-run.ts';
 
 const all = { sort: 'created', limit: Number.POSITIVE_INFINITY } as const;
 
@@ -74,6 +75,15 @@ describe('a choice of runs', () => {
     const runs = await listRuns(redis);
     expect(ids(runs)).toEqual([2, 1]);
     expect(await readRun(redis, newest!.id)).toMatchObject({ rate: null, unreadRate: '200' });
+    expect(await redis.zcard(keys.runs)).toBe(2);
+  });
+
+  test('leaves no name of an expired run in the registry once another run is made, though nobody lists them', async () => {
+    const redis = (await openOwnRedis(onTestFinished)).connect();
+    await writeManyRuns(redis, 3);
+    const [, middle, oldest] = await listRuns(redis);
+    await redis.del(keys.run(middle!.id), keys.run(oldest!.id));
+    await writeTestRun(redis, [1]);
     expect(await redis.zcard(keys.runs)).toBe(2);
   });
 });

@@ -32,6 +32,11 @@ test('warns where a crash would lose the ledger', async () => {
   expect((await checkRedis(answering({ aof_enabled: '0' }))).warnings).toEqual([expect.stringContaining('AOF')]);
 });
 
+test('warns of files that cannot be written, as check does: that is waited for', async () => {
+  const { warnings } = await checkRedis(answering({ aof_last_write_status: 'err' }));
+  expect(warnings).toEqual(['this Redis could not write its append-only file']);
+});
+
 test.each([
   [{ redis_version: '6.0.16' }, /6\.0\.16 is too old: 6\.2 is needed/],
   [{ redis_version: '' }, /unknown version/],

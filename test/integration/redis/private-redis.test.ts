@@ -11,10 +11,12 @@ import { leavePrivateRedis } from '../../../src/redis/leave-redis.ts';
 import { privatePlace } from '../../../src/redis/private-place.ts';
 import { openPrivateRedis } from '../../../src/redis/private-redis.ts';
 import { redisStatus } from '../../../src/redis/redis-status.ts';
+import { resolveRedis } from '../../../src/redis/resolve-redis.ts';
 import { serverPid } from '../../../src/redis/server-process.ts';
 import { stopPrivateRedis } from '../../../src/redis/stop-redis.ts';
 import { unpackedServer } from '../../../src/redis/unpack-server.ts';
 import { waitUntil } from '../../../src/redis/wait-until.ts';
+import { invoke } from '../../support/invocation.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
 const processes = [serverOnPath, unpackedServer]; // the ways that leave a process we can stop and kill
@@ -180,6 +182,13 @@ describe('what one process leaves to the next', () => {
   });
 });
 
+test('is started again for whoever only looks, where the folder has had one', async () => {
+  await stopInOrder(await open());
+  const settings = { stateDir, allowPlaintextRedis: false };
+  opened.push(await resolveRedis(settings, { ...process.env, REDIS_URL: '' }, () => {}, false));
+  expect(await redisStatus(stateDir)).toMatchObject({ state: 'running' });
+});
+
 test('goes on while a run is running', async () => {
   expect(await leavePrivateRedis(await open(), async () => false)).toBe('left');
   expect(serverPid(privatePlace(stateDir))).not.toBeNull();
@@ -203,6 +212,31 @@ test('tells its state and stops on demand', async () => {
   });
   expect(await stopPrivateRedis(stateDir)).toBe('stopped');
   expect(await redisStatus(stateDir)).toMatchObject({ state: 'stopped' });
+});
+
+describe('redis stop', () => {
+  const stop = (...flags: string[]) => invoke(['redis', 'stop', ...flags], { EXPUNGE_STATE_DIR: stateDir }).ended;
+
+  test('says who uses it and stops nothing, unless somebody agrees', async () => {
+    const address = await open();
+    await withRedis(address, async (redis) => {
+      await redis.client('SETNAME', 'expunge:4711-00000000:presence:worker');
+      await expect(stop()).rejects.toMatchObject({
+        code: 'USAGE',
+        message: expect.stringMatching(/in use: worker \(pid 4711\)\. .* go on in doubt\. Stop it\?/),
+        next: 'add --yes',
+      });
+      expect(await redis.ping()).toBe('PONG');
+      expect(await stop('--yes')).toBe(0);
+    });
+    expect(serverPid(privatePlace(stateDir))).toBeNull();
+  });
+
+  test('asks nobody where nobody uses it', async () => {
+    await open();
+    expect(await stop()).toBe(0);
+    expect(serverPid(privatePlace(stateDir))).toBeNull();
+  });
 });
 
 test('closes its folders to other users', async () => {

@@ -43,7 +43,7 @@ describe('a server that is to keep ledgers', () => {
     ['ok memory: it evicts nothing; 1.0 MB used of 2.0 MB', { maxmemory: '2000000' }, {}],
     ['warning memory: 1.0 MB used of 1.1 MB; runs stand still when it is full', { maxmemory: '1100000' }, {}],
     [
-      'warning files: it keeps no append-only file: if it crashes, the record of what was deleted since is lost',
+      'warning files: it keeps no append-only file (AOF): if it crashes, the record of what was deleted since is lost',
       { aof_enabled: '0' },
       {},
     ],

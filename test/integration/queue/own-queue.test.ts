@@ -1,0 +1,47 @@
+import type { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Run, readRun } from '../../../src/ledger/run.ts';
+import { openQueue, ownQueueName } from '../../../src/queue/queue.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { invoke } from '../../support/invocation.ts';
+import { openTestRedis, testRedisAddress, testRedisUrl } from '../../support/redis.ts';
+import { redisKeysWith } from '../../support/workplace.ts';
+import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
+
+let redis: Redis;
+let run: Run;
+const leftOfQueue = () => redisKeysWith(`:${ownQueueName(run.id)}:`);
+
+beforeEach(async () => {
+  redis = await openTestRedis();
+  run = (await readRun(redis, await writeTestRun(redis, [2, 2])))!;
+  const address = { fp: run.fp, name: ownQueueName(run.id), connection: testRedisAddress().options };
+  const queue = openQueue(address);
+  await queue.add([0, 1].map((chunk) => ({ run: run.id, chunk })));
+  await queue.close(); // and the command that had it was killed
+  expect(await leftOfQueue()).not.toEqual([]);
+});
+afterEach(async () => {
+  await forgetRun(redis, run.id);
+  const left = [...(await leftOfQueue()), ...(await redisKeysWith(run.fp))];
+  if (left.length > 0) await redis.unlink(...left);
+  redis.disconnect();
+});
+
+const call = (...args: string[]) => invoke(args, { REDIS_URL: testRedisUrl() }).ended;
+
+test('the queue that a killed command had for its run goes when the run is cancelled', async () => {
+  expect(await call('cancel', run.id, '--yes')).toBe(0);
+  expect(await leftOfQueue()).toEqual([]);
+});
+
+test('the queue that a killed command had for its run goes when the run is removed', async () => {
+  await redis.hset(keys.run(run.id), 'state', 'completed');
+  expect(await call('runs', 'remove', run.id, '--yes')).toBe(0);
+  expect(await leftOfQueue()).toEqual([]);
+});
+
+test('the queue that a killed command had for its run goes when the run is left to workers', async () => {
+  expect(await call('resume', run.id, '--detach')).toBe(0);
+  expect(await leftOfQueue()).toEqual([]);
+});
