@@ -16,6 +16,7 @@ import { removeOwnQueue } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { reasonOf } from './reason-of.ts';
+import { reportWords } from './report-words.ts';
 import { type EarlySession, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
@@ -92,8 +93,7 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   await removeRun(session.redis, run);
   await removeOwnQueue(session, run);
   const full = isNoted ? '' : await note();
-  const stays = run.reportIn === '' ? 'no report of it was written' : `its report stays in ${plainLine(run.reportIn)}`;
-  stderr.write(`Removed run ${run.id}; ${stays}.\n`);
+  stderr.write(`Removed run ${run.id}; ${await reportWords(run)}.\n`);
   if (full !== '') stderr.write(`warning: the audit trail doesn't tell it: Redis refuses writes: ${full}\n`);
   return 0;
 }

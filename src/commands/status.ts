@@ -3,7 +3,6 @@ import { ExpungeError } from '../errors.ts';
 import { haltRules } from '../guard/thresholds.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-examples.ts';
-import { readKeptUntil } from '../ledger/kept-files.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { undeliveredMs } from '../ledger/seal.lua.ts';
@@ -21,6 +20,7 @@ import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
+import { day, reportWords } from './report-words.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
 import { targetStatus } from './target-status.ts';
@@ -117,20 +117,12 @@ function doubt({ doubt, doubtSince }: Run): string[] {
 }
 
 /** How long what is known of it stays; of its files only where they can be seen from here. */
-async function expiry({ id, state, endedAt, keepMs, delivered, reportIn }: Run): Promise<string[]> {
-  if (!isSealed(state)) return [];
-  const keptMs = delivered > 0 ? keepMs : Math.max(keepMs, undeliveredMs);
-  const forgets = `Redis forgets it on ${day(endedAt + keptMs)}`;
-  if (reportIn === '')
-    return [`${forgets}, and what happened to each row; to keep that: expunge report ${id} --output FILE`];
-  const until = await readKeptUntil(reportIn);
-  return [
-    `${forgets}; its report ${until === null ? 'stays' : `is kept until ${day(until)}`} in ${plainLine(reportIn)}`,
-  ];
-}
-
-function day(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
+async function expiry(run: Run): Promise<string[]> {
+  if (!isSealed(run.state)) return [];
+  const keptMs = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
+  const forgets = `Redis forgets it on ${day(run.endedAt + keptMs)}`;
+  if (run.reportIn !== '') return [`${forgets}; ${await reportWords(run)}`];
+  return [`${forgets}, and what happened to each row; to keep that: expunge report ${run.id} --output FILE`];
 }
 
 async function watch({ stderr, env }: Invocation, session: Session, run: Run): Promise<Run> {

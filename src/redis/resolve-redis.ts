@@ -1,4 +1,3 @@
-import { withoutOwnSecrets } from '../child-process.ts';
 import type { Config } from '../config.ts';
 import { type RedisAccess, refuseAccess, withAccess } from './access.ts';
 import { addressFromUrl, type RedisAddress } from './address.ts';
@@ -20,7 +19,7 @@ export async function resolveRedis(
   if (!env.REDIS_URL) {
     refuseAccess(access);
     if (!mayBegin) refuseWithoutRedis(stateDir);
-    return openPrivateRedis(stateDir, withoutOwnSecrets(env), say);
+    return openPrivateRedis(stateDir, env, say);
   }
   const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
   say(`Redis: ${address.label} (REDIS_URL)`);

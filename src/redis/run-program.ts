@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { withoutOwnSecrets } from '../child-process.ts';
 import { programWords } from '../system-words.ts';
 
 /** How a program ended. `stderr` also tells why it could not be started or that its time was up. */
@@ -6,13 +7,19 @@ export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
 
 type Surroundings = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
 
-/** Runs a program to its end without a shell and without input. Never rejects; killed at the deadline. */
+/** Runs a program to its end without a shell, without input and without our secrets. Never rejects; killed at the deadline. */
 export function runProgram(
   program: string,
   args: string[],
   { env, deadlineMs, cwd }: Surroundings,
 ): Promise<ProgramResult> {
-  const options = { env, cwd, timeout: deadlineMs, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 } as const;
+  const options = {
+    env: withoutOwnSecrets(env),
+    cwd,
+    timeout: deadlineMs,
+    killSignal: 'SIGKILL',
+    maxBuffer: 2 ** 24,
+  } as const;
   return new Promise((resolve) => {
     const child = execFile(program, args, options, (error, stdout, stderr) => {
       if (!error) return resolve({ ok: true, stdout, stderr });

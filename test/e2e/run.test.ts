@@ -249,7 +249,7 @@ describe('after a run', () => {
 
     expect(lines((await place.expunge(['status', summary.run, '--json'])).stdout)).toEqual([summary]);
     expect((await place.expunge(['status', summary.run])).stdout).toMatch(
-      /because: OPS-1\n {2}Redis forgets it on [-\d]{10}; its report stays in \/.*\/runs\//,
+      /because: OPS-1\n {2}Redis forgets it on [-\d]{10}; its report is kept until [-\d]{10} in \/.*\/runs\//,
     );
     await forgetDelivery(summary.run);
     expect(await lastingKeys(summary.run)).not.toEqual([]);

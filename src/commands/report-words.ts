@@ -1,0 +1,14 @@
+import { readKeptUntil } from '../ledger/kept-files.ts';
+import type { Run } from '../ledger/run.ts';
+import { plainLine } from '../terminal/style.ts';
+
+/** Where the report of a run is, and until when, as far as that can be seen from here. */
+export async function reportWords({ reportIn }: Run): Promise<string> {
+  if (reportIn === '') return 'no report of it was written';
+  const until = await readKeptUntil(reportIn);
+  return `its report ${until === null ? 'stays' : `is kept until ${day(until)}`} in ${plainLine(reportIn)}`;
+}
+
+export function day(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
