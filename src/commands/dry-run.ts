@@ -18,6 +18,7 @@ export async function showDryRun(
     ...ids,
     duplicate: duplicates,
     protected: spool.protected,
+    protected_read: spool.protectedRead,
     rejected,
     sha256,
     first_url: plan.firstUrl,

@@ -15,6 +15,7 @@ export type Spool = {
   rejectedByCode: Record<string, number>;
   duplicates: number;
   protected: number;
+  protectedRead: number | null; // ids of the protect file, whether they match or not; null without one
   limited: boolean; // the input had more rows than --limit
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
@@ -34,13 +35,24 @@ export type SpoolOptions = {
 export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
   try {
     const writer = new SpoolWriter(folder);
-    for await (const ids of options.protectedIds ?? []) for (const id of ids) writer.addProtected(id);
+    const protectedRead = options.protectedIds && (await writeProtected(options.protectedIds, writer));
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
-    return summarise(folder, options.files, limited, writer, await settleBuckets(folder, hashRow(writer.hash)));
+    const found = await settleBuckets(folder, hashRow(writer.hash));
+    return { ...summarise(folder, options.files, writer, found), limited, protectedRead };
   } catch (error) {
     throw diskFull(folder, error) ?? error;
   }
+}
+
+/** Returns how many there are. */
+async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWriter): Promise<number> {
+  let read = 0;
+  for await (const ids of batches) {
+    for (const id of ids) writer.addProtected(id);
+    read += ids.length;
+  }
+  return read;
 }
 
 /** Returns whether there were more rows than the limit; one more is read to know. */
@@ -53,13 +65,13 @@ async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, lim
   return false;
 }
 
-function summarise(folder: string, files: string[], limited: boolean, writer: SpoolWriter, found: Settlement): Spool {
+function summarise(folder: string, files: string[], writer: SpoolWriter, found: Settlement) {
   const { ids, duplicates } = found;
   const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
   const sha256 = writer.hash.digest('hex');
   const ends = { first: endOf(found.first), last: endOf(found.last) };
-  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, limited, sha256, ...ends };
+  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, sha256, ...ends };
 }
 
 function endOf(kept: Kept | null): Spool['first'] {

@@ -24,6 +24,7 @@ export type RunPlan = {
   chunks: number;
   blocks: number;
   settled: Record<ReadOutcome, number>;
+  protectedRead: number | null;
   rate: Rate | null;
   burst: number | null;
   priority: Priority;
@@ -114,6 +115,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rejected: settled.rejected,
     duplicate: settled.duplicate,
     protected: settled.protected,
+    protectedRead: plan.protectedRead ?? '',
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
     priority: plan.priority,

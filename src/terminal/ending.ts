@@ -21,6 +21,7 @@ export type Ending = {
   isNoneThere: boolean; // none of the ids was there, and nobody expected that
   pending: number;
   counts: Record<Outcome, number>;
+  protectedRead: number | null; // ids of the protect file; null without one
   attempts: number;
   activeMs: number; // deleting time, without pauses
   pace: readonly string[]; // how fast it was and what held it back, in lines
@@ -72,13 +73,19 @@ function speed({ ids, activeMs }: Ending): string {
   return ` in ${duration(activeMs)} (${rate((ids / activeMs) * 1_000)})`;
 }
 
-function tableLines({ counts, pending }: Ending, style: Style): string[] {
-  const rows = outcomes.filter((outcome) => counts[outcome] > 0).map((outcome) => [outcome, counts[outcome]] as const);
+function tableLines({ counts, pending, protectedRead }: Ending, style: Style): string[] {
+  const isShown = (outcome: Outcome) => counts[outcome] > 0 || (outcome === 'protected' && protectedRead !== null);
+  const rows = outcomes.filter(isShown).map((outcome) => [outcome, counts[outcome]] as const);
   const all = pending > 0 ? [...rows, ['pending', pending] as const] : rows;
   const width = Math.max(0, ...all.map(([, n]) => count(n).length));
   return all.map(([word, n]) =>
-    `  ${word.padEnd(16)}  ${count(n).padStart(width)}  ${style.dim(meanings[word])}`.trimEnd(),
+    `  ${word.padEnd(16)}  ${count(n).padStart(width)}  ${style.dim(meaningOf(word, protectedRead))}`.trimEnd(),
   );
+}
+
+function meaningOf(word: Outcome | 'pending', protectedRead: number | null): string {
+  const read = word === 'protected' && protectedRead !== null ? `: ${plural(protectedRead, 'ids')} read` : '';
+  return meanings[word] + read;
 }
 
 const meanings: Record<Outcome | 'pending', string> = {

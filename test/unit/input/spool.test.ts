@@ -70,6 +70,12 @@ test('lets protection win over duplication, for both resources', async () => {
   expect(list).toMatchObject({ protected: 3, duplicates: 0, first: { id: 'b' }, last: { id: 'b' } });
 });
 
+test('counts the protected ids that were read, whether they match or not', async () => {
+  expect(await spool(rowsOf('a', 'a'), { protect: ['a', 'y', 'z'] })).toMatchObject({ protectedRead: 3, protected: 2 });
+  expect(await spool(rowsOf('a'), { protect: ['z'] })).toMatchObject({ protectedRead: 1, protected: 0 });
+  expect(await spool(rowsOf('a'))).toMatchObject({ protectedRead: null, protected: 0 });
+});
+
 test('takes only the first rows of a trial, and says that there were more', async () => {
   expect(await spool(rowsOf('a', 'b!', 'c'), { limit: 2 })).toMatchObject({ rows: 2, limited: true });
   expect(await spool(rowsOf('a', 'b!', 'c'), { limit: 3 })).toMatchObject({ rows: 3, limited: false });
