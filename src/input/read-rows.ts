@@ -4,8 +4,8 @@ import { checkOptions, delimiterOf, formatOf, type InputOptions } from './input-
 import { rowMaker } from './make-row.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readCsv } from './read-csv.ts';
+import { readNdjson } from './read-json.ts';
 import { readLines } from './read-lines.ts';
-import { readNdjson } from './read-ndjson.ts';
 import type { Row } from './row.ts';
 
 const batchSize = 1000;

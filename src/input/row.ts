@@ -19,6 +19,7 @@ export const rejectCodes = [
   'unknown_resource',
   'path_not_stable',
   'repeated_header',
+  'duplicate_key',
 ] as const;
 export type RejectCode = (typeof rejectCodes)[number];
 
