@@ -17,6 +17,7 @@ export type Spool = {
   protected: number;
   protectedRead: number | null; // ids of the protect file, whether they match or not; null without one
   limited: boolean; // the input had more rows than --limit
+  layout: string; // differs where the same rows stand in other files or on other lines
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
@@ -70,8 +71,9 @@ function summarise(folder: string, files: string[], writer: SpoolWriter, found: 
   const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
   const sha256 = writer.hash.digest('hex');
+  const layout = writer.layout.update(JSON.stringify(files)).digest('hex');
   const ends = { first: endOf(found.first), last: endOf(found.last) };
-  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, sha256, ...ends };
+  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, layout, sha256, ...ends };
 }
 
 function endOf(kept: Kept | null): Spool['first'] {

@@ -18,6 +18,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     list: listOf(target, spool.sha256),
     sha256: spool.sha256,
     files: spool.files,
+    layout: spool.layout,
     rows: spool.rows,
     ids: spool.ids.annotations + spool.ids.views,
     ...countChunks(spool),
