@@ -180,6 +180,18 @@ test('finds duplicates across chunk and file borders among many rows, and keeps 
   expect(fates(list)[299_999]).toBe('first on 299981');
 });
 
+test('needs no more memory for a list of one id than for another, though all of it comes to one bucket', async () => {
+  const rows = rowsOf(...Array.from({ length: 30_000 }, () => 'k'.repeat(1024))); // a bucket of 31 MB
+  const before = process.memoryUsage().arrayBuffers;
+  let most = 0;
+  const timer = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  });
+  const list = await spool(rows, { protect: ['z'] }).finally(() => clearInterval(timer));
+  expect(list).toMatchObject({ ids: { annotations: 1 }, duplicates: 29_999 });
+  expect(most).toBeLessThan(15_000_000);
+});
+
 test('makes the same chunks and the same name of the same rows, however they arrive', async () => {
   const rows = rowsOf('a', 'b', 'a', 'x!', 'v:c');
   const [one, two] = [await spool(rows), await spool(rows, { batch: 1 })];
