@@ -21,6 +21,16 @@ export function checkId(id: string, allowed = ''): RejectCode | null {
   return checkCharacters(id, allowed) ?? checkShape(id);
 }
 
+/** Whether this is what programs write where an id is missing. A target would look for an object of that name. */
+export function isPlaceholder(id: string): boolean {
+  return id.length <= longestPlaceholder && placeholders.has(id.toLowerCase());
+}
+
+const placeholders = new Set([
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'na', '0', '(null)', '<null>', '[object object]'],
+]);
+const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.length));
+
 function checkCharacters(id: string, allowed: string): RejectCode | null {
   if (id === '') return 'empty_id';
   // In a path, `.` is the collection and `..` its parent; no way of encoding them helps.

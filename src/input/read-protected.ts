@@ -1,17 +1,16 @@
 import { inputError } from './input-error.ts';
-import type { InputOptions } from './input-options.ts';
+import { formatByName, type InputOptions } from './input-options.ts';
 import { openInputs } from './open-inputs.ts';
 import { readRows } from './read-rows.ts';
 
 /**
- * The ids of a `--protect` file, of either resource: one a line, or CSV or NDJSON by its name. Stricter than the input:
+ * The ids of a `--protect` file, of either resource: one a line, or CSV or JSON by its name. Stricter than the input:
  * throws USAGE for any id that could not be sent, and where there is none: what is misread or lost protects nothing.
  */
 export async function* readProtected(path: string, options: InputOptions): AsyncGenerator<string[]> {
   if (path === '-') throw inputError(path, null, 'protected ids come from a file, stdin is for the list');
   const files = await openInputs([path], noStdin());
-  const isNamed = /\.(csv|tsv|ndjson|jsonl)(\.gz|\.zst)?$/i.test(path);
-  const format = isNamed ? null : 'lines';
+  const format = formatByName(path) ?? 'lines';
   let read = 0;
   for await (const rows of readRows(files, { ...options, format, resource: 'annotations', resourceColumn: null })) {
     const ids = rows.filter((row) => row.reject !== 'repeated_header');

@@ -20,6 +20,7 @@ export const rejectCodes = [
   'path_not_stable',
   'repeated_header',
   'duplicate_key',
+  'placeholder',
 ] as const;
 export type RejectCode = (typeof rejectCodes)[number];
 

@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { mostlyRejected, mostlyRejectedAs } from '../guard/check-rejected.ts';
 import { removeOldFiles } from '../ledger/kept-files.ts';
 import { fileWords } from '../system-words.ts';
 import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
+import { readSpool } from './read-spool.ts';
 import { type Spool, spoolRows } from './spool.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools } from './spool-folder.ts';
 import { writeRejects } from './write-rejects.ts';
@@ -27,11 +29,13 @@ export type Reading = {
   limit: number | null;
   /** How long files of old runs and lists are kept beside it. */
   keepMs: number;
+  /** More than half of the rows may be unusable. */
+  expectRejected: boolean;
   /** Told of rows as they are read; what it throws ends the reading. */
   onRows(n: number): void;
 };
 
-/** Reads and validates the whole list, does `body` with it, and removes the spool. Nothing is sent or stored before it is whole. */
+/** Reads and validates the whole list, does `body` with it, and removes the spool. Nothing is sent or stored before it is whole. Throws USAGE for what cannot be what somebody meant. */
 export async function withList<T>(
   stateDir: string,
   open: () => Promise<Reading>,
@@ -44,6 +48,7 @@ export async function withList<T>(
     const { spool, protectedList } = await readList(folder, reading);
     await removeOldFiles(stateDir, reading.keepMs, Date.now());
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
+    if (!reading.expectRejected) refuseMostlyRejected(spool, rejectsFile);
     return await body({ spool, rejectsFile, protectedList });
   } finally {
     await removeSpool(folder);
@@ -86,6 +91,17 @@ async function readList(
   const protectedIds = protectFile === null ? null : telling(readProtected(protectFile, options), onProtected);
   const spool = await spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
   return { spool, protectedList: protectFile === null ? null : { ids: count, sha256: hash.digest('hex') } };
+}
+
+function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
+  const code = mostlyRejectedAs(spool);
+  if (code === null || rejectsFile === null) return;
+  const examples: string[] = [];
+  for (const row of readSpool(spool)) {
+    if (row.reject === code) examples.push(row.id);
+    if (examples.length === 3) break;
+  }
+  throw mostlyRejected(spool, code, examples, rejectsFile);
 }
 
 async function* telling<T>(batches: AsyncIterable<T[]>, tell: (batch: T[]) => void): AsyncGenerator<T[]> {

@@ -33,7 +33,8 @@ export async function withScheduledList<T>(
     const { files, ...others } = await openSource(schedule.from, source, { ...work, stop });
     opened = others;
     const onRows = () => stop.throwIfAborted();
-    return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs: settings.keep, onRows };
+    const { keep: keepMs, expectRejected } = settings;
+    return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs, expectRejected, onRows };
   };
   return withList(work.stateDir, open, ({ spool, protectedList }) => {
     // Of files that were not read to their end something is left to delete: they stay.
@@ -66,7 +67,8 @@ export async function readProtectedList(
 ): Promise<ProtectedList | null> {
   await checkProtectFile(protectFile);
   const keepMs = Number.POSITIVE_INFINITY; // it makes nothing for which others would have to go
-  const reading = { files: [], options: inputOptionsOf(settings), protectFile, limit: null, keepMs, onRows: () => {} };
+  const nothing = { files: [], limit: null, keepMs, expectRejected: false, onRows: () => {} };
+  const reading = { ...nothing, options: inputOptionsOf(settings), protectFile };
   return withList(
     stateDir,
     async () => reading,

@@ -23,6 +23,7 @@ export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected' |
 const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
+  ...{ allowPlaceholders: 'kept', expectRejected: 'kept' },
   ...{ treat: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },

@@ -5,14 +5,14 @@ import { plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, plural, rate } from './words.ts';
 
 /** How a command about a run came to its end. */
-export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'left' | 'dry-run' | 'detached';
+export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'left' | 'detached';
 
 /** Ids that ended badly for the same reason, with a few of them. */
 type FailureGroup = { code: string; count: number; samples: readonly string[] };
 
 export type Ending = {
   kind: EndingKind;
-  runId: string; // '' after a dry run
+  runId: string;
   reason: string;
   who: string;
   halt: HaltCode | '';
@@ -49,7 +49,7 @@ export function endingText(ending: Ending, style: Style = plainStyle): string {
 const rest = [noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
-  return kind !== 'dry-run' && kind !== 'detached';
+  return kind !== 'detached';
 }
 
 function headline(ending: Ending): string {
@@ -62,7 +62,6 @@ function headline(ending: Ending): string {
     halted: `Run ${runId} halted${why}. ${settled}.`,
     interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
     left: `Left run ${runId} to the other command that works on it. ${settled}.`,
-    'dry-run': 'Dry run: nothing was sent.',
     detached: `Run ${runId} is left to the workers: ${plural(ids, 'ids')}.`,
   };
   return words[kind];

@@ -17,6 +17,7 @@ beforeAll(async () => {
   place = await openWorkplace({ objects: { annotations: 500 } });
   place.write('ids.csv', 'id\na-000001\na-000002\na-000003\n');
   place.write('unclosed.csv', 'id\na-000001\na-000002\n"a-000003');
+  place.write('paths.csv', `id\na-1\na-2\n${Array.from({ length: 12 }, (_, n) => `/x/${n + 1}\n`).join('')}`);
   place.write('header-only.csv', 'id\n');
   place.write('empty.csv', '');
 });
@@ -83,6 +84,11 @@ describe('a list that cannot be used is refused before anything is sent', () => 
       'a protect file that is not there',
       [...list, '--protect', 'keep.txt'],
       /^error: keep\.txt: not found\n {2}check the name;.*\n$/,
+    ],
+    [
+      'a column that holds no ids',
+      ['paths.csv', ...list.slice(1)],
+      /12 of 14 rows are rejected as unsafe_character, like "\/x\/1", [\s\S]*--expect-rejected\n$/,
     ],
   ])('%s: exit 2', async (_, args, words) => {
     const { code, stderr } = await refused(args);

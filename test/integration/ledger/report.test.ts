@@ -109,7 +109,7 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
 
 async function readAsInput(path: string): Promise<Row[]> {
   const resource = { resource: null, resourceColumn: 'resource', column: 'id', noHeader: false };
-  const options = { ...resource, format: null, delimiter: ',', allowIdChars: '' };
+  const options = { ...resource, format: null, delimiter: ',', allowIdChars: '', allowPlaceholders: false };
   const rows: Row[] = [];
   for await (const batch of readRows(await openInputs([path], process.stdin), options)) rows.push(...batch);
   return rows;

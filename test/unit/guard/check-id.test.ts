@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkId, idPath } from '../../../src/guard/check-id.ts';
+import { checkId, idPath, isPlaceholder } from '../../../src/guard/check-id.ts';
 
 test.each([
   ['', 'empty_id'],
@@ -94,6 +94,30 @@ test.each([
   ['/'.repeat(1025), '/', 'too_long'],
 ])('judges %j with %j allowed as %s', (id, allowed, code) => {
   expect(checkId(id, allowed)).toBe(code);
+});
+
+test.each([
+  ...[
+    'NULL',
+    'null',
+    'Null',
+    'undefined',
+    'NaN',
+    'nan',
+    'None',
+    'nil',
+    'NA',
+    '0',
+    '(null)',
+    '<null>',
+    '[object Object]',
+  ],
+])('knows %j as what programs write where there is no id', (id) => {
+  expect(isPlaceholder(id)).toBe(true);
+});
+
+test.each(['00', '-1', '10', 'nulls', 'null-1', 'nano', 'x0', '', 'O', 'none of it'])('takes %j for an id', (id) => {
+  expect(isPlaceholder(id)).toBe(false);
 });
 
 test('encodes an id exactly once', () => {

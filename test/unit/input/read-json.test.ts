@@ -96,3 +96,77 @@ test('finds a key that stands twice whatever characters it has', async () => {
     brief(await collect([inputOf('x.ndjson', '{"__proto__":"x","__proto__":"y"}')], { column: '__proto__' }))[0],
   ).toContain('duplicate_key');
 });
+
+test('takes the elements of an array, objects or strings, and numbers them', async () => {
+  const array =
+    '\ufeff [ "a1" ,\n{"id":"a,]2","x":[1,{"y":"]"}]}, {"id":42}\r\n,"a\\"]4", null, {"k":"views"} , ["a"]]\n ';
+  const rows = await collect([inputOf('x.json', array)]);
+  expect(brief(rows)).toEqual(['a1', 'a,]2', '42', 'a"]4', 'null not_a_string', 'missing_id', '["a"] not_a_string']);
+  expect(rows.map((row) => row.line)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  for (const piece of [1, 2, 3, 5, 7]) expect(await collect([inputOf('x.json', array, piece)])).toEqual(rows);
+});
+
+test('takes resources from the elements of an array, and rejects a key that stands twice', async () => {
+  const array = '[{"k":"views","n":"a"},{"k":"users","n":"b"},"c",{"k":"views","n":"d","n":"e"}]';
+  const rows = await collect([inputOf('x.json', array)], { column: 'n', resource: null, resourceColumn: 'k' });
+  expect(brief(rows)).toEqual([
+    'a',
+    'b unknown_resource',
+    'c unknown_resource',
+    '{"k":"views","n":"d","n":"e"} duplicate_key',
+  ]);
+});
+
+test('takes an empty array as no rows, and an array from a pipe without a line end as whole', async () => {
+  for (const array of ['[]', ' [ \n ] ']) expect(await collect([inputOf('x.json', array)])).toEqual([]);
+  expect(brief(await collect([inputOf('(stdin)', '["a1"]')], { format: 'json' }))).toEqual(['a1']);
+});
+
+test('reads any array as the parser does, in whatever pieces it comes', async () => {
+  const check = async (values: unknown[], space: number, piece: number) => {
+    const rows = await collect([inputOf('x.json', JSON.stringify(values, null, space), piece)], { column: 'no such' });
+    const ids = values.map((value) => {
+      if (typeof value === 'string') return value;
+      return typeof value === 'object' && value !== null && !Array.isArray(value) ? '' : JSON.stringify(value, null, 0);
+    });
+    const compact = (id: string, value: unknown) => (Array.isArray(value) ? JSON.stringify(JSON.parse(id)) : id);
+    expect(rows.map((row, i) => compact(row.id, values[i]))).toEqual(ids);
+  };
+  const values = fc.array(fc.jsonValue(), { maxLength: 8 });
+  await fc.assert(fc.asyncProperty(values, fc.nat(2), fc.integer({ min: 1, max: 20 }), check), { numRuns: 300 });
+});
+
+test.each([
+  ['', 'x.json: expected a JSON array, got nothing'],
+  ['{"id":"a1"}', 'x.json: expected a JSON array, got an object'],
+  ['"a1"', 'x.json: expected a JSON array, got something else'],
+  ['["a1","a2"', 'x.json: the JSON array has no end'],
+  ['["a1","a2', 'x.json: the JSON array has no end'],
+  ['["a1"] ["a2"]', 'x.json: something follows the JSON array'],
+  ['["a1",]', 'x.json: element 2 of the array: expected one JSON object or string, got something else'],
+  ['["a1",,"a2"]', 'x.json: element 2 of the array: expected'],
+  ['["a1" "a2"]', 'x.json: element 1 of the array: expected'],
+  ['["a1",{"id":"a2"]', 'x.json: the JSON array has no end'],
+  ['["a1"},"a2"]', 'x.json: element 1 of the array: expected'],
+  ['["a1",{"id":]}]', 'x.json: element 2 of the array: expected'],
+])('refuses %j, which is no JSON array', async (content, message) => {
+  await expect(collect([inputOf('x.json', content)])).rejects.toMatchObject({
+    code: 'USAGE',
+    message: expect.stringContaining(message),
+  });
+});
+
+test('suggests no format in which JSON would be taken for ids', async () => {
+  await expect(collect([inputOf('x.json', '{"items":["a1"]}')])).rejects.toMatchObject({
+    next: expect.stringMatching(/--format ndjson.*jq/),
+  });
+  await expect(collect([inputOf('x.jsonl', '["a1","a2"]')])).rejects.toMatchObject({
+    message: expect.stringContaining('x.jsonl:1: expected one JSON object or string a line, got an array'),
+    next: 'use --format json',
+  });
+});
+
+test('refuses an element longer than 1 MiB, as a quote that is not closed makes of a whole file', async () => {
+  const file = inputOf('x.json', `["a1","${'x'.repeat(1_200_000)}`);
+  await expect(collect([file])).rejects.toThrow('x.json: element 2 of the array is longer than 1 MiB');
+});

@@ -96,13 +96,6 @@ describe('endingText', () => {
     );
   });
 
-  it('claims no outcomes after a dry run', () => {
-    expect(endingText({ ...ending, kind: 'dry-run' }).split('\n')).toEqual([
-      'Dry run: nothing was sent.',
-      '  Delete them: expunge run ids.csv --resource views',
-    ]);
-  });
-
   it('says how to follow and stop a detached run', () => {
     expect(endingText({ ...ending, kind: 'detached' })).toContain('expunge status r1 --watch');
   });
