@@ -338,6 +338,16 @@ describe('a report that cannot be written', () => {
       expect([code, stdout.trimEnd().split('\n').length]).toEqual([0, 4]);
     },
   );
+
+  it('to a file that stdout leads to, because only a part of it has room, is no success: exit 1', async () => {
+    place.write('forty.csv', `id\n${ids.slice(0, 40).join('\n')}\n`);
+    const { run } = summaryIn(await place.run(['forty.csv', ...list.slice(1), '--json']));
+    // The one write of this report is cut short after 1 KiB, and the stream of Node calls that a success.
+    const words = `ulimit -f 2; exec "${process.execPath}" "${bin}" report ${run} > part.csv`;
+    const { code, stderr } = await start('sh', ['-c', words], { cwd: place.folder, env: place.env });
+    expect(stderr).toMatch(/error: the report could not be written to stdout, .*: the file is larger than allowed;/);
+    expect(code).toBe(1);
+  });
 });
 
 describe('a refused list', () => {

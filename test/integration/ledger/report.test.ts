@@ -180,6 +180,19 @@ describe('a report', () => {
     expect((await stat('/dev/full')).isCharacterDevice()).toBe(true);
   });
 
+  test('whose output cannot be written says that it is not whole, why, and what to do', async () => {
+    const out = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('write ENOSPC'), { code: 'ENOSPC' })),
+    });
+    await expect(report(await makeRun(settledCells), { out })).rejects.toMatchObject({
+      code: 'INTERNAL',
+      message: expect.stringMatching(
+        /^the report could not be written to stdout, where a part of it stands: no space left;/,
+      ),
+      next: `expunge report ${id} --output ELSEWHERE`,
+    });
+  });
+
   test('whose reader goes away ends without an error', async () => {
     const out = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })),
