@@ -17,7 +17,7 @@ export async function showDryRun(
     ...ids,
     duplicate: duplicates,
     protected: spool.protected,
-    protected_read: spool.protectedRead,
+    protected_read: spool.protectedList?.ids ?? null,
     rejected,
     sha256,
     first_url: plan.firstUrl,

@@ -1,4 +1,4 @@
-import type { Hash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { ExpungeError, systemCode } from '../errors.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { Row } from './row.ts';
@@ -15,13 +15,16 @@ export type Spool = {
   rejectedByCode: Record<string, number>;
   duplicates: number;
   protected: number;
-  protectedRead: number | null; // ids of the protect file, whether they match or not; null without one
+  protectedList: ProtectedList | null; // what the protect file held, whether it matches or not; null without one
   limited: boolean; // the input had more rows than --limit
   layout: string; // differs where the same rows stand in other files or on other lines
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
 };
+
+/** What a file of protected ids held when it was read. */
+export type ProtectedList = { ids: number; sha256: string };
 
 export type SpoolOptions = {
   files: string[];
@@ -36,24 +39,27 @@ export type SpoolOptions = {
 export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
   try {
     const writer = new SpoolWriter(folder);
-    const protectedRead = options.protectedIds && (await writeProtected(options.protectedIds, writer));
+    const protectedList = options.protectedIds && (await writeProtected(options.protectedIds, writer));
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
     const found = await settleBuckets(folder, hashRow(writer.hash));
-    return { ...summarise(folder, options.files, writer, found), limited, protectedRead };
+    return { ...summarise(folder, options.files, writer, found), limited, protectedList };
   } catch (error) {
     throw diskFull(folder, error) ?? error;
   }
 }
 
-/** Returns how many there are. */
-async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWriter): Promise<number> {
-  let read = 0;
+async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWriter): Promise<ProtectedList> {
+  const hash = createHash('sha256');
+  let count = 0;
   for await (const ids of batches) {
-    for (const id of ids) writer.addProtected(id);
-    read += ids.length;
+    for (const id of ids) {
+      writer.addProtected(id);
+      hash.update(`${id}\n`);
+    }
+    count += ids.length;
   }
-  return read;
+  return { ids: count, sha256: hash.digest('hex') };
 }
 
 /** Returns whether there were more rows than the limit; one more is read to know. */

@@ -110,6 +110,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
   const fields = {
     layout: plan.layout,
     files: JSON.stringify(plan.files),
+    command: plan.command,
     state: 'preparing',
     schema: schemaVersion,
     baseUrl: target.baseUrl,
@@ -138,7 +139,6 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     createdBy: plan.who,
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
-    command: plan.command,
     createdAt: now,
   };
   return Object.entries(fields).flat();

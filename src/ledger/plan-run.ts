@@ -23,7 +23,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     ids: spool.ids.annotations + spool.ids.views,
     ...countChunks(spool),
     settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
-    protectedRead: spool.protectedRead,
+    protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,
     treat: settings.treat,

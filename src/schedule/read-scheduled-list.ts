@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import { ExpungeError } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
-import { type List, type ProtectedList, withList } from '../input/with-list.ts';
+import type { ProtectedList } from '../input/spool.ts';
+import { type List, withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
 import { fileWords } from '../system-words.ts';
 import type { ListSource } from './list-source.ts';
@@ -36,9 +37,9 @@ export async function withScheduledList<T>(
     const { keep: keepMs, expectRejected } = settings;
     return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs, expectRejected, onRows };
   };
-  return withList(work.stateDir, open, ({ spool, protectedList }) => {
+  return withList(work.stateDir, open, ({ spool }) => {
     // Of files that were not read to their end something is left to delete: they stay.
-    return body({ spool, protectedList, ...opened, read: spool.limited ? [] : opened.read });
+    return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
   });
 }
 
@@ -72,7 +73,7 @@ export async function readProtectedList(
   return withList(
     stateDir,
     async () => reading,
-    async ({ protectedList }) => protectedList,
+    async ({ spool }) => spool.protectedList,
   );
 }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { type Config, type SettingName, settings } from '../config.ts';
-import type { ProtectedList } from '../input/with-list.ts';
+import type { ProtectedList } from '../input/spool.ts';
 import type { Priority } from '../ledger/priority.ts';
 import type { RunState } from '../ledger/run.ts';
 import { settingText } from '../setting-text.ts';

@@ -36,7 +36,7 @@ function listIn(...files: string[]): List {
     ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files, layout: files.join('+') },
     ...{ rows: 5, ids: 4, chunks: 2, blocks: 1, settled: { rejected: 0, duplicate: 1, protected: 0 } },
     ...{ protectedRead: null, rate: null, burst: null, priority: 'normal', treat: '', expectAbsent: false, note: '' },
-    ...{ keepMs: 60_000, detached: false, who: 'test', command: '' },
+    ...{ keepMs: 60_000, detached: false, who: 'test', command: `run ${files.join(' ')}` },
   };
   const block: SettledBlock = { n: 0, rows: [{ ...copy, first: at(0) }] };
   return { plan, parts: [chunk(0, ['a-1', 'a-2'], [0, 1]), block, chunk(1, ['a-3', 'a-4'], [3, 4])] };
@@ -96,7 +96,7 @@ describe('the run of a list whose producer died while it was written', () => {
       await dieAfter(count, listIn('x', 'y'));
       await write(listIn('one'));
       expect(await report()).toEqual(inOneFile);
-      expect((await readRun(redis, id))!.state).toBe('planned');
+      expect(await readRun(redis, id)).toMatchObject({ state: 'planned', command: 'run one' });
     },
   );
 

@@ -71,9 +71,12 @@ test('lets protection win over duplication, for both resources', async () => {
 });
 
 test('counts the protected ids that were read, whether they match or not', async () => {
-  expect(await spool(rowsOf('a', 'a'), { protect: ['a', 'y', 'z'] })).toMatchObject({ protectedRead: 3, protected: 2 });
-  expect(await spool(rowsOf('a'), { protect: ['z'] })).toMatchObject({ protectedRead: 1, protected: 0 });
-  expect(await spool(rowsOf('a'))).toMatchObject({ protectedRead: null, protected: 0 });
+  expect(await spool(rowsOf('a', 'a'), { protect: ['a', 'y', 'z'] })).toMatchObject({
+    protectedList: { ids: 3 },
+    protected: 2,
+  });
+  expect(await spool(rowsOf('a'), { protect: ['z'] })).toMatchObject({ protectedList: { ids: 1 }, protected: 0 });
+  expect(await spool(rowsOf('a'))).toMatchObject({ protectedList: null, protected: 0 });
 });
 
 test('takes only the first rows of a trial, and says that there were more', async () => {
