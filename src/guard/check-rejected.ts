@@ -28,7 +28,8 @@ export function mostlyRejected(list: Facts, code: RejectCode, examples: string[]
 }
 
 const advice: Partial<Record<RejectCode, string>> = {
-  unsafe_character: 'if ids of this API hold such characters: --allow-id-chars',
+  unsafe_character:
+    'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
   placeholder: 'if ids of this API are such words: --allow-placeholders',
   missing_id: 'name the field that holds the id with --column',
   unknown_resource: 'name the column that holds annotations or views with --resource-column',

@@ -26,7 +26,7 @@ test('says how many, which, where they are, and how to go on', () => {
     message: '1,999 of 2,000 rows are rejected as unsafe_character, like "a/1", "a\\"/2"; nothing was sent',
     next: [
       'see if it is the file and the column that was meant; all are in r.csv',
-      'if ids of this API hold such characters: --allow-id-chars',
+      'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
       'to go on with the other rows: --expect-rejected',
     ].join('\n'),
   });
