@@ -10,18 +10,24 @@ export async function showDryRun(
   { spool }: List,
   plan: Plan,
 ): Promise<number> {
-  stderr.write(`${planText(plan, styleOf(stderr))}\nDry run: nothing was sent.\n`);
-  stderr.write('  Delete them: the same command without --dry-run\n');
+  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids)}\n`);
   const { rows, ids, duplicates, rejected, sha256 } = spool;
   const facts = {
     rows,
     ...ids,
     duplicate: duplicates,
     protected: spool.protected,
+    protected_read: spool.protectedList?.ids ?? null,
     rejected,
     sha256,
     first_url: plan.firstUrl,
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
   return 0;
+}
+
+/** What stands below the plan: how to go on, where there is anything to delete. */
+export function dryRunEnd(ids: Plan['ids']): string {
+  if (ids.annotations + ids.views === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
+  return 'Dry run: nothing was sent.\n  Delete them: the same command without --dry-run';
 }

@@ -9,7 +9,7 @@ type Told = { files?: RunFiles | null; pace?: readonly string[]; examples?: read
 
 /** The facts of a command's last words. */
 export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], examples = [] }: Told = {}): Ending {
-  const { id, reason, who, halt, doubt, rows, ids, counts, attempts } = run;
+  const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -23,6 +23,7 @@ export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], 
     isNoneThere: isNoneThere(run),
     pending: pendingOf(run),
     counts,
+    protectedRead,
     attempts,
     activeMs: activeMsOf(run, Date.now()),
     pace,

@@ -20,8 +20,9 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
       rows += n;
     };
     shown.push(startProgress(stderr, env, () => `Reading ${names}: ${count(rows)} rows`));
-    const { protect = null, limit = null } = config;
-    return { files, options: inputOptionsOf(config), protectFile: protect, limit, keepMs: config.keep, onRows };
+    const { protect = null, limit = null, keep: keepMs, expectRejected } = config;
+    const bounds = { protectFile: protect, limit, keepMs, expectRejected };
+    return { files, options: inputOptionsOf(config), ...bounds, onRows };
   };
   try {
     return await withList(config.stateDir, open, (list) => {

@@ -1,3 +1,4 @@
+import { fstatSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
 import { checkConservation, sumInWords } from '../ledger/conservation.ts';
@@ -21,7 +22,7 @@ export type ReportDeps = {
   say: (line: string) => void;
 };
 
-/** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if the file cannot be written. */
+/** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {
   if (deps.verify) return verifyRun(deps);
   if (deps.spreadsheetSafe && deps.format !== 'csv') {
@@ -52,8 +53,31 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
   }
 }
 
+/** A shell that sends stdout to a file leaves there what was written: it cannot be taken back, so it must not pass for a report. */
 async function toStream(deps: ReportDeps): Promise<void> {
-  await writeRows(deps, streamSink(deps));
+  const file = fileOf(deps.out);
+  const sink = file === null ? streamSink(deps.out) : fileSink(file);
+  const run = deps.run.id;
+  await writeRows(deps, (text) =>
+    sink(text).catch((error) => {
+      throw notWritten('stdout, where a part of it stands', run, error);
+    }),
+  );
+}
+
+/** The descriptor of the regular file that a stream writes to, or null. */
+function fileOf(out: NodeJS.WritableStream): number | null {
+  const { fd } = out as { fd?: number };
+  return fd !== undefined && fstatSync(fd).isFile() ? fd : null;
+}
+
+/** The stream of a file takes a write that was cut short for a whole one: on a full disk the end would be missing without a word. */
+function fileSink(file: number): Sink {
+  return async (text) => {
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+    return true;
+  };
 }
 
 function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Sink): Promise<number> {
@@ -61,14 +85,14 @@ function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Si
 }
 
 /** Waits for each text to leave. A reader who has seen enough (`| head`) is no error. */
-function streamSink({ out, run }: ReportDeps): Sink {
+function streamSink(out: NodeJS.WritableStream): Sink {
   out.on('error', () => {}); // the error comes to the callback below too; unheard here it would end the process
   return (text) =>
     new Promise((resolve, reject) => {
       out.write(text, (error) => {
         if (!error) resolve(true);
         else if (['EPIPE', 'ERR_STREAM_DESTROYED'].includes(systemCode(error))) resolve(false);
-        else reject(notWritten('stdout', run.id, error));
+        else reject(error);
       });
     });
 }

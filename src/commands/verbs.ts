@@ -18,6 +18,8 @@ const input = [
   'limit',
   'protect',
   'allowIdChars',
+  'allowPlaceholders',
+  'expectRejected',
   'maxDeletes',
 ] as const;
 

@@ -21,6 +21,16 @@ export function checkId(id: string, allowed = ''): RejectCode | null {
   return checkCharacters(id, allowed) ?? checkShape(id);
 }
 
+/** Whether this is what programs write where an id is missing. A target would look for an object of that name. */
+export function isPlaceholder(id: string): boolean {
+  return id.length <= longestPlaceholder && placeholders.has(id.toLowerCase());
+}
+
+const placeholders = new Set([
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'na', '0', '(null)', '<null>', '[object object]'],
+]);
+const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.length));
+
 function checkCharacters(id: string, allowed: string): RejectCode | null {
   if (id === '') return 'empty_id';
   // In a path, `.` is the collection and `..` its parent; no way of encoding them helps.
@@ -38,9 +48,13 @@ function hasOuterWhiteSpace(id: string, allowed: string): boolean {
   return ends.some((end) => end !== ' ' || !allowed.includes(' '));
 }
 
+// What is left of a long number in scientific notation: 1.2E+05, 1,2E+05 where the comma is decimal, 123.5E+15, 1.2e+05 of programs. The sign
+// of the exponent is what tells it from an id like 1e3, and before a minus there must be decimals, as in no 2e-4.
+const scientific = /^[-−]?\d{1,3}(?:(?:[.,٫]\d*)?e\+|[.,٫]\d+e[-−])\d{1,3}$/i;
+
 function checkShape(id: string): RejectCode | null {
   if (Buffer.byteLength(id) > maxIdBytes) return 'too_long';
-  if (/^\d(\.\d+)?E\+\d+$/.test(id)) return 'spreadsheet_number';
+  if (scientific.test(id)) return 'spreadsheet_number';
   return isStable(idPath('annotations', id)) ? null : 'path_not_stable';
 }
 

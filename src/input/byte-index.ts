@@ -1,54 +1,97 @@
+const firstSlots = 1024;
+const mostBytes = 2 ** 32 - 1; // what the numbers of a slot can tell apart
+
 /**
- * Finds equal stretches of bytes within one buffer. A Map of strings would do the same, but leaves more garbage a bucket than
- * the whole spool may have memory; this one reuses its tables.
+ * Keeps records, byte for byte, and finds the first one with a key. A Map of strings would do the same, but leaves more garbage a bucket
+ * than the whole spool may have memory; this one grows with the records that differ, and uses its tables again.
  */
 export class ByteIndex {
-  #keys: Buffer = Buffer.alloc(0);
-  #mask = 0;
-  // Per slot; an end of 0 is an empty slot.
-  #starts = new Uint32Array(0);
-  #ends = new Uint32Array(0);
-  #hashes = new Uint32Array(0);
+  readonly #keyAt: number;
+  #used = 0;
+  #count = 0;
+  // Per slot; an end of 0 is an empty slot. At least half of the slots are empty.
+  #starts = new Uint32Array(firstSlots);
+  #ends = new Uint32Array(firstSlots);
+  #hashes = new Uint32Array(firstSlots);
+  /** The records that are kept, one after the other. */
+  records: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
 
-  /** Forgets everything; keys added from now on are stretches of this buffer, at most so many. */
-  reset(keys: Buffer, most: number): void {
-    this.#keys = keys;
-    const slots = 2 ** Math.ceil(Math.log2(2 * most + 2));
-    if (slots > this.#ends.length) {
-      this.#starts = new Uint32Array(slots);
-      this.#ends = new Uint32Array(slots);
-      this.#hashes = new Uint32Array(slots);
-    }
-    this.#mask = slots - 1;
-    this.#ends.fill(0, 0, slots);
+  /** The key of a record is what follows its first `keyAt` bytes. */
+  constructor(keyAt: number) {
+    this.#keyAt = keyAt;
   }
 
-  /** Whether a key has these bytes, which may stand in another buffer. */
+  forgetAll(): void {
+    this.#used = 0;
+    this.#count = 0;
+    this.#ends.fill(0);
+  }
+
+  /** Whether a record with these bytes as its key is kept. */
   has(bytes: Buffer, start: number, end: number): boolean {
-    return this.#ends[this.#slotOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
+    return this.#count > 0 && this.#ends[this.#slotOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
   }
 
-  /** Where the first key with the bytes of this one begins: at its own start if it is new. */
-  add(start: number, end: number): number {
-    const hash = hashOf(this.#keys, start, end);
-    const slot = this.#slotOf(this.#keys, start, end, hash);
+  /** Where the record with the key of this one begins in `records`, or -1 if there is none: then this one is kept. */
+  add(bytes: Buffer, start: number, end: number): number {
+    const hash = hashOf(bytes, start + this.#keyAt, end);
+    const slot = this.#slotOf(bytes, start + this.#keyAt, end, hash);
     if (this.#ends[slot] !== 0) return this.#starts[slot]!;
+    this.#keep(slot, bytes, start, end, hash);
+    return -1;
+  }
+
+  #keep(slot: number, bytes: Buffer, start: number, end: number, hash: number): void {
+    const begin = this.#used;
+    this.#reserve(end - start);
+    bytes.copy(this.records, begin, start, end);
+    this.#fillSlot(slot, begin, this.#used, hash);
+    this.#count += 1;
+    if (2 * this.#count > this.#ends.length) this.#doubleSlots();
+  }
+
+  #reserve(length: number): void {
+    this.#used += length;
+    if (this.#used <= this.records.length) return;
+    if (this.#used > mostBytes) throw new Error('a bucket holds more than 4 GiB of ids that differ');
+    const larger = Buffer.allocUnsafeSlow(2 * this.records.length);
+    this.records.copy(larger);
+    this.records = larger;
+  }
+
+  #doubleSlots(): void {
+    const [starts, ends, hashes] = [this.#starts, this.#ends, this.#hashes];
+    this.#starts = new Uint32Array(2 * ends.length);
+    this.#ends = new Uint32Array(2 * ends.length);
+    this.#hashes = new Uint32Array(2 * ends.length);
+    for (const [slot, end] of ends.entries()) {
+      if (end !== 0) this.#fillSlot(this.#emptySlot(hashes[slot]!), starts[slot]!, end, hashes[slot]!);
+    }
+  }
+
+  #fillSlot(slot: number, start: number, end: number, hash: number): void {
     this.#starts[slot] = start;
     this.#ends[slot] = end;
     this.#hashes[slot] = hash;
-    return start;
   }
 
-  /** The slot of the equal key, or the empty one where it would go. At least half of the slots are empty. */
+  #emptySlot(hash: number): number {
+    let slot = hash & (this.#ends.length - 1);
+    while (this.#ends[slot] !== 0) slot = (slot + 1) & (this.#ends.length - 1);
+    return slot;
+  }
+
+  /** The slot of the equal key, or the empty one where it would go. */
   #slotOf(bytes: Buffer, start: number, end: number, hash: number): number {
-    let slot = hash & this.#mask;
-    while (this.#ends[slot] !== 0 && !this.#isEqual(slot, bytes, start, end, hash)) slot = (slot + 1) & this.#mask;
+    const mask = this.#ends.length - 1;
+    let slot = hash & mask;
+    while (this.#ends[slot] !== 0 && !this.#isEqual(slot, bytes, start, end, hash)) slot = (slot + 1) & mask;
     return slot;
   }
 
   #isEqual(slot: number, bytes: Buffer, start: number, end: number, hash: number): boolean {
     if (this.#hashes[slot] !== hash) return false;
-    return bytes.compare(this.#keys, this.#starts[slot], this.#ends[slot], start, end) === 0;
+    return bytes.compare(this.records, this.#starts[slot]! + this.#keyAt, this.#ends[slot], start, end) === 0;
   }
 }
 

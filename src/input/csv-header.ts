@@ -35,6 +35,13 @@ function wayOut(header: string[], column: string): string {
 
 function delimiterThatFits(header: string[], column: string): string | undefined {
   if (header.length > 1) return undefined;
-  const words = { ';': "';'", '\t': 'tab', ',': ',', '|': "'|'" };
-  return Object.entries(words).find(([character]) => header[0]?.split(character).includes(column))?.[1];
+  return delimiters.find(([character]) => header[0]?.split(character).includes(column))?.[1];
 }
+
+/** What people separate columns with, and how they would type it. */
+export const delimiters = [
+  [';', "';'"],
+  ['\t', 'tab'],
+  [',', ','],
+  ['|', "'|'"],
+] as const;

@@ -4,7 +4,7 @@ import type { Resource } from '../ledger/outcome.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
 
-export type Format = 'csv' | 'ndjson' | 'lines';
+export type Format = 'csv' | 'ndjson' | 'json' | 'lines';
 
 /** How rows are read from the files of one run. Exactly one of `resource` and `resourceColumn` is set. */
 export type InputOptions = {
@@ -15,6 +15,7 @@ export type InputOptions = {
   noHeader: boolean;
   delimiter: string;
   allowIdChars: string;
+  allowPlaceholders: boolean;
 };
 
 /** The settings that say it. */
@@ -22,16 +23,20 @@ export type InputSettings = Pick<Config, keyof InputOptions>;
 
 /** What settings say about it; those that are not set become null. */
 export function inputOptionsOf(settings: InputSettings): InputOptions {
-  const { column, noHeader, delimiter, allowIdChars } = settings;
+  const { column, noHeader, delimiter, allowIdChars, allowPlaceholders } = settings;
   const { resource = null, resourceColumn = null, format = null } = settings;
-  return { resource, resourceColumn, format, column, noHeader, delimiter, allowIdChars };
+  return { resource, resourceColumn, format, column, noHeader, delimiter, allowIdChars, allowPlaceholders };
 }
 
-const formats: Record<string, Format> = { csv: 'csv', tsv: 'csv', ndjson: 'ndjson', jsonl: 'ndjson', txt: 'lines' };
+const formats: Record<string, Format> = {
+  ...{ csv: 'csv', tsv: 'csv' },
+  ...{ ndjson: 'ndjson', jsonl: 'ndjson', json: 'json' },
+  txt: 'lines',
+};
 
 /** The format asked for, else the one the name tells, else lines on stdin. Throws USAGE where nothing tells. */
 export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Format | null): Format {
-  const format = asked ?? (file.isStdin ? 'lines' : formats[extensionOf(file.name)]);
+  const format = asked ?? (file.isStdin ? 'lines' : formatByName(file.name));
   if (format) return format;
   const known = Object.keys(formats).map((ending) => `.${ending}`);
   throw inputError(
@@ -42,7 +47,13 @@ export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Forma
   );
 }
 
-const ways = 'add --format csv, --format ndjson or --format lines';
+const ways =
+  'say how it is read: --format csv, ndjson (an object or string a line), json (an array) or lines (an id a line)';
+
+/** The format that a name tells, if it does. */
+export function formatByName(name: string): Format | undefined {
+  return formats[extensionOf(name)];
+}
 
 /** The delimiter asked for; a .tsv has tabs by itself. */
 export function delimiterOf(file: InputFile, asked: string): string {

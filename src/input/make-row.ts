@@ -1,4 +1,4 @@
-import { checkId } from '../guard/check-id.ts';
+import { checkId, isPlaceholder } from '../guard/check-id.ts';
 import { type Resource, resources } from '../ledger/outcome.ts';
 import type { InputOptions } from './input-options.ts';
 import type { Position, RejectCode, Row } from './row.ts';
@@ -16,11 +16,15 @@ export function rowMaker(file: Position['file'], options: InputOptions): RowMake
   return {
     row(line, id, kind) {
       const resource = resourceOf(kind);
-      const reject = resource === null ? 'unknown_resource' : checkId(id, options.allowIdChars);
+      const reject = resource === null ? 'unknown_resource' : rejectOf(id, options);
       return { file, line, resource, id, reject };
     },
     rejected: (line, id, reject) => ({ file, line, resource: options.resource, id, reject }),
   };
+}
+
+function rejectOf(id: string, { allowIdChars, allowPlaceholders }: InputOptions): RejectCode | null {
+  return isPlaceholder(id) && !allowPlaceholders ? 'placeholder' : checkId(id, allowIdChars);
 }
 
 function asResource(kind: unknown): Resource | null {

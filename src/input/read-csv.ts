@@ -1,10 +1,11 @@
 import { type CsvError, Parser } from 'csv-parse';
-import { type Columns, findColumns } from './csv-header.ts';
+import { type Columns, delimiters, findColumns } from './csv-header.ts';
 import { CsvLines } from './csv-lines.ts';
 import { inputError } from './input-error.ts';
 import type { InputOptions } from './input-options.ts';
 import type { RowMaker } from './make-row.ts';
-import { refuseHeader } from './read-lines.ts';
+import { peek } from './peek.ts';
+import { refuseHeader } from './refuse-header.ts';
 import type { Row } from './row.ts';
 import { maxRecordSize } from './split-lines.ts';
 
@@ -18,11 +19,12 @@ export async function* readCsv(
   let rows: Row[] = [];
   const take = recordReader(name, options, make, (row) => rows.push(row));
   const lines = new CsvLines();
+  const { head, all } = await peek(chunks, 1024);
   const parser = openParser(options.delimiter, (cells) => take(cells, lines.advance(cells, parser.info)));
-  for await (const step of feed(parser, chunks)) {
+  for await (const step of feed(parser, all)) {
     yield rows;
     rows = [];
-    if (step) throw inWords(name, lines.next(parser.info), step);
+    if (step) throw inWords(name, lines.next(parser.info), step, delimiterHint(head, options.delimiter));
   }
 }
 
@@ -35,7 +37,7 @@ function recordReader(name: string, options: InputOptions, make: RowMaker, push:
         ? { id: 0, resource: -1, cells: cells.length }
         : findColumns(name, line, cells, options);
       if (!options.noHeader) return;
-      refuseHeader(name, make.row(line, cells[0]!, null), options.column);
+      refuseHeader(name, line, cells, options.column);
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
     const row = make.row(line, cells[columns.id]!, cells[columns.resource]);
@@ -81,13 +83,27 @@ const words: Record<string, string> = {
   INVALID_OPENING_QUOTE: 'a quote in the row that begins here stands inside a cell that does not begin with one',
 };
 
-function inWords(name: string, line: number, error: Error): Error {
+function inWords(name: string, line: number, error: Error, hint: string | null): Error {
   const found = words[(error as CsvError).code];
-  return found
-    ? inputError(name, line, found, 'a cell with quotes must be quoted, and each quote in it doubled')
-    : error;
+  if (!found) return error;
+  return inputError(name, line, found, hint ?? 'a cell with quotes must be quoted, and each quote in it doubled');
+}
+
+/** With the wrong delimiter, quotes stand in the middle of what is taken for a cell. */
+function delimiterHint(head: Buffer, delimiter: string): string | null {
+  const [firstLine = ''] = head.toString().split(/[\r\n]/, 1);
+  const unquoted = firstLine.replace(/"(?:[^"]|"")*"/g, '');
+  const other = unquoted.includes(delimiter)
+    ? undefined
+    : delimiters.find(([character]) => unquoted.includes(character));
+  return other === undefined
+    ? null
+    : `the first line looks as if ${other[1]} separated the columns: try --delimiter ${other[1]}`;
 }
 
 function ragged(name: string, line: number, expected: number, got: number): Error {
-  return inputError(name, line, `expected ${expected} ${expected === 1 ? 'cell' : 'cells'}, got ${got}`);
+  return inputError(name, line, `expected ${expected} ${expected === 1 ? 'cell' : 'cells'}, got ${got}`, raggedNext);
 }
+
+const raggedNext =
+  'a cell that holds the delimiter must stand in quotes; if something else separates the columns, add --delimiter';

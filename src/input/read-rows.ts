@@ -4,8 +4,8 @@ import { checkOptions, delimiterOf, formatOf, type InputOptions } from './input-
 import { rowMaker } from './make-row.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readCsv } from './read-csv.ts';
+import { readJsonArray, readNdjson } from './read-json.ts';
 import { readLines } from './read-lines.ts';
-import { readNdjson } from './read-ndjson.ts';
 import type { Row } from './row.ts';
 
 const batchSize = 1000;
@@ -23,13 +23,17 @@ export async function* readRows(files: InputFile[], options: InputOptions): Asyn
 }
 
 function readFile(file: InputFile, index: number, options: InputOptions): AsyncGenerator<Row[]> {
-  const text = checkText(file, decompress(file.name, file.open()));
+  const format = formatOf(file, options.format);
+  const isPipe = file.isPipe && format !== 'json'; // an array tells by itself that it is whole
+  const text = checkText({ ...file, isPipe }, decompress(file.name, file.open()));
   const make = rowMaker(index, options);
-  switch (formatOf(file, options.format)) {
+  switch (format) {
     case 'csv':
       return readCsv(file.name, text, { ...options, delimiter: delimiterOf(file, options.delimiter) }, make);
     case 'ndjson':
       return readNdjson(file.name, text, options, make);
+    case 'json':
+      return readJsonArray(file.name, text, options, make);
     case 'lines':
       return readLines(file.name, text, options.column, make);
   }

@@ -19,6 +19,8 @@ export const rejectCodes = [
   'unknown_resource',
   'path_not_stable',
   'repeated_header',
+  'duplicate_key',
+  'placeholder',
 ] as const;
 export type RejectCode = (typeof rejectCodes)[number];
 

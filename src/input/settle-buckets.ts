@@ -1,7 +1,8 @@
+import { rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { Resource } from '../ledger/outcome.ts';
+import { BlockReader } from './block-reader.ts';
 import { ByteIndex } from './byte-index.ts';
-import { FileTaker } from './file-taker.ts';
 import { SettledFiles } from './settled-files.ts';
 import { bucketCount, headerBytes, placeBytes, protectedLine, resourceAt, spoolFile } from './spool-layout.ts';
 
@@ -18,21 +19,19 @@ export type Settlement = {
 };
 
 /**
- * Tells duplicates and protected ids from those to send, one bucket in memory at a time: exact bytes, the first line wins,
- * protection wins over both. Writes them to the spool's `settled` files and removes the buckets.
- * `onProtected` hears the numbers of the protected rows: for the same rows in the same order.
+ * Tells duplicates and protected ids from those to send, bucket by bucket: exact bytes, the first line wins, protection wins over both.
+ * Memory holds the ids of one bucket that differ, so a list that repeats itself costs no more than another. Writes what it finds to the
+ * spool's `settled` files and removes the buckets. `onProtected` hears the numbers of the protected rows: for the same rows in the same
+ * order.
  */
 export async function settleBuckets(folder: string, onProtected: (row: number) => void): Promise<Settlement> {
   const settler = new Settler(folder, onProtected);
-  const buckets = new FileTaker();
-  const guarded = new FileTaker();
-  for (let n = 0; n < bucketCount; n++) {
-    settler.settle(buckets.take(spoolFile.bucket(folder, n)), guarded.take(spoolFile.protect(folder, n)));
-    await setImmediate(); // a worker that plans a scheduled run has other things to do
-  }
+  for (let n = 0; n < bucketCount; n++) await settler.settle(n);
   settler.settled.flush();
   return settler.found;
 }
+
+const recordsAtOnce = 10_000; // a worker that plans a scheduled run has other things to do, too
 
 class Settler {
   readonly found: Settlement = {
@@ -43,35 +42,54 @@ class Settler {
     last: null,
   };
   readonly settled: SettledFiles;
+  readonly #folder: string;
   readonly #onProtected: (row: number) => void;
-  readonly #seen = new ByteIndex();
-  readonly #guarded = new ByteIndex();
+  readonly #seen = new ByteIndex(placeBytes); // resource and id are both part of the key
+  readonly #guarded = new ByteIndex(headerBytes);
+  #block: Buffer | undefined;
 
   constructor(folder: string, onProtected: (row: number) => void) {
     this.settled = new SettledFiles(folder);
+    this.#folder = folder;
     this.#onProtected = onProtected;
   }
 
-  settle(bucket: Buffer, guarded: Buffer): void {
-    this.#guarded.reset(guarded, countRecords(guarded, 0));
-    for (let at = 0; at < guarded.length; at = endOf(guarded, at)) {
-      this.#guarded.add(at + headerBytes, endOf(guarded, at));
+  async settle(n: number): Promise<void> {
+    this.#seen.forgetAll();
+    this.#guarded.forgetAll();
+    await this.#readRecords(spoolFile.protect(this.#folder, n), 0, (block, start, end) => {
+      this.#guarded.add(block, start, end);
+    });
+    await this.#readRecords(spoolFile.bucket(this.#folder, n), placeBytes, (block, start, end) => {
+      this.#settleRow(block, start, end);
+    });
+  }
+
+  /** Hands over the records of a file, which have so many bytes before their header, and removes it for its space. */
+  async #readRecords(path: string, before: number, take: (block: Buffer, start: number, end: number) => void) {
+    const reader = new BlockReader(path, this.#block);
+    this.#block = reader.block;
+    try {
+      for (let n = 1, at = takeRecord(reader, before); at !== -1; n++, at = takeRecord(reader, before)) {
+        take(reader.block, at, endOf(reader.block, at + before));
+        if (n % recordsAtOnce === 0) await setImmediate();
+      }
+    } finally {
+      reader.close();
     }
-    this.#seen.reset(bucket, countRecords(bucket, placeBytes));
-    for (let at = 0; at < bucket.length; at = endOf(bucket, at + placeBytes)) this.#settleRow(bucket, at);
+    rmSync(path, { force: true });
+    await setImmediate();
   }
 
-  #settleRow(bucket: Buffer, at: number): void {
-    const start = at + placeBytes;
-    const end = endOf(bucket, start);
-    if (this.#guarded.has(bucket, start + headerBytes, end)) this.#protect(bucket.readUInt32LE(at));
-    else this.#settleId(bucket, at, start, end);
+  #settleRow(block: Buffer, start: number, end: number): void {
+    if (this.#guarded.has(block, start + placeBytes + headerBytes, end)) this.#protect(block.readUInt32LE(start));
+    else this.#settleId(block, start, end);
   }
 
-  #settleId(bucket: Buffer, at: number, start: number, end: number): void {
-    const first = this.#seen.add(start, end); // resource and id are both part of the record
-    if (first === start) this.#keep(bucket, at);
-    else this.#markDuplicate(bucket, at, first - placeBytes);
+  #settleId(block: Buffer, start: number, end: number): void {
+    const first = this.#seen.add(block, start, end);
+    if (first === -1) this.#keep(block, start);
+    else this.#markDuplicate(block.readUInt32LE(start), first);
   }
 
   #protect(row: number): void {
@@ -80,33 +98,37 @@ class Settler {
     this.#onProtected(row);
   }
 
-  #markDuplicate(bucket: Buffer, at: number, first: number): void {
-    this.settled.add(bucket.readUInt32LE(at), bucket.readUInt32LE(first + 4), bucket.readUInt32LE(first + 8));
+  #markDuplicate(row: number, first: number): void {
+    const { records } = this.#seen;
+    this.settled.add(row, records.readUInt32LE(first + 4), records.readUInt32LE(first + 8));
     this.found.duplicates += 1;
   }
 
-  #keep(bucket: Buffer, at: number): void {
-    const row = bucket.readUInt32LE(at);
+  #keep(block: Buffer, at: number): void {
+    const row = block.readUInt32LE(at);
     const { first, last, ids } = this.found;
-    ids[resourceAt(bucket, at + placeBytes)!] += 1;
-    if (first === null || row < first.row) this.found.first = keptAt(bucket, at);
-    if (last === null || row > last.row) this.found.last = keptAt(bucket, at);
+    ids[resourceAt(block, at + placeBytes)!] += 1;
+    if (first === null || row < first.row) this.found.first = keptAt(block, at);
+    if (last === null || row > last.row) this.found.last = keptAt(block, at);
   }
 }
 
-function keptAt(bucket: Buffer, at: number): Kept {
+function keptAt(block: Buffer, at: number): Kept {
   const start = at + placeBytes;
-  const id = bucket.toString('utf8', start + headerBytes, endOf(bucket, start));
-  return { row: bucket.readUInt32LE(at), resource: resourceAt(bucket, start)!, id };
+  const id = block.toString('utf8', start + headerBytes, endOf(block, start));
+  return { row: block.readUInt32LE(at), resource: resourceAt(block, start)!, id };
 }
 
-/** Where the record that begins here, as in `rows`, ends. */
+/** Where the next record begins in the block of its reader, or -1 after the last. */
+function takeRecord(reader: BlockReader, before: number): number {
+  const at = reader.take(before + headerBytes);
+  if (at === -1) return -1;
+  const start = reader.extend(reader.block.readUInt16LE(at + before + 2));
+  if (start === -1) throw new Error('a bucket of the spool ends within a record');
+  return start;
+}
+
+/** Where the record whose header begins here ends. */
 function endOf(bytes: Buffer, at: number): number {
   return at + headerBytes + bytes.readUInt16LE(at + 2);
-}
-
-function countRecords(bytes: Buffer, before: number): number {
-  let count = 0;
-  for (let at = 0; at < bytes.length; at = endOf(bytes, at + before)) count += 1;
-  return count;
 }

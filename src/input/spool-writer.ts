@@ -11,6 +11,7 @@ export class SpoolWriter {
   readonly #protect: BlockFile[];
   readonly #scratch = Buffer.alloc(8192); // an id that can be sent has at most 1 KiB, others are cut
   readonly hash = createHash('sha256');
+  readonly layout = createHash('sha256'); // over the positions
   rows = 0;
   rejected: Record<string, number> = {};
 
@@ -18,7 +19,7 @@ export class SpoolWriter {
     const each = (path: (folder: string, n: number) => string) =>
       Array.from({ length: bucketCount }, (_, n) => new BlockFile(path(folder, n), 16 * 1024));
     this.#rows = new BlockFile(spoolFile.rows(folder), 256 * 1024, (block) => this.hash.update(block));
-    this.#positions = new BlockFile(spoolFile.positions(folder), 64 * 1024);
+    this.#positions = new BlockFile(spoolFile.positions(folder), 64 * 1024, (block) => this.layout.update(block));
     this.#buckets = each(spoolFile.bucket);
     this.#protect = each(spoolFile.protect);
   }

@@ -1,4 +1,4 @@
-import type { Hash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { ExpungeError, systemCode } from '../errors.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import type { Row } from './row.ts';
@@ -15,11 +15,16 @@ export type Spool = {
   rejectedByCode: Record<string, number>;
   duplicates: number;
   protected: number;
+  protectedList: ProtectedList | null; // what the protect file held, whether it matches or not; null without one
   limited: boolean; // the input had more rows than --limit
+  layout: string; // differs where the same rows stand in other files or on other lines
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
 };
+
+/** What a file of protected ids held when it was read. */
+export type ProtectedList = { ids: number; sha256: string };
 
 export type SpoolOptions = {
   files: string[];
@@ -34,13 +39,27 @@ export type SpoolOptions = {
 export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, options: SpoolOptions): Promise<Spool> {
   try {
     const writer = new SpoolWriter(folder);
-    for await (const ids of options.protectedIds ?? []) for (const id of ids) writer.addProtected(id);
+    const protectedList = options.protectedIds && (await writeProtected(options.protectedIds, writer));
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
-    return summarise(folder, options.files, limited, writer, await settleBuckets(folder, hashRow(writer.hash)));
+    const found = await settleBuckets(folder, hashRow(writer.hash));
+    return { ...summarise(folder, options.files, writer, found), limited, protectedList };
   } catch (error) {
     throw diskFull(folder, error) ?? error;
   }
+}
+
+async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWriter): Promise<ProtectedList> {
+  const hash = createHash('sha256');
+  let count = 0;
+  for await (const ids of batches) {
+    for (const id of ids) {
+      writer.addProtected(id);
+      hash.update(`${id}\n`);
+    }
+    count += ids.length;
+  }
+  return { ids: count, sha256: hash.digest('hex') };
 }
 
 /** Returns whether there were more rows than the limit; one more is read to know. */
@@ -53,13 +72,14 @@ async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, lim
   return false;
 }
 
-function summarise(folder: string, files: string[], limited: boolean, writer: SpoolWriter, found: Settlement): Spool {
+function summarise(folder: string, files: string[], writer: SpoolWriter, found: Settlement) {
   const { ids, duplicates } = found;
   const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
   const sha256 = writer.hash.digest('hex');
+  const layout = writer.layout.update(JSON.stringify(files)).digest('hex');
   const ends = { first: endOf(found.first), last: endOf(found.last) };
-  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, limited, sha256, ...ends };
+  return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, layout, sha256, ...ends };
 }
 
 function endOf(kept: Kept | null): Spool['first'] {

@@ -1,22 +1,21 @@
-import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
+import { mostlyRejected, mostlyRejectedAs } from '../guard/check-rejected.ts';
 import { removeOldFiles } from '../ledger/kept-files.ts';
 import { fileWords } from '../system-words.ts';
 import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
+import { readSpool } from './read-spool.ts';
+import type { Row } from './row.ts';
 import { type Spool, spoolRows } from './spool.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools } from './spool-folder.ts';
 import { writeRejects } from './write-rejects.ts';
 
-/** A list that was read to its end, where its rejected rows are written out, if there are any, and what was to be protected. */
-export type List = { spool: Spool; rejectsFile: string | null; protectedList: ProtectedList | null };
-
-/** What a file of protected ids held when it was read. */
-export type ProtectedList = { ids: number; sha256: string };
+/** A list that was read to its end, and where its rejected rows are written out, if there are any. */
+export type List = { spool: Spool; rejectsFile: string | null };
 
 /** What a list is read from, and how. */
 export type Reading = {
@@ -27,11 +26,13 @@ export type Reading = {
   limit: number | null;
   /** How long files of old runs and lists are kept beside it. */
   keepMs: number;
+  /** More than half of the rows may be unusable. */
+  expectRejected: boolean;
   /** Told of rows as they are read; what it throws ends the reading. */
   onRows(n: number): void;
 };
 
-/** Reads and validates the whole list, does `body` with it, and removes the spool. Nothing is sent or stored before it is whole. */
+/** Reads and validates the whole list, does `body` with it, and removes the spool. Nothing is sent or stored before it is whole. Throws USAGE for what cannot be what somebody meant. */
 export async function withList<T>(
   stateDir: string,
   open: () => Promise<Reading>,
@@ -41,10 +42,11 @@ export async function withList<T>(
   const folder = await inStateDir(stateDir, () => makeSpool(stateDir));
   try {
     const reading = await open();
-    const { spool, protectedList } = await readList(folder, reading);
+    const spool = await readList(folder, reading);
     await removeOldFiles(stateDir, reading.keepMs, Date.now());
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
-    return await body({ spool, rejectsFile, protectedList });
+    if (!reading.expectRejected) refuseMostlyRejected(spool, rejectsFile);
+    return await body({ spool, rejectsFile });
   } finally {
     await removeSpool(folder);
   }
@@ -72,26 +74,27 @@ async function makeSpool(stateDir: string): Promise<string> {
   return createSpoolFolder(stateDir);
 }
 
-async function readList(
-  folder: string,
-  { files, options, protectFile, limit, onRows }: Reading,
-): Promise<Omit<List, 'rejectsFile'>> {
-  const batches = telling(readRows(files, options), (rows) => onRows(rows.length));
-  const hash = createHash('sha256');
-  let count = 0;
-  const onProtected = (ids: string[]) => {
-    for (const id of ids) hash.update(`${id}\n`);
-    count += ids.length;
-  };
-  const protectedIds = protectFile === null ? null : telling(readProtected(protectFile, options), onProtected);
-  const spool = await spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
-  return { spool, protectedList: protectFile === null ? null : { ids: count, sha256: hash.digest('hex') } };
+async function readList(folder: string, { files, options, protectFile, limit, onRows }: Reading): Promise<Spool> {
+  const batches = tellRows(readRows(files, options), onRows);
+  const protectedIds = protectFile === null ? null : readProtected(protectFile, options);
+  return spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
 }
 
-async function* telling<T>(batches: AsyncIterable<T[]>, tell: (batch: T[]) => void): AsyncGenerator<T[]> {
-  for await (const batch of batches) {
-    tell(batch);
-    yield batch;
+function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
+  const code = mostlyRejectedAs(spool);
+  if (code === null || rejectsFile === null) return;
+  const examples: string[] = [];
+  for (const row of readSpool(spool)) {
+    if (row.reject === code) examples.push(row.id);
+    if (examples.length === 3) break;
+  }
+  throw mostlyRejected(spool, code, examples, rejectsFile);
+}
+
+async function* tellRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
+  for await (const rows of batches) {
+    onRows(rows.length);
+    yield rows;
   }
 }
 

@@ -1,9 +1,10 @@
+import { ExpungeError } from '../errors.ts';
 import type { Chunk, SettledBlock } from '../input/row.ts';
 import { type Rate, storedRate } from '../limiter/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { readKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
-import { writeBlock, writeChunk } from './chunk-store.ts';
+import { writePart } from './chunk-store.ts';
 import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
 import { forgetExpired } from './list-runs.ts';
 import type { ReadOutcome } from './outcome.ts';
@@ -19,11 +20,13 @@ export type RunPlan = {
   list: string;
   sha256: string;
   files: string[];
+  layout: string; // differs where the same rows stand in other files or on other lines
   rows: number;
   ids: number;
   chunks: number;
   blocks: number;
   settled: Record<ReadOutcome, number>;
+  protectedRead: number | null;
   rate: Rate | null;
   burst: number | null;
   priority: Priority;
@@ -68,14 +71,19 @@ if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) retu
 return holder
 `;
 
-// KEYS 1 run; does nothing in any other state than `preparing`
+// KEYS 1 run  ARGV 1 layout; does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
 const plannedLua = `
-if redis.call('HGET', KEYS[1], 'state') == 'preparing' then redis.call('HSET', KEYS[1], 'state', 'planned') end
+local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
+if is[1] ~= 'preparing' then return 1 end
+if is[2] ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'state', 'planned')
+return 1
 `;
 
 /**
  * Writes the run: record, chunks, blocks, and `planned` as the last word. Nothing of it is sent before. Repeating it after any
- * crash writes the same bytes; a run that is planned already is left as it is.
+ * crash writes the same bytes, or, where the same rows come from other files now, all of them anew; a run that is planned already is left
+ * as it is. Throws USAGE if another producer took over with other files meanwhile.
  */
 export async function writeRun(
   redis: RedisClient,
@@ -90,18 +98,24 @@ export async function writeRun(
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
   await forgetExpired(redis).catch(() => {}); // best effort: where a server of a cluster is away, its runs can't be told from expired ones
-  await writeParts(redis, id, parts, onProgress);
-  await redis.eval(plannedLua, 1, keys.run(id));
+  await writeParts(redis, id, plan.layout, parts, onProgress);
+  if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout)) === 1) return;
+  throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
+    next: `wait until that is done; then the same command goes on with it. See: expunge status ${id}`,
+  });
 }
 
+/** Fields and values; first those that a producer replaces when it takes over with another layout. */
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
   const fields = {
+    layout: plan.layout,
+    files: JSON.stringify(plan.files),
+    command: plan.command,
     state: 'preparing',
     schema: schemaVersion,
     baseUrl: target.baseUrl,
     account: target.account,
     fp: target.fp,
-    files: JSON.stringify(plan.files),
     sha256: plan.sha256,
     list: plan.list,
     rows: plan.rows,
@@ -114,6 +128,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rejected: settled.rejected,
     duplicate: settled.duplicate,
     protected: settled.protected,
+    protectedRead: plan.protectedRead ?? '',
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
     priority: plan.priority,
@@ -124,7 +139,6 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     createdBy: plan.who,
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
-    command: plan.command,
     createdAt: now,
   };
   return Object.entries(fields).flat();
@@ -135,16 +149,17 @@ const writesAtOnce = 16;
 async function writeParts(
   redis: RedisClient,
   id: string,
+  layout: string,
   parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
   onProgress: (chunks: number) => void,
 ): Promise<void> {
   let chunks = 0;
-  let writes: Promise<unknown>[] = [];
+  let writes: Promise<boolean>[] = [];
   for await (const part of parts) {
     if ('ids' in part) chunks++;
-    writes.push('ids' in part ? writeChunk(redis, id, part) : writeBlock(redis, id, part));
+    writes.push(writePart(redis, id, layout, part));
     if (writes.length < writesAtOnce) continue;
-    await Promise.all(writes);
+    if ((await Promise.all(writes)).includes(false)) return; // somebody else has written the run, or does
     writes = [];
     onProgress(chunks);
   }

@@ -36,14 +36,18 @@ local function thisProcess() return string.match(redis.call('INFO', 'server'), '
 `;
 
 /**
- * Writes a record that isn't there yet, with the process that keeps it.
+ * Writes a record that isn't there yet, with the process that keeps it. In one that is being prepared with another layout, it
+ * replaces where the rows stand, and the command.
  *
  * KEYS  1 run
- * ARGV  1… what is known of the keeper  4… fields and values
+ * ARGV  1… what is known of the keeper  4… fields and values, first `layout`, `files` and `command`
  * returns the state it had before, '' for none
  */
 export const makeRecordLua = `${processFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
+if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then
+  redis.call('HSET', KEYS[1], unpack(ARGV, 4, 9))
+end
 if state then return state end
 local me = thisProcess()
 redis.call('HSET', KEYS[1], 'keeper', me, 'keeperDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))

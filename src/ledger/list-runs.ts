@@ -27,7 +27,7 @@ const listed = [
     'expectAbsent',
     'isExpiring',
   ] as const),
-  ...(['createdAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs'] as const),
+  ...(['createdAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
 ];
 
 /** A run as a list shows it. */

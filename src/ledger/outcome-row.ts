@@ -68,7 +68,13 @@ export function rowsOfBlock(run: Run, settled: SettledRow[]): Page {
 }
 
 const cutFrom = 199; // rows of blocks hold at most 200 characters, 199 if the cut met a surrogate pair
-const notAnId = new Set<string>(['lone_surrogate', 'not_a_string', 'unsafe_number', 'repeated_header']);
+const notAnId = new Set<string>([
+  'lone_surrogate',
+  'not_a_string',
+  'unsafe_number',
+  'repeated_header',
+  'duplicate_key',
+]);
 
 /**
  * A report is input again, and text that is not the id of its row could name another object there. It gets a tab at its

@@ -76,6 +76,7 @@ export type Run = {
   attempts: number;
   late: number;
   counts: Record<Outcome, number>;
+  protectedRead: number | null; // ids of the protect file, whether they matched or not; null without one
   createdAt: number;
   startedAt: number;
   endedAt: number;
@@ -169,6 +170,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
       duplicate: number('duplicate'),
       protected: number('protected'),
     },
+    protectedRead: hash.protectedRead ? Number(hash.protectedRead) : null,
     createdAt: number('createdAt'),
     startedAt: number('startedAt'),
     endedAt: number('endedAt'),

@@ -13,7 +13,12 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
     ...{ v: 1, type: 'summary', run: run.id, state: run.state, reason: run.reason },
     ...{ rows: run.rows, pending: pendingOf(run) },
     ...{ deleted, absent, gone_unconfirmed, failed, unknown, not_attempted, rejected, duplicate, protected: kept },
-    ...{ attempts: run.attempts, seconds: Math.round(activeMsOf(run, now)) / 1_000, exit },
+    ...{
+      protected_read: run.protectedRead,
+      attempts: run.attempts,
+      seconds: Math.round(activeMsOf(run, now)) / 1_000,
+      exit,
+    },
   } as const;
 }
 

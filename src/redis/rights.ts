@@ -8,7 +8,7 @@ import { isCluster, type RedisClient, serversOf } from './client.ts';
 export const neededCommands: readonly Readonly<Record<string, number>>[] = [
   { ping: 0, info: 0, time: 0, eval: 2, evalsha: 2, multi: 0, exec: 0 },
   { exists: 1, del: 1, unlink: 1, rename: 2, persist: 1, pexpire: 2, pttl: 1 },
-  { get: 1, set: 2, mget: 1, msetnx: 2, incr: 1, getrange: 3, setrange: 3 },
+  { get: 1, set: 2, mget: 1, incr: 1, getrange: 3, setrange: 3 },
   { hget: 2, hmget: 2, hgetall: 1, hkeys: 1, hvals: 1, hlen: 1, hexists: 2 },
   { hset: 3, hmset: 3, hsetnx: 3, hincrby: 3, hdel: 2 },
   { llen: 1, lrange: 3, lindex: 2, lpos: 2, lpush: 2, rpush: 2, rpop: 1, rpoplpush: 2, lrem: 3, ltrim: 3 },

@@ -1,4 +1,4 @@
-import type { ProtectedList } from '../input/with-list.ts';
+import type { ProtectedList } from '../input/spool.ts';
 import { count, plural } from '../terminal/words.ts';
 import type { GuardCode, Schedule } from './schedule.ts';
 

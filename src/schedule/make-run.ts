@@ -59,7 +59,7 @@ export function judge(list: ScheduledList, schedule: Schedule): { refusal: Refus
   return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
 }
 
-export function factsOf({ spool: { rows, ids, sha256 }, protectedList }: ScheduledList): ListFacts {
+export function factsOf({ spool: { rows, ids, sha256, protectedList } }: ScheduledList): ListFacts {
   return { rows, ids: ids.annotations + ids.views, sha256, protectedList };
 }
 
@@ -95,7 +95,8 @@ async function start(
   occasion: Occasion,
   list: ScheduledList,
 ): Promise<Made> {
-  const { spool, protectedList, read } = list;
+  const { spool, read } = list;
+  const { protectedList } = spool;
   const { ledger, target, who } = work;
   const settings = settingsOf(schedule);
   const { note: why, priority } = schedule;

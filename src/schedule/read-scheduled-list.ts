@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import { ExpungeError } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
-import { type List, type ProtectedList, withList } from '../input/with-list.ts';
+import type { ProtectedList } from '../input/spool.ts';
+import { type List, withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
 import { fileWords } from '../system-words.ts';
 import type { ListSource } from './list-source.ts';
@@ -33,11 +34,12 @@ export async function withScheduledList<T>(
     const { files, ...others } = await openSource(schedule.from, source, { ...work, stop });
     opened = others;
     const onRows = () => stop.throwIfAborted();
-    return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs: settings.keep, onRows };
+    const { keep: keepMs, expectRejected } = settings;
+    return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs, expectRejected, onRows };
   };
-  return withList(work.stateDir, open, ({ spool, protectedList }) => {
+  return withList(work.stateDir, open, ({ spool }) => {
     // Of files that were not read to their end something is left to delete: they stay.
-    return body({ spool, protectedList, ...opened, read: spool.limited ? [] : opened.read });
+    return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
   });
 }
 
@@ -66,11 +68,12 @@ export async function readProtectedList(
 ): Promise<ProtectedList | null> {
   await checkProtectFile(protectFile);
   const keepMs = Number.POSITIVE_INFINITY; // it makes nothing for which others would have to go
-  const reading = { files: [], options: inputOptionsOf(settings), protectFile, limit: null, keepMs, onRows: () => {} };
+  const nothing = { files: [], limit: null, keepMs, expectRejected: false, onRows: () => {} };
+  const reading = { ...nothing, options: inputOptionsOf(settings), protectFile };
   return withList(
     stateDir,
     async () => reading,
-    async ({ protectedList }) => protectedList,
+    async ({ spool }) => spool.protectedList,
   );
 }
 

@@ -1,4 +1,4 @@
-import type { ProtectedList } from '../input/with-list.ts';
+import type { ProtectedList } from '../input/spool.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { HistoryEntry } from './history.ts';

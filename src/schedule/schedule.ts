@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { type Config, type SettingName, settings } from '../config.ts';
-import type { ProtectedList } from '../input/with-list.ts';
+import type { ProtectedList } from '../input/spool.ts';
 import type { Priority } from '../ledger/priority.ts';
 import type { RunState } from '../ledger/run.ts';
 import { settingText } from '../setting-text.ts';
@@ -23,6 +23,7 @@ export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected' |
 const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
+  ...{ allowPlaceholders: 'kept', expectRejected: 'kept' },
   ...{ treat: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },

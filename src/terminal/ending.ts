@@ -5,14 +5,14 @@ import { plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, plural, rate } from './words.ts';
 
 /** How a command about a run came to its end. */
-export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'left' | 'dry-run' | 'detached';
+export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'left' | 'detached';
 
 /** Ids that ended badly for the same reason, with a few of them. */
 type FailureGroup = { code: string; count: number; samples: readonly string[] };
 
 export type Ending = {
   kind: EndingKind;
-  runId: string; // '' after a dry run
+  runId: string;
   reason: string;
   who: string;
   halt: HaltCode | '';
@@ -21,6 +21,7 @@ export type Ending = {
   isNoneThere: boolean; // none of the ids was there, and nobody expected that
   pending: number;
   counts: Record<Outcome, number>;
+  protectedRead: number | null; // ids of the protect file; null without one
   attempts: number;
   activeMs: number; // deleting time, without pauses
   pace: readonly string[]; // how fast it was and what held it back, in lines
@@ -48,7 +49,7 @@ export function endingText(ending: Ending, style: Style = plainStyle): string {
 const rest = [noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
-  return kind !== 'dry-run' && kind !== 'detached';
+  return kind !== 'detached';
 }
 
 function headline(ending: Ending): string {
@@ -61,7 +62,6 @@ function headline(ending: Ending): string {
     halted: `Run ${runId} halted${why}. ${settled}.`,
     interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
     left: `Left run ${runId} to the other command that works on it. ${settled}.`,
-    'dry-run': 'Dry run: nothing was sent.',
     detached: `Run ${runId} is left to the workers: ${plural(ids, 'ids')}.`,
   };
   return words[kind];
@@ -72,13 +72,19 @@ function speed({ ids, activeMs }: Ending): string {
   return ` in ${duration(activeMs)} (${rate((ids / activeMs) * 1_000)})`;
 }
 
-function tableLines({ counts, pending }: Ending, style: Style): string[] {
-  const rows = outcomes.filter((outcome) => counts[outcome] > 0).map((outcome) => [outcome, counts[outcome]] as const);
+function tableLines({ counts, pending, protectedRead }: Ending, style: Style): string[] {
+  const isShown = (outcome: Outcome) => counts[outcome] > 0 || (outcome === 'protected' && protectedRead !== null);
+  const rows = outcomes.filter(isShown).map((outcome) => [outcome, counts[outcome]] as const);
   const all = pending > 0 ? [...rows, ['pending', pending] as const] : rows;
   const width = Math.max(0, ...all.map(([, n]) => count(n).length));
   return all.map(([word, n]) =>
-    `  ${word.padEnd(16)}  ${count(n).padStart(width)}  ${style.dim(meanings[word])}`.trimEnd(),
+    `  ${word.padEnd(16)}  ${count(n).padStart(width)}  ${style.dim(meaningOf(word, protectedRead))}`.trimEnd(),
   );
+}
+
+function meaningOf(word: Outcome | 'pending', protectedRead: number | null): string {
+  const read = word === 'protected' && protectedRead !== null ? `: ${plural(protectedRead, 'ids')} read` : '';
+  return meanings[word] + read;
 }
 
 const meanings: Record<Outcome | 'pending', string> = {

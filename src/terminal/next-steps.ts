@@ -15,7 +15,6 @@ const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   halted: (ending) => [...causeOf(ending), ['Go on with the same command', ending.command]],
   interrupted: ({ command }) => [['Go on with the same command', command]],
   left: followOrPause,
-  'dry-run': ({ command }) => [['Delete them', command]],
   detached: followOrPause,
 };
 

@@ -17,6 +17,7 @@ export type Plan = {
   rejected: Record<string, number>; // by code
   rejectsFile: string | null;
   protected: number;
+  protectedRead: number | null; // ids of the protect file; null without one
   limited: number | null; // --limit, if the input had more rows
   baseUrl: string;
   account: string;
@@ -64,7 +65,21 @@ function inputLines(plan: Plan, style: Style): Line[] {
     rejected > 0 ? `${count(rejected)} rejected` : '',
   ].filter(Boolean);
   const sums = [`${plural(plan.rows, 'rows')} → ${style.bold(idsText(plan.ids))} to delete`, ...apart].join(' · ');
-  return [['Input', files(plan.files)], ['', sums], ...rejectLines(plan, rejected), ...limitLines(plan, style)];
+  return [
+    ['Input', files(plan.files)],
+    ['', sums],
+    ...protectLines(plan, style),
+    ...rejectLines(plan, rejected),
+    ...limitLines(plan, style),
+  ];
+}
+
+function protectLines({ protectedRead, protected: matched }: Plan, style: Style): Line[] {
+  if (protectedRead === null) return [];
+  const read = `${plural(protectedRead, 'ids')} read`;
+  if (matched > 0) return [['Protected', `${read}, ${plural(matched, 'rows')} ${matched === 1 ? 'matches' : 'match'}`]];
+  const doubt = 'none is in this list: is it the file that was meant, with ids of the same form?';
+  return [['Protected', style.yellow(`${read}, ${doubt}`)]];
 }
 
 function files(names: readonly string[]): string {

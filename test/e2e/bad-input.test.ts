@@ -17,6 +17,7 @@ beforeAll(async () => {
   place = await openWorkplace({ objects: { annotations: 500 } });
   place.write('ids.csv', 'id\na-000001\na-000002\na-000003\n');
   place.write('unclosed.csv', 'id\na-000001\na-000002\n"a-000003');
+  place.write('paths.csv', `id\na-1\na-2\n${Array.from({ length: 12 }, (_, n) => `/x/${n + 1}\n`).join('')}`);
   place.write('header-only.csv', 'id\n');
   place.write('empty.csv', '');
 });
@@ -83,6 +84,11 @@ describe('a list that cannot be used is refused before anything is sent', () => 
       'a protect file that is not there',
       [...list, '--protect', 'keep.txt'],
       /^error: keep\.txt: not found\n {2}check the name;.*\n$/,
+    ],
+    [
+      'a column that holds no ids',
+      ['paths.csv', ...list.slice(1)],
+      /12 of 14 rows are rejected as unsafe_character, like "\/x\/1", [\s\S]*--expect-rejected\n$/,
     ],
   ])('%s: exit 2', async (_, args, words) => {
     const { code, stderr } = await refused(args);
@@ -332,6 +338,16 @@ describe('a report that cannot be written', () => {
       expect([code, stdout.trimEnd().split('\n').length]).toEqual([0, 4]);
     },
   );
+
+  it('to a file that stdout leads to, because only a part of it has room, is no success: exit 1', async () => {
+    place.write('forty.csv', `id\n${ids.slice(0, 40).join('\n')}\n`);
+    const { run } = summaryIn(await place.run(['forty.csv', ...list.slice(1), '--json']));
+    // The one write of this report is cut short after 1 KiB, and the stream of Node calls that a success.
+    const words = `ulimit -f 2; exec "${process.execPath}" "${bin}" report ${run} > part.csv`;
+    const { code, stderr } = await start('sh', ['-c', words], { cwd: place.folder, env: place.env });
+    expect(stderr).toMatch(/error: the report could not be written to stdout, .*: the file is larger than allowed;/);
+    expect(code).toBe(1);
+  });
 });
 
 describe('a refused list', () => {

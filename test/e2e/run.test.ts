@@ -78,7 +78,15 @@ describe('a list', () => {
       Object.entries({
         ...{ v: 1, type: 'summary', run: summary.run, state: 'completed', reason: '', rows: 9, pending: 0 },
         ...{ deleted: 1, absent: 1, gone_unconfirmed: 1, failed: 2, unknown: 1, not_attempted: 0 },
-        ...{ rejected: 1, duplicate: 1, protected: 1, attempts: 21, seconds: summary.seconds, exit: 3 },
+        ...{
+          rejected: 1,
+          duplicate: 1,
+          protected: 1,
+          protected_read: 1,
+          attempts: 21,
+          seconds: summary.seconds,
+          exit: 3,
+        },
       }),
     );
     expect([ended.code, summary.seconds > 0]).toEqual([3, true]);
@@ -186,12 +194,18 @@ describe('a list can come', () => {
 describe('before anything is sent', () => {
   it('--dry-run shows the plan and needs neither token nor Redis', async () => {
     place.write('dry.csv', 'id\nv-000201\nv-000201\n..\n');
+    place.write('others.txt', 'v-000202\nv-000203\n');
     const since = place.sandbox.seen.length;
     const env = { EXPUNGE_TOKEN: '', REDIS_URL: 'redis://127.0.0.1:1' };
-    const { code, stdout, stderr } = await place.run(['dry.csv', ...views, '--dry-run'], { env });
+    const { code, stdout, stderr } = await place.run(['dry.csv', ...views, '--dry-run', '--protect', 'others.txt'], {
+      env,
+    });
     expect(code).toBe(0);
-    expect(stderr).toMatch(/3 rows → 1 view to delete · 1 duplicate · 1 rejected[\s\S]*Dry run: nothing was sent\./);
+    expect(stderr).toMatch(
+      /3 rows → 1 view to delete · 1 duplicate · 1 rejected[\s\S]*2 ids read, none[\s\S]*Dry run: nothing was sent\./,
+    );
     expect(JSON.parse(stdout)).toMatchObject({ v: 1, type: 'plan', rows: 3, views: 1, duplicate: 1, rejected: 1 });
+    expect(JSON.parse(stdout)).toMatchObject({ protected: 0, protected_read: 2 });
     expect(place.sandbox.seen).toHaveLength(since);
   });
 

@@ -1,4 +1,4 @@
-import type { ProtectedList } from '../../src/input/with-list.ts';
+import type { ProtectedList } from '../../src/input/spool.ts';
 import { keys } from '../../src/redis/keys.ts';
 import type { HistoryEntry } from '../../src/schedule/history.ts';
 import type { Definition } from '../../src/schedule/schedule.ts';

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -154,5 +155,20 @@ describe('the package', () => {
   it('has its command among the files it ships', () => {
     const { bin, files } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
     expect(files).toContain(posix.dirname(bin.expunge));
+  });
+});
+
+describe.runIf(existsSync(`${root}.git`))('git', () => {
+  const git = (...args: string[]) =>
+    spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout.split('\n').filter(Boolean);
+
+  it('does not take up what the walk of the README leaves behind: tokens, lists and reports', () => {
+    const left = ['token', 'old.csv', 'report.csv', 'expunge.config.json', '.expunge/runs/1/outcomes.csv'];
+    expect(git('check-ignore', '--no-index', ...left)).toEqual(left);
+  });
+
+  it('ignores no file of the project', () => {
+    expect(git('ls-files', '--cached', '--ignored', '--exclude-standard')).toEqual([]);
+    expect(git('check-ignore', '--no-index', 'test/fixtures/new.csv', 'src/sandbox/token')).toEqual([]);
   });
 });

@@ -15,8 +15,9 @@ export async function writeTestRun(
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
   const plan: RunPlan = {
-    ...{ target: target ?? targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'] },
+    ...{ target: target ?? targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files: ['list'], layout: '' },
     ...{ rows: ids, ids, chunks: sizes.length, blocks: 0, settled: { rejected: 0, duplicate: 0, protected: 0 } },
+    protectedRead: null,
     ...{
       rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
       burst: null,

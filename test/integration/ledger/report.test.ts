@@ -7,10 +7,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type ReportDeps, reportRun } from '../../../src/commands/report.ts';
 import { openInputs } from '../../../src/input/open-inputs.ts';
 import { readRows } from '../../../src/input/read-rows.ts';
-import type { Row } from '../../../src/input/row.ts';
+import type { Row, SettledBlock } from '../../../src/input/row.ts';
 import { mark, settle } from '../../../src/ledger/cell.ts';
 import { headerBytes } from '../../../src/ledger/cells.ts';
-import { noteDetail, writeBlock, writeChunk } from '../../../src/ledger/chunk-store.ts';
+import { noteDetail, writePart } from '../../../src/ledger/chunk-store.ts';
 import { codeOfStatus, codeOfWord } from '../../../src/ledger/code.ts';
 import { checkConservation } from '../../../src/ledger/conservation.ts';
 import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
@@ -69,16 +69,17 @@ async function makeRun({
   counts: Record<string, string | number>;
 }): Promise<Run> {
   const at = (file: number, line: number) => ({ file, line });
-  await writeChunk(redis, id, {
+  await redis.hset(keys.run(id), { state: 'preparing', layout: 'l' });
+  await writePart(redis, id, 'l', {
     ...{ n: 1, resource: 'annotations', ids: ['a-1', hostile, 'a-3'] },
     positions: [at(0, 2), at(1, 2), at(1, 3)],
   });
-  await writeChunk(redis, id, { n: 0, resource: 'views', ids: ['v-1'], positions: [at(0, 3)] });
-  const settled = { n: 0, rows: [] as Parameters<typeof writeBlock>[2]['rows'] };
+  await writePart(redis, id, 'l', { n: 0, resource: 'views', ids: ['v-1'], positions: [at(0, 3)] });
+  const settled: SettledBlock = { n: 0, rows: [] };
   const copy = { ...at(0, 4), resource: 'views', id: 'v-1', outcome: 'duplicate', code: 'duplicate' } as const;
   const bad = { ...at(1, 4), resource: null, id: 'a-9', outcome: 'rejected', code: 'unknown_resource' } as const;
   settled.rows.push({ ...copy, first: at(0, 3) }, { ...bad, first: null });
-  await writeBlock(redis, id, settled);
+  await writePart(redis, id, 'l', settled);
   for (const [n, chunk] of cells.entries()) await writeCells(n, chunk);
   await noteDetail(redis, id, { chunk: 1, index: 1, cell: cells[1]![1]!, excerpt: '@owner, not you' });
   const sizes = { rows: 6, ids: 4, chunks: 2, blocks: 1, duplicate: 1, rejected: 1 };
@@ -108,7 +109,7 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
 
 async function readAsInput(path: string): Promise<Row[]> {
   const resource = { resource: null, resourceColumn: 'resource', column: 'id', noHeader: false };
-  const options = { ...resource, format: null, delimiter: ',', allowIdChars: '' };
+  const options = { ...resource, format: null, delimiter: ',', allowIdChars: '', allowPlaceholders: false };
   const rows: Row[] = [];
   for await (const batch of readRows(await openInputs([path], process.stdin), options)) rows.push(...batch);
   return rows;
@@ -177,6 +178,19 @@ describe('a report', () => {
   test.runIf(process.platform === 'linux')('says when the disk is full', async () => {
     await expect(report(await makeRun(settledCells), { output: '/dev/full' })).rejects.toThrow('no space left');
     expect((await stat('/dev/full')).isCharacterDevice()).toBe(true);
+  });
+
+  test('whose output cannot be written says that it is not whole, why, and what to do', async () => {
+    const out = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('write ENOSPC'), { code: 'ENOSPC' })),
+    });
+    await expect(report(await makeRun(settledCells), { out })).rejects.toMatchObject({
+      code: 'INTERNAL',
+      message: expect.stringMatching(
+        /^the report could not be written to stdout, where a part of it stands: no space left/,
+      ),
+      next: `expunge report ${id} --output ELSEWHERE`,
+    });
   });
 
   test('whose reader goes away ends without an error', async () => {

@@ -322,7 +322,8 @@ describe.concurrent('a slot has no run, and the next one has its try, if the sou
     ['is killed', { command: ['sh', '-c', 'echo a; kill -9 $$'] }, /command sh was ended by SIGKILL/],
     ['is not there', { command: ['expunge-no-such-program'] }, /cannot be started: there is no such program/],
     ['takes too long', { command: ['sh', '-c', 'echo a; sleep 60'], timeout: '300ms' }, /took longer than 0.3 s/],
-    ['prints what is no list', { command: ['printf', 'id\\na\\n'] }, /the first id is "id"/],
+    ['prints what is no list', { command: ['printf', 'id\\na\\n'] }, /the first row holds "id"/],
+    ['prints what are mostly no ids', { command: ['seq', '-f', 'a/%g', '20'] }, /20 of 20 rows are rejected as unsafe/],
     ['matches no file', { glob: '/nowhere/*.csv' }, /no file is there/],
     ['leads to nobody', { url: 'http://127.0.0.1:9/list.txt' }, /gave no whole list \(/],
     [

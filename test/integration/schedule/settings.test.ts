@@ -33,6 +33,8 @@ const effects: Record<
   limit: { settings: { limit: '3' }, list: 'a\nb\nc\nd\n', ids: 3 },
   protect: { settings: { protect: 'never.txt' }, list: 'a\nb\nc\n', ids: 1, run: { ids: 1 } },
   allowIdChars: { settings: { allowIdChars: '/' }, list: 'a/b\nc\n', ids: 2 },
+  allowPlaceholders: { settings: { allowPlaceholders: 'true' }, list: 'NULL\na\n', ids: 2 },
+  expectRejected: { settings: { expectRejected: 'true' }, list: `a\n${'x/y\n'.repeat(12)}`, ids: 1 },
   maxDeletes: { settings: { maxDeletes: '2' }, list: 'a\nb\n', ids: 2 },
   treat: { settings: { treat: '404=failed' }, list: 'a\n', ids: 1, run: { treat: '404=failed' } },
   expectAbsent: { settings: { expectAbsent: 'true' }, list: 'a\n', ids: 1, run: { expectAbsent: true } },

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { haltRules } from '../../../src/guard/thresholds.ts';
-import type { ProtectedList } from '../../../src/input/with-list.ts';
+import type { ProtectedList } from '../../../src/input/spool.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { listRuns } from '../../../src/ledger/list-runs.ts';
 import { removeRun } from '../../../src/ledger/remove-run.ts';

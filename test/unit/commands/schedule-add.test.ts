@@ -13,6 +13,7 @@ import { settingText } from '../../../src/setting-text.ts';
 const samples: Record<SettingName, string> = {
   ...{ baseUrl: 'https://api.example.com', account: 'acme', resource: 'views', resourceColumn: 'kind', format: 'csv' },
   ...{ column: 'view_id', noHeader: 'true', delimiter: 'tab', limit: '10', protect: 'never.txt', allowIdChars: '/ #' },
+  ...{ allowPlaceholders: 'true', expectRejected: 'true' },
   ...{ maxDeletes: '50', treat: '404=failed,409=retry', expectAbsent: 'true', rate: '200/s,100000/day', burst: '7' },
   ...{ separateLimits: 'true', maxConcurrency: '8', requestTimeoutMs: '500', retryDelays: '1s,2s,3s,4s,5s' },
   ...{ patienceMs: '100', stopFile: 'stop', tokenFile: 'token', tokenCommand: 'echo x', clientId: 'me' },

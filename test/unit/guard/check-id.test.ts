@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkId, idPath } from '../../../src/guard/check-id.ts';
+import { checkId, idPath, isPlaceholder } from '../../../src/guard/check-id.ts';
 
 test.each([
   ['', 'empty_id'],
@@ -31,6 +31,36 @@ test.each([
   ['9E+5', 'spreadsheet_number'],
 ])('rejects %j as %s', (id, code) => {
   expect(checkId(id)).toBe(code);
+});
+
+// What spreadsheets and programs make of long numbers: a decimal comma or the Arabic separator, `##0.0E+0`, a format without decimals,
+// a true minus, small letters (pandas, R, awk, JavaScript).
+test.each([
+  ...['1,2E+05', '1,23457E+17', '1٫2E+05', '-1,2E+05', '−1.2E+05', '123,5E+15', '12E+15', '1.E+05', '1,E+05'],
+  ...['1.23457e+17', '1e+21', '1.2E-05', '1,2E-05', '1,2E−05', '1.7976931348623157E+308'],
+])('rejects %j, the ruin of a number in scientific notation', (id) => {
+  expect(checkId(id)).toBe('spreadsheet_number');
+});
+
+test.each([
+  ...[
+    '1.234.567',
+    '1,234,567',
+    '1.2',
+    '1,2',
+    "1'234",
+    '1e3',
+    '1E5',
+    '12e10',
+    '1E-05',
+    '2e-4',
+    '1.2e17',
+    '1,2E05',
+    '9e107d9d',
+  ],
+  ...['A1.2E+05', '1.2E+05x', '1.2.3E+05', '1,2,3E+05', '1.2E+5.0', '1234E+05', 'E+05', '1E+1234', '+1E', '1..2E+05'],
+])('takes %j, which only looks like one', (id) => {
+  expect(checkId(id)).toBeNull();
 });
 
 test.each([
@@ -64,6 +94,30 @@ test.each([
   ['/'.repeat(1025), '/', 'too_long'],
 ])('judges %j with %j allowed as %s', (id, allowed, code) => {
   expect(checkId(id, allowed)).toBe(code);
+});
+
+test.each([
+  ...[
+    'NULL',
+    'null',
+    'Null',
+    'undefined',
+    'NaN',
+    'nan',
+    'None',
+    'nil',
+    'NA',
+    '0',
+    '(null)',
+    '<null>',
+    '[object Object]',
+  ],
+])('knows %j as what programs write where there is no id', (id) => {
+  expect(isPlaceholder(id)).toBe(true);
+});
+
+test.each(['00', '-1', '10', 'nulls', 'null-1', 'nano', 'x0', '', 'O', 'none of it'])('takes %j for an id', (id) => {
+  expect(isPlaceholder(id)).toBe(false);
 });
 
 test('encodes an id exactly once', () => {

@@ -74,6 +74,26 @@ test('refuses a protected id that cannot match any: it would protect nothing', a
   await expect(protectedIn(path)).rejects.toThrow(`${path}:2: this protected id cannot match`);
 });
 
+test.each([
+  ['keep.txt', ''],
+  ['keep.txt', '\n\n'],
+  ['keep', '\ufeff'],
+  ['keep.csv', 'id\n'],
+  ['keep.csv', 'id,name\nid,name\n'],
+  ['keep.jsonl', '\n'],
+])('refuses a protect file without an id, which would protect nothing: %s with %j', async (name, content) => {
+  const path = write(name, content);
+  await expect(protectedIn(path)).rejects.toMatchObject({
+    code: 'USAGE',
+    message: `${path}: expected at least one id to protect, got none`,
+    next: expect.stringContaining('leave --protect away'),
+  });
+});
+
+test('takes a header that stands again in a protect file for no id', async () => {
+  expect(await protectedIn(write('keep.csv', 'id\na1\nid\na2\n'))).toEqual(['a1', 'a2']);
+});
+
 test('takes ids that begin with a dash', async () => {
   expect(brief(await collect(await openInputs([write('x.txt', '-rf\n--yes\n')], noStdin())))).toEqual(['-rf', '--yes']);
 });

@@ -65,7 +65,53 @@ test('takes the first column where there is no header', async () => {
 
 test('refuses a header that would be taken as an id', async () => {
   const file = inputOf('x.csv', 'id,name\na1,x\n');
-  await expect(collect([file], { noHeader: true })).rejects.toThrow('x.csv:1: the first id is "id"');
+  await expect(collect([file], { noHeader: true })).rejects.toThrow('x.csv:1: the first row holds "id"');
+});
+
+test.each([
+  ['annotation_id\na1\n', 'annotation_id'],
+  ['name,annotation_id\nx,a1\n', 'annotation_id'],
+  ['uuid,name\na1,x\n', 'uuid'],
+])('refuses --no-header for %j, which has one', async (content, column) => {
+  await expect(collect([inputOf('x.csv', content)], { noHeader: true })).rejects.toMatchObject({
+    message: `x.csv:1: the first row holds "${column}", the name of a column`,
+    next: expect.stringContaining(`--column ${column}, without --no-header`),
+  });
+});
+
+test('takes a row with the name of a column beside an id where there is no header', async () => {
+  expect(brief(await collect([inputOf('x.csv', 'a-1,user_id\na-2,user_id\n')], { noHeader: true }))).toEqual([
+    'a-1',
+    'a-2',
+  ]);
+});
+
+test.each([
+  ['"id";"name"\n"a1";"x"\n', {}, "';'"],
+  ['id;"name"\na1;"x"\n', {}, "';'"],
+  ['"id"\t"name"\n', {}, 'tab'],
+  ['"id"|"a; b"\n', {}, "'|'"],
+  ['"id","name"\n', { delimiter: ';' }, ','],
+  ['"a1";"x"\n', { noHeader: true }, "';'"],
+])(
+  'suggests the delimiter of %j, in which quotes seem to stand inside of cells',
+  async (content, changes, delimiter) => {
+    await expect(collect([inputOf('x.csv', content)], changes)).rejects.toMatchObject({
+      next: expect.stringContaining(`try --delimiter ${delimiter}`),
+    });
+  },
+);
+
+test('suggests no other delimiter where the quotes are at fault', async () => {
+  await expect(collect([inputOf('x.csv', 'id,name\na"1,x;y\n')])).rejects.toMatchObject({
+    next: 'a cell with quotes must be quoted, and each quote in it doubled',
+  });
+});
+
+test('says what to do about rows of different length', async () => {
+  await expect(fixture('ragged-row.csv')).rejects.toMatchObject({
+    next: expect.stringContaining('must stand in quotes'),
+  });
 });
 
 test('refuses a row longer than 1 MiB, as one quote makes of a whole file', async () => {

@@ -15,7 +15,7 @@ test('takes lines byte for byte; empty ones are no rows', async () => {
 });
 
 test('refuses a first line that is the name of the column, blank lines or not', async () => {
-  await expect(collect([inputOf('x.txt', '\n\nid\na1\n')])).rejects.toThrow('x.txt:3: the first id is "id"');
+  await expect(collect([inputOf('x.txt', '\n\nid\na1\n')])).rejects.toThrow('x.txt:3: the first row holds "id"');
   expect(brief(await collect([inputOf('x.txt', 'a1\nid\n')]))).toEqual(['a1', 'id']);
 });
 
@@ -24,6 +24,43 @@ test('reads the same however the bytes arrive', async () => {
   const whole = await collect([inputOf('x.txt', content)]);
   expect(whole.map((row) => `${row.line} ${row.id}`)).toEqual(['1 a1', '2 ü2', '4 👍3', '6 a4']);
   for (const piece of [1, 2, 3, 5]) expect(await collect([inputOf('x.txt', content, piece)])).toEqual(whole);
+});
+
+test('rejects what stands for an id that is missing, unless it may be one', async () => {
+  const file = () => inputOf('x.txt', 'a1\nNULL\n0\n');
+  expect(brief(await collect([file()]))).toEqual(['a1', 'NULL placeholder', '0 placeholder']);
+  expect(brief(await collect([file()], { allowPlaceholders: true }))).toEqual(['a1', 'NULL', '0']);
+});
+
+test.each([
+  ...['annotation_id', 'View ID', 'view-ids', 'uuid', 'GUID', 'ID', 'viewId', 'annotationID', 'annotationUuid'],
+  ...['annotation_id,title', 'title;"annotation_id"', 'name\tid', '"id"'],
+])('refuses %j as the first line: it is the name of a column', async (line) => {
+  await expect(collect([inputOf('x.txt', `${line}\na1\n`)])).rejects.toMatchObject({
+    message: expect.stringMatching(/^x\.txt:1: the first row holds ".*", the name of a column$/),
+    next: expect.stringContaining('use --format csv --column '),
+  });
+});
+
+test.each([...['a-1,user_id', 'android', 'grid', 'valid', 'user_id_7', '5f-id', 'a-id-b', 'column', 'view', 'iD1']])(
+  'takes %j for an id, also on the first line',
+  async (line) => {
+    expect(brief(await collect([inputOf('x.txt', `${line}\na1\n`)]))).toEqual([line, 'a1']);
+  },
+);
+
+test.each(['["a-1","a-2"]', '[', '[ ', '  [{"id":1}]', '{"id":"a-1"}', '{', '{ "id": 1'])(
+  'refuses %j as the first line: it is JSON',
+  async (line) => {
+    await expect(collect([inputOf('(stdin)', `${line}\n`)])).rejects.toMatchObject({
+      message: '(stdin):1: the first row looks like JSON, not like an id',
+      next: expect.stringMatching(/--format json\b.*--format ndjson/),
+    });
+  },
+);
+
+test.each(['[a1]', '{a1}', '[1]', '{}x'])('takes %j for an id, also on the first line', async (id) => {
+  expect(brief(await collect([inputOf('x.txt', `${id}\n`)]))).toEqual([id]);
 });
 
 test('refuses a line longer than 1 MiB', async () => {

@@ -8,6 +8,11 @@ const contents = {
   'x.csv': `id,name\n${ids.map((id) => `${id},x\n`).join('')}`,
   'x.tsv': `name\tid\n${ids.map((id) => `x\t${id}\n`).join('')}`,
   'x.ndjson': ids.map((id) => `${JSON.stringify({ id })}\n`).join(''),
+  'x.json': JSON.stringify(
+    ids.map((id, n) => (n % 2 === 0 ? { id, n } : id)),
+    null,
+    1,
+  ),
   'x.txt': ids.map((id) => `${id}\n`).join(''),
 };
 const packings = { '': (text: string) => text, '.gz': gzipSync, '.zst': zstdCompressSync };
@@ -57,6 +62,7 @@ test('reads several files of several formats in their order', async () => {
 test('asks for the format where the name does not tell it', async () => {
   await expect(collect([inputOf('ids.dat.gz', 'a1\n')])).rejects.toThrow('the name does not tell the format');
   expect(await collect([inputOf('ids.dat.gz', 'a1\n')], { format: 'lines' })).toHaveLength(1);
+  expect(await collect([inputOf('ids.dat', '["a1"]')], { format: 'json' })).toHaveLength(1);
 });
 
 test.each([

@@ -11,6 +11,7 @@ export const options: InputOptions = {
   noHeader: false,
   delimiter: ',',
   allowIdChars: '',
+  allowPlaceholders: false,
 };
 
 /** Text or bytes as an input file of that name, handed over in pieces of this size. */

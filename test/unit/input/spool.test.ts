@@ -70,6 +70,15 @@ test('lets protection win over duplication, for both resources', async () => {
   expect(list).toMatchObject({ protected: 3, duplicates: 0, first: { id: 'b' }, last: { id: 'b' } });
 });
 
+test('counts the protected ids that were read, whether they match or not', async () => {
+  expect(await spool(rowsOf('a', 'a'), { protect: ['a', 'y', 'z'] })).toMatchObject({
+    protectedList: { ids: 3 },
+    protected: 2,
+  });
+  expect(await spool(rowsOf('a'), { protect: ['z'] })).toMatchObject({ protectedList: { ids: 1 }, protected: 0 });
+  expect(await spool(rowsOf('a'))).toMatchObject({ protectedList: null, protected: 0 });
+});
+
 test('takes only the first rows of a trial, and says that there were more', async () => {
   expect(await spool(rowsOf('a', 'b!', 'c'), { limit: 2 })).toMatchObject({ rows: 2, limited: true });
   expect(await spool(rowsOf('a', 'b!', 'c'), { limit: 3 })).toMatchObject({ rows: 3, limited: false });
@@ -174,6 +183,18 @@ test('finds duplicates across chunk and file borders among many rows, and keeps 
   expect(fates(list)[299_999]).toBe('first on 299981');
 });
 
+test('needs no more memory for a list of one id than for another, though all of it comes to one bucket', async () => {
+  const rows = rowsOf(...Array.from({ length: 30_000 }, () => 'k'.repeat(1024))); // a bucket of 31 MB
+  const before = process.memoryUsage().arrayBuffers;
+  let most = 0;
+  const timer = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  });
+  const list = await spool(rows, { protect: ['z'] }).finally(() => clearInterval(timer));
+  expect(list).toMatchObject({ ids: { annotations: 1 }, duplicates: 29_999 });
+  expect(most).toBeLessThan(15_000_000);
+});
+
 test('makes the same chunks and the same name of the same rows, however they arrive', async () => {
   const rows = rowsOf('a', 'b', 'a', 'x!', 'v:c');
   const [one, two] = [await spool(rows), await spool(rows, { batch: 1 })];
@@ -194,7 +215,9 @@ test.each([
 
 test('names the same list of ids alike whatever file and line they stand on', async () => {
   const moved = rowsOf('a', 'b').map((row) => ({ ...row, file: 1, line: row.line + 5 }));
-  expect((await spool(moved)).sha256).toBe((await spool(rowsOf('a', 'b'))).sha256);
+  const [one, two] = [await spool(moved), await spool(rowsOf('a', 'b'))];
+  expect(one.sha256).toBe(two.sha256);
+  expect(one.layout).not.toBe(two.layout);
 });
 
 test('keeps a spool to its owner, and nothing but rows once it is settled', async () => {

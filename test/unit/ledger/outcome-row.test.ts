@@ -68,6 +68,7 @@ describe('rows settled while reading', () => {
   test.each([
     ['may have been cut', { id: 'x'.repeat(200), outcome: 'duplicate', code: 'duplicate' }],
     ['lost a surrogate', { id: 'x\ufffd', code: 'lone_surrogate' }],
+    ['was a record that said its id twice', { id: '{"id":1,"id":2}', code: 'duplicate_key' }],
     ['was a number with lost digits', { id: '12345678901234567000', code: 'unsafe_number' }],
     ['was no text', { id: 'null', code: 'not_a_string' }],
     ['was a header', { id: 'user_id', code: 'repeated_header' }],

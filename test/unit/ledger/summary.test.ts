@@ -17,14 +17,23 @@ describe('the summary', () => {
       rows: 45,
       ...counts,
       ...settled,
+      protectedRead: 30,
       attempts: 20,
       activeMs: 1_234,
     });
     const head =
       '{"v":1,"type":"summary","run":"20261120-1602-m4tz","state":"cancelled","reason":"OPS-1","rows":45,"pending":0,';
     const sent = '"deleted":1,"absent":2,"gone_unconfirmed":3,"failed":4,"unknown":5,"not_attempted":6,';
-    const rest = '"rejected":7,"duplicate":8,"protected":9,"attempts":20,"seconds":1.234,"exit":3}';
+    const rest = '"rejected":7,"duplicate":8,"protected":9,"protected_read":30,"attempts":20,"seconds":1.234,"exit":3}';
     expect(JSON.stringify(summaryOf(ended, 3, 0))).toBe(head + sent + rest);
+  });
+
+  test('tells a run without a protect list from one whose list matched nothing', () => {
+    expect(summaryOf(run({ state: 'running', protectedRead: 3 }), null, 0)).toMatchObject({
+      protected: 0,
+      protected_read: 3,
+    });
+    expect(summaryOf(run({ state: 'running', protectedRead: '' }), null, 0)).toMatchObject({ protected_read: null });
   });
 
   test('counts what is left and the time of the current sitting while the run goes on', () => {

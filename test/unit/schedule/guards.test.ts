@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ProtectedList } from '../../../src/input/with-list.ts';
+import type { ProtectedList } from '../../../src/input/spool.ts';
 import { refusalOf, withRows } from '../../../src/schedule/guards.ts';
 import { aSchedule } from './schedules.ts';
 

@@ -13,6 +13,7 @@ const ending: Ending = {
   isNoneThere: false,
   pending: 0,
   counts: { ...noCounts, deleted: 968, gone_unconfirmed: 2, failed: 33, rejected: 7 },
+  protectedRead: null,
   doubt: '',
   attempts: 1_100,
   activeMs: 10_000,
@@ -36,6 +37,13 @@ describe('endingText', () => {
       '  Report: report.csv',
       '  Try the others again: expunge run failures.csv --resource-column resource',
     ]);
+  });
+
+  it('says how many protected ids were read, also where none matched', () => {
+    const lines = endingText({ ...ending, protectedRead: 12 }).split('\n');
+    expect(lines).toContain('  protected           0  never sent, as --protect asks: 12 ids read');
+    const matched = { ...ending, protectedRead: 1, counts: { ...ending.counts, protected: 3 } };
+    expect(endingText(matched)).toContain('  protected           3  never sent, as --protect asks: 1 id read\n');
   });
 
   it('says how fast it was, where somebody measured it', () => {
@@ -86,13 +94,6 @@ describe('endingText', () => {
     expect(endingText({ ...ending, kind: 'cancelled', who: 'ana', reason: 'wrong list' })).toContain(
       'Run r1 cancelled by ana: wrong list.',
     );
-  });
-
-  it('claims no outcomes after a dry run', () => {
-    expect(endingText({ ...ending, kind: 'dry-run' }).split('\n')).toEqual([
-      'Dry run: nothing was sent.',
-      '  Delete them: expunge run ids.csv --resource views',
-    ]);
   });
 
   it('says how to follow and stop a detached run', () => {

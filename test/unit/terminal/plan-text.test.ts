@@ -14,6 +14,7 @@ const plan: Plan = {
   rejected: { too_long: 2, empty_id: 5 },
   rejectsFile: 'rejects.csv',
   protected: 0,
+  protectedRead: null,
   limited: null,
   baseUrl: 'https://api.example.com/x',
   account: '',
@@ -41,6 +42,19 @@ describe('planText', () => {
       '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
       '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
     ]);
+  });
+
+  it.each([
+    [1_203, 17, '  Protected 1,203 ids read, 17 rows match'],
+    [1, 1, '  Protected 1 id read, 1 row matches'],
+    [
+      1_203,
+      0,
+      '  Protected 1,203 ids read, none is in this list: is it the file that was meant, with ids of the same form?',
+    ],
+  ])('says that %i protected ids were read and %i rows match', (protectedRead, matched, line) => {
+    expect(planText({ ...plan, protectedRead, protected: matched }).split('\n')).toContain(line);
+    expect(planText(plan)).not.toContain('Protected');
   });
 
   it('says what it would wait for', () => {

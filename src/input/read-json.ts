@@ -1,0 +1,72 @@
+import { messageOf } from '../errors.ts';
+import { ArraySplitter } from './array-splitter.ts';
+import { inputError } from './input-error.ts';
+import type { InputOptions } from './input-options.ts';
+import { rowOfRecord } from './json-record.ts';
+import type { RowMaker } from './make-row.ts';
+import type { Row } from './row.ts';
+import { splitLines } from './split-lines.ts';
+
+type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
+
+/** One JSON object or string a line; blank lines are no rows. Throws USAGE, naming the line, for what is not JSON. */
+export async function* readNdjson(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  fields: Fields,
+  make: RowMaker,
+): AsyncGenerator<Row[]> {
+  let isFirst = true;
+  for await (const { first, texts } of splitLines(name, chunks)) {
+    const rows: Row[] = [];
+    for (const [index, text] of texts.entries()) {
+      if (text.trim() === '') continue;
+      const line = first + index;
+      if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
+      isFirst = false;
+      const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`));
+      rows.push(rowOfRecord(line, value, text, fields, make));
+    }
+    yield rows;
+  }
+}
+
+/**
+ * The elements of one JSON array, objects or strings; their `line` is their number, from 1, since all may stand on one line. Throws USAGE,
+ * naming the element, for what is not JSON, and for an array without an end.
+ */
+export async function* readJsonArray(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  fields: Fields,
+  make: RowMaker,
+): AsyncGenerator<Row[]> {
+  const elements = new ArraySplitter(name);
+  let n = 0;
+  for await (const chunk of chunks) {
+    const rows: Row[] = [];
+    for (const element of elements.split(chunk.toString())) {
+      n += 1;
+      const value = parse(element, (why) => inputError(name, null, `element ${n} of the array: ${expected}: ${why}`));
+      rows.push(rowOfRecord(n, value, element.trim(), fields, make));
+    }
+    yield rows;
+  }
+  elements.end();
+}
+
+const expected = 'expected one JSON object or string, got something else';
+const gotArray = 'expected one JSON object or string a line, got an array';
+
+function parse(text: string, complaint: (why: string) => Error): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw complaint(reason(error));
+  }
+}
+
+/** What the parser complains about, without the piece of the text it quotes. */
+function reason(error: unknown): string {
+  return messageOf(error).replace(/, ?(\.\.\.)?".*$/s, '');
+}

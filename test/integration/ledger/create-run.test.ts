@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Chunk, SettledBlock } from '../../../src/input/row.ts';
+import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
+import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import { targetOf } from '../../../src/ledger/target.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun } from './lone-run.ts';
+
+let redis: RedisClient;
+let id: string;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+beforeEach(() => {
+  id = `test-${randomUUID()}`;
+});
+afterEach(() => forgetRun(redis, id));
+
+/** Five rows in two chunks and a block: a-1, a-2 · a-3, a-4 · the duplicate of a-1 between them. */
+type List = { plan: RunPlan; parts: (Chunk | SettledBlock)[] };
+
+/** The list as it is read from one file, or with its last three rows in a second one. */
+function listIn(...files: string[]): List {
+  const at = (row: number) => (files.length === 1 || row < 2 ? { file: 0, line: row + 2 } : { file: 1, line: row });
+  const chunk = (n: number, ids: string[], rows: number[]): Chunk => ({
+    ...{ n, resource: 'annotations', ids, positions: rows.map(at) },
+  });
+  const copy = { ...at(2), resource: 'annotations', id: 'a-1', outcome: 'duplicate', code: 'duplicate' } as const;
+  const plan: RunPlan = {
+    ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files, layout: files.join('+') },
+    ...{ rows: 5, ids: 4, chunks: 2, blocks: 1, settled: { rejected: 0, duplicate: 1, protected: 0 } },
+    ...{ protectedRead: null, rate: null, burst: null, priority: 'normal', treat: '', expectAbsent: false, note: '' },
+    ...{ keepMs: 60_000, detached: false, who: 'test', command: `run ${files.join(' ')}` },
+  };
+  const block: SettledBlock = { n: 0, rows: [{ ...copy, first: at(0) }] };
+  return { plan, parts: [chunk(0, ['a-1', 'a-2'], [0, 1]), block, chunk(1, ['a-3', 'a-4'], [3, 4])] };
+}
+
+function write({ plan, parts }: List, feed: (parts: List['parts']) => AsyncIterable<Chunk | SettledBlock> = all) {
+  return writeRun(redis, id, plan, feed(parts), Date.now(), () => {});
+}
+
+async function* all(parts: List['parts']): AsyncGenerator<Chunk | SettledBlock> {
+  yield* parts;
+}
+
+/** Writes the first parts of a list and dies. */
+async function dieAfter(count: number, list: List): Promise<void> {
+  const dying = write(list, async function* (parts) {
+    yield* parts.slice(0, count);
+    throw new Error('killed');
+  });
+  await expect(dying).rejects.toThrow('killed');
+}
+
+/** A producer that stands still after its first parts, until it is told to go on. */
+function stopAfter(count: number, list: List) {
+  const gate = new EventEmitter();
+  const reached = once(gate, 'reached');
+  const ended = write(list, async function* (parts) {
+    yield* parts.slice(0, count);
+    gate.emit('reached');
+    await once(gate, 'go on');
+    yield* parts.slice(count);
+  });
+  ended.catch(() => {}); // heard by whoever lets it go on
+  const goOn = () => {
+    gate.emit('go on');
+    return ended;
+  };
+  return { reached, goOn };
+}
+
+/** `file:line id` of each row of the report. */
+async function report(): Promise<string[]> {
+  const rows: string[] = [];
+  for await (const page of readOutcomes(redis, (await readRun(redis, id))!)) {
+    rows.push(...page.map((row) => `${row.file}:${row.line} ${row.id}${row.excerpt ? ` ${row.excerpt}` : ''}`));
+  }
+  return rows;
+}
+
+const inOneFile = ['one:2 a-1', 'one:3 a-2', 'one:4 a-1 first at one:2', 'one:5 a-3', 'one:6 a-4'];
+const inTwoFiles = ['x:2 a-1', 'x:3 a-2', 'y:2 a-1 first at x:2', 'y:3 a-3', 'y:4 a-4'];
+
+describe('the run of a list whose producer died while it was written', () => {
+  test.each([0, 1, 2, 3])(
+    'has one report, of the files it is read from then: %i parts written before',
+    async (count) => {
+      await dieAfter(count, listIn('x', 'y'));
+      await write(listIn('one'));
+      expect(await report()).toEqual(inOneFile);
+      expect(await readRun(redis, id)).toMatchObject({ state: 'planned', command: 'run one' });
+    },
+  );
+
+  test.each([0, 1, 2, 3])('the other way round: %i parts written before', async (count) => {
+    await dieAfter(count, listIn('one'));
+    await write(listIn('x', 'y'));
+    expect(await report()).toEqual(inTwoFiles);
+  });
+});
+
+describe('two producers of one list', () => {
+  test('of the same files write it together', async () => {
+    const first = stopAfter(1, listIn('one'));
+    await first.reached;
+    await write(listIn('one'));
+    await first.goOn();
+    expect(await report()).toEqual(inOneFile);
+  });
+
+  test('of other files: the later one writes it, and the other is told so', async () => {
+    const first = stopAfter(1, listIn('x', 'y'));
+    await first.reached;
+    const second = stopAfter(2, listIn('one'));
+    await second.reached;
+    await expect(first.goOn()).rejects.toMatchObject({ code: 'USAGE', message: expect.stringContaining(id) });
+    expect((await readRun(redis, id))!.state).toBe('preparing');
+    await second.goOn();
+    expect(await report()).toEqual(inOneFile);
+  });
+
+  test('of other files: one that comes to its end after the other took over does not call the run planned', async () => {
+    const first = stopAfter(3, listIn('x', 'y'));
+    await first.reached;
+    const second = stopAfter(1, listIn('one'));
+    await second.reached;
+    await expect(first.goOn()).rejects.toMatchObject({ code: 'USAGE' });
+    expect((await readRun(redis, id))!.state).toBe('preparing');
+    await second.goOn();
+    expect(await report()).toEqual(inOneFile);
+  });
+
+  test('leave alone what is being deleted already', async () => {
+    const late = stopAfter(1, listIn('one'));
+    await late.reached;
+    await write(listIn('one'));
+    await redis.hset(keys.run(id), 'state', 'running');
+    await redis.set(keys.ledger(id, 1), 'settled');
+    await late.goOn();
+    await write(listIn('x', 'y'));
+    expect(await redis.get(keys.ledger(id, 1))).toBe('settled');
+    expect((await readRun(redis, id))!.files).toEqual(['one']);
+  });
+});
