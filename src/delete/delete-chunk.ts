@@ -6,7 +6,7 @@ import { noteDetail } from '../ledger/chunk-store.ts';
 import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
 import { bucketOf } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
-import { type HaltCode, readRun } from '../ledger/run.ts';
+import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { redisWords } from '../redis/trouble.ts';
 import type { Writes } from '../redis/writes.ts';
@@ -42,6 +42,8 @@ export type DeleteWork = {
   /** Aborted when the process is about to end and waits for nothing any more. */
   giveUp: AbortSignal;
   halt(run: string, code: HaltCode, reason: string): void;
+  /** The run was found halted; its gate has not been closed yet. */
+  halted(run: string): void;
   /** These chunks became open: their jobs belong into the queue. */
   fed(run: string, chunks: number[]): void;
   log: Log;
@@ -128,7 +130,7 @@ function passWork(
       }, work);
       requests.joined(joins);
       // Whoever hears first that the run stands still stops the other chunks of this process, too.
-      if (grant.state === 'halted' && gate.isOpen) void tellHalt(run, work);
+      if (grant.state === 'halted' && !gate.closed.aborted) work.halted(run);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
       return grant;
     },
@@ -144,12 +146,6 @@ function passWork(
       });
     },
   };
-}
-
-/** Whoever made the last step before it hears that the run has halted; which rule it was, and why, is in Redis. */
-async function tellHalt(run: string, { ledger, log }: DeleteWork): Promise<void> {
-  const halted = await readRun(ledger.redis, run).catch(() => null); // it may be away again
-  log.error({ run, code: halted?.halt, reason: halted?.reason ?? 'its status says why' }, 'the run has halted');
 }
 
 async function handBack(

@@ -28,7 +28,7 @@ export type TargetState = {
 
 const silentAfterMs = 5_000;
 
-/** Whether no process works on the target any more: all of them speak ten times a second. What they noticed last may be long over. */
+/** Whether no process works on the target any more: all of them speak once a second or more often. What they noticed last may be long over. */
 export function isSilent({ silentMs }: TargetState): boolean {
   return silentMs >= silentAfterMs;
 }

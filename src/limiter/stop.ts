@@ -42,7 +42,7 @@ export function stopFromStored(text: string): Stop | null {
 /** What stops a target: the stop of all its runs, and those of single processes. `alive`: how many processes may send to it at all. */
 export type TargetStops = { target: Stop | null; processes: Stop[]; alive: number };
 
-const aliveMs = 5_000; // a process calls ten times a second, unless its machine has much else to do
+const aliveMs = 5_000; // a process calls at least once a second, unless its machine has much else to do
 
 /** Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {

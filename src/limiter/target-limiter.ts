@@ -50,8 +50,7 @@ export class TargetLimiter {
   #timer: NodeJS.Timeout | null = null;
   #isCalling = false;
   #callAgain = false;
-  #calledAt = Number.NEGATIVE_INFINITY;
-  #toldIdle = false;
+  #restsUntil = 0;
   #users = 0;
   #tally = new Tally();
   #till = '0';
@@ -76,10 +75,9 @@ export class TargetLimiter {
     this.#timer = setInterval(() => this.#tick(), callEveryMs);
   }
 
-  /** Where nobody here wants to send, and Redis has been told, there is little to report and nothing to ask for. A stop is told at once. */
+  /** Where nobody here wants to send, and Redis was told, there is little to report and nothing to ask for. A stop is told at once. */
   #tick(): void {
-    const isIdle = this.#users === 0 && this.#toldIdle && this.stopped === null;
-    if (!isIdle || this.#options.clock() - this.#calledAt >= callIdleEveryMs) void this.#call();
+    if (this.#users > 0 || this.stopped !== null || this.#options.clock() >= this.#restsUntil) void this.#call();
   }
 
   stop(): void {
@@ -222,14 +220,16 @@ export class TargetLimiter {
     this.#isCalling = true;
     try {
       const before = this.#options.clock();
-      this.#calledAt = before;
-      this.#toldIdle = this.#users === 0;
+      this.#restsUntil = this.#users > 0 ? 0 : before + callIdleEveryMs;
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
       if ((reply.outageWhy !== '' || reply.aloneMs > 0) && this.#noticed === call.outage) this.#noticed = nothing;
       this.#offset.see(before, this.#options.clock(), reply.now);
       this.#take(reply);
-      if (reply.aloneMs > 0) this.#standAside(reply.aloneMs, call.outage.why);
+      if (reply.aloneMs > 0) {
+        this.#holds.standAside(reply.aloneMs, call.outage.why);
+        this.permits.drop();
+      }
       if (this.#noticed.kind !== '') this.#tellAgain();
       if (reply.turn > 0) await this.#look(reply);
     } catch {
@@ -264,11 +264,6 @@ export class TargetLimiter {
     this.#tally = new Tally();
     this.#advised = null;
     return call;
-  }
-
-  #standAside(ms: number, why: string): void {
-    this.#holds.standAside(ms, why);
-    this.permits.drop();
   }
 
   #take(reply: TargetReply): void {

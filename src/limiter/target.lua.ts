@@ -1,7 +1,7 @@
 import { leaseFunction } from './lease.lua.ts';
 
 /**
- * A process' call to the limiter of its target, ten times a second: reports what was answered, and leases the next permits. The
+ * A process' call to the limiter of its target, ten times a second, or once where nobody there wants to send: reports what was answered, and leases the next permits. The
  * state is one hash; the outage breaker is part of it. Whoever comes when a look is due gets what the fleet has seen since the last
  * one instead of permits, says with `learnedLua` what follows from it, and calls again. Running it twice counts answers twice, and no
  * more.
@@ -61,7 +61,7 @@ for _, words in ipairs(said) do
 end
 for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
 
--- Every process says ten times a second that it is there, and whether a file stops it alone. A newcomer clears away those that have gone.
+-- Every process says with each call that it is there, and whether a file stops it alone. A newcomer clears away those that have gone.
 local stop = redis.call('GET', KEYS[4]) or ''
 local isStopped = stop ~= ''
 if redis.call('HSET', KEYS[5], ARGV[1], string.format('%.3f ', now) .. ARGV[23]) == 1 then

@@ -110,7 +110,7 @@ function openRoad(
   return { scope, limiter, limits, lanes };
 }
 
-/** The limiter writes ten times a second, whatever there is to do: so it is noticed soon when Redis takes no writes, and when it does again. */
+/** The limiter writes once a second or more often, whatever there is to do: so it is noticed soon when Redis takes no writes, and when it does again. */
 function followed({ call, learned }: ReturnType<typeof openTargetCalls>, writes: Writes) {
   return {
     call: async (report: Parameters<typeof call>[0]) => {

@@ -17,6 +17,8 @@ export type WatchOptions = {
   ask: AskRun;
   /** Monotonic ms. */
   clock: () => number;
+  /** A run that was running when this process heard of it last is halted. */
+  halted(run: string): void;
   /** Called after gates have closed, and when there may be permits. */
   onChange(): void;
   /**
@@ -41,6 +43,7 @@ type Watched = {
   users: number;
   till: string;
   isAsking: boolean;
+  wasRunning: boolean;
   lookedAt: number;
   refreshes: number;
   storedAt: number;
@@ -122,7 +125,7 @@ export class RunWatch {
     const now = clock();
     const watched = {
       ...{ gate: new Gate(clock), line: new RunLine(clock), meter: new RunMeter() },
-      ...{ users: 1, till: '0', isAsking: false },
+      ...{ users: 1, till: '0', isAsking: false, wasRunning: false },
       ...{ lookedAt: now, storedAt: now, refreshes: surroundings().refreshes },
     };
     if (known !== undefined) void this.#store(run, known);
@@ -219,7 +222,9 @@ export class RunWatch {
       const unused = line.permits.takeUnused();
       const reply = await ask(run, { process: this.#me, wants: true, till: watched.till, unused });
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
-      if (reply.state === 'running') gate.confirm(askedAt);
+      if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
+      watched.wasRunning = reply.state === 'running';
+      if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();
       this.#offset.see(askedAt, clock(), reply.now);
       line.see(reply, this.#offset.ms);

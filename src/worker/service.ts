@@ -76,12 +76,13 @@ export function openService(options: ServiceOptions): Service {
   const wakers = new Set<() => void>();
   const awaken = () => wakeAll(wakers, Math.random());
   const writes = followWrites(clock, (refused) => tellRefusal(refused, log));
-  const { halt, pauseAll, drop } = runStopper({ ledger, writes, log, watch: () => watch });
+  const { halt, halted, pauseAll, drop } = runStopper({ ledger, writes, log, watch: () => watch });
   const roads = openRoads(options, { clock, writes, onChange: awaken, tooLong: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
+    halted,
     onChange: awaken,
     surroundings: () => ({
       isHeld: roads.hold !== null,
@@ -107,6 +108,7 @@ export function openService(options: ServiceOptions): Service {
     random: Math.random,
     giveUp: giveUp.signal,
     halt,
+    halted,
     fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(work, error)),
   };
   const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });

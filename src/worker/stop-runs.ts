@@ -1,5 +1,5 @@
 import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
-import { type HaltCode, schemaVersion } from '../ledger/run.ts';
+import { type HaltCode, readRun, schemaVersion } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { redisWords } from '../redis/trouble.ts';
 import type { Writes } from '../redis/writes.ts';
@@ -8,6 +8,8 @@ import type { RunWatch } from './run-watch.ts';
 /** How the guards of this process stop runs: here at once, and in Redis for everybody else. */
 export type RunStopper = {
   halt(run: string, code: HaltCode, reason: string): void;
+  /** Tells of a halt by somebody else, or by the rules of the run. */
+  halted(run: string): void;
   /** The server asked to wait for longer than anybody should without being asked. Whoever looks at the runs decides. */
   pauseAll(reason: string): void;
   /** Nothing of the run can be steered here: Redis has lost it, or another release has written it. */
@@ -31,6 +33,10 @@ export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
       halting.add(run);
       log.error({ run, code, reason }, 'halting the run');
       void steer(run, { action: 'halt', reason, halt: code }).finally(() => halting.delete(run));
+    },
+    halted: async (run) => {
+      const found = await readRun(ledger.redis, run).catch(() => null); // it may be away again
+      log.error({ run, code: found?.halt, reason: found?.reason ?? 'its status says why' }, 'the run has halted');
     },
     drop: (run, reason) => {
       watch().close(run);

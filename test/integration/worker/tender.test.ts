@@ -133,7 +133,7 @@ describe('a worker that tends the runs of its target', () => {
 
 test('a worker says with the halt of a run which rule it was, and why', async ({ onTestFinished }) => {
   const { told, make, turn, start } = await openStage(onTestFinished);
-  const run = await make('running', [60]); // of ids that were never there
+  const run = await make('running', [500]); // of ids that were never there
   await start({ tends: false });
   await turn();
   const line = await until('the halt is told', () => told.find(({ message }) => message.includes('halted')));

@@ -4,15 +4,18 @@ import { RunWatch } from '../../../src/worker/run-watch.ts';
 let watch: RunWatch;
 let state: string;
 const held: string[] = [];
+const halted: string[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
   state = 'running';
   held.length = 0;
+  halted.length = 0;
   const reply = { rate: '', now: 0, first: 0, gap: 1, count: 0, quotaUntil: 0, priority: '' };
   watch = new RunWatch({
     ask: async () => ({ state, ...reply }),
     clock: () => Date.now(),
+    halted: (run) => void halted.push(run),
     onChange: () => {},
     surroundings: () => ({ isHeld: false, limit: null, refreshes: 0 }),
     hold: async (run) => void held.push(run),
@@ -50,4 +53,21 @@ test('says so also where the run went on meanwhile and was stopped again', async
   await vi.advanceTimersByTimeAsync(500);
   watch.leave('r', gate);
   expect(await saidInThreeSeconds()).toBeGreaterThanOrEqual(2);
+});
+
+test('tells of a halt once, and neither of one that was known before nor of one that this process brought about', async () => {
+  watch.enter('r');
+  await vi.advanceTimersByTimeAsync(200);
+  state = 'halted';
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(halted).toEqual(['r']);
+  watch.enter('found halted');
+  await vi.advanceTimersByTimeAsync(200);
+  state = 'running';
+  watch.enter('brought about');
+  await vi.advanceTimersByTimeAsync(200);
+  watch.close('brought about');
+  state = 'halted';
+  await vi.advanceTimersByTimeAsync(200);
+  expect(halted).toEqual(['r']);
 });
