@@ -22,3 +22,8 @@ export function parkedForMs(attempts: number, retryDelaysMs: readonly number[]):
   if (attempts === 0) return 0;
   return retryDelaysMs[Math.max(0, attempts - quickTries)] ?? 0;
 }
+
+/** How long an id waits that was told to, after being sent or handed back so many times: no attempt tells how often it was. */
+export function waitsForMs(times: number, retryDelaysMs: readonly number[]): number {
+  return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
+}

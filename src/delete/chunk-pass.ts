@@ -6,6 +6,7 @@ import { type Answer, noContent } from './answer.ts';
 import { deleteId, type Tries } from './delete-id.ts';
 import type { QueuedRequest } from './lanes.ts';
 import type { Way } from './run-line.ts';
+import { waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
@@ -41,6 +42,9 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
  */
 export class ChunkPass {
   readonly cells: Cell[];
+  /** By index: until when, by the clock, an id is to be left alone that was told to wait. */
+  readonly waitsUntil = new Map<number, number>();
+  readonly #waits: ReadonlySet<number>;
   readonly #pathAt: (index: number) => string;
   readonly #work: PassWork;
   readonly #todo: number[];
@@ -57,6 +61,7 @@ export class ChunkPass {
     this.#pathAt = pathAt;
     this.#todo = due;
     this.#work = work;
+    this.#waits = waitStatuses(work.verdicts);
     this.#endsAt = work.clock() + longestPassMs;
   }
 
@@ -123,8 +128,12 @@ export class ChunkPass {
       if (isSettled(cell)) continue;
       this.#marked++;
       const answered: QueuedRequest['answered'] = (answer, ms) => this.#first(index, answer, ms);
-      this.#work.way.submit({ path: this.#pathAt(index), leave, answered });
+      this.#submit(index, leave, answered);
     }
+  }
+
+  #submit(index: number, leave: QueuedRequest['leave'], answered: QueuedRequest['answered']): void {
+    this.#work.way.submit({ path: this.#pathAt(index), waits: this.#waits, leave, answered });
   }
 
   /** What a request is asked before it leaves. A mark that has grown old is handed back instead of being used. */
@@ -161,7 +170,7 @@ export class ChunkPass {
             if (answer !== null) this.#work.measure(answer, ms);
             resolve(answer);
           };
-          this.#work.way.submit({ path: this.#pathAt(index), leave: this.#leaveWithin(markLivesMs), answered });
+          this.#submit(index, this.#leaveWithin(markLivesMs), answered);
         });
         last = answer ?? last;
         return answer;
@@ -170,6 +179,7 @@ export class ChunkPass {
     };
     void deleteId(this.cells[index]!, first, tries).then((end) => {
       if (isSettled(end.cell)) this.#work.note(index, end.cell, last);
+      if (end.waitMs > 0) this.waitsUntil.set(index, this.#work.clock() + end.waitMs);
       this.#finish(index, end.cell, end.again);
     });
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idPath } from '../guard/check-id.ts';
-import { attemptsOf, type Cell, isSettled } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, hasManyMarks, isSettled } from '../ledger/cell.ts';
 import type { LedgerChunk } from '../ledger/cells.ts';
 import { noteDetail } from '../ledger/chunk-store.ts';
 import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
@@ -89,7 +89,7 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Chun
   );
   road.limits.enter();
   await pass.run().finally(() => road.limits.leave());
-  return handBack(job, claim, pass.cells, road, work);
+  return handBack(job, claim, pass, road, work);
 }
 
 const inDoubt = 'from here on ids that are found gone are gone_unconfirmed, not absent';
@@ -151,21 +151,22 @@ function passWork(
 async function handBack(
   { run, chunk }: ChunkJob,
   claim: Claim,
-  cells: Cell[],
+  { cells, waitsUntil }: ChunkPass,
   { limits }: Road,
   work: DeleteWork,
 ): Promise<ChunkLeft> {
   const now = work.now();
-  const waits = cells
-    .filter((cell) => !isSettled(cell))
-    .map((cell) => parkedForMs(attemptsOf(cell), work.retryDelaysMs));
+  const waits = cells.flatMap((cell, index) => {
+    if (isSettled(cell)) return [];
+    return Math.max(parkedForMs(attemptsOf(cell), work.retryDelaysMs), (waitsUntil.get(index) ?? 0) - work.clock());
+  });
   // Not due at the end of a longer hold: an operator may lift it, and then nobody would come for the chunk before that.
   const holdMs = Math.min(limits.holdMs, longestWaitMs);
   let dueAt = waits.length === 0 ? null : now + Math.max(holdMs, Math.min(...waits));
   const state = await persist(async () => {
     // What Redis acknowledged here it may have lost since, so whoever takes the chunk next has to look.
     if (!(await work.ledger.stillHolds(run, claim))) dueAt = now;
-    return work.ledger.handBack(run, chunk, claim.epoch, now, dueAt);
+    return work.ledger.handBack(run, chunk, claim.epoch, now, dueAt, cells.some(hasManyMarks));
   }, work);
   return { state, isDue: state === 'running' && dueAt !== null && dueAt <= now };
 }

@@ -1,17 +1,20 @@
 import pRetry from 'p-retry';
-import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle, timesMarked } from '../ledger/cell.ts';
 import { codeOfStatus, codeOfWord } from '../ledger/code.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
-import { attemptsAtMost, backoffMs, quickTries } from './backoff.ts';
+import { attemptsAtMost, backoffMs, quickTries, waitsForMs } from './backoff.ts';
 import type { RetryReason } from './request-meter.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
-/** What the tries of one id in this pass came to: its next cell, and whether this pass may send it again. */
-export type IdEnd = { cell: Cell; again: boolean };
+/**
+ * What the tries of one id in this pass came to: its next cell, whether this pass may send it again, and for how long it is to be left alone,
+ * where no attempt tells that.
+ */
+export type IdEnd = { cell: Cell; again: boolean; waitMs: number };
 
 /** What an id's tries need from around them. */
 export type Tries = {
@@ -46,7 +49,7 @@ export async function deleteId(marked: Cell, first: Answer, tries: Tries): Promi
     });
     return conclude(id, verdict, tries);
   } catch (error) {
-    if (error instanceof Stayed) return { cell: open(id), again: true };
+    if (error instanceof Stayed) return { cell: open(id), again: true, waitMs: 0 };
     if (error instanceof TryAgain) return park(id, tries);
     throw error;
   }
@@ -83,7 +86,7 @@ async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, trie
 function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
   switch (verdict.kind) {
     case 'settle':
-      return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), again: false };
+      return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), again: false, waitMs: 0 };
     case 'credentials':
       askForAnotherToken(id, tries);
       break;
@@ -95,11 +98,20 @@ function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
       break;
     case 'wait':
       tries.retried('throttled');
-      break;
+      return waitAsTold(id, tries);
     case 'retry':
       break;
   }
-  return { cell: open(id), again: true };
+  return { cell: open(id), again: true, waitMs: 0 };
+}
+
+/**
+ * A 429 is about the rate, so the id goes again with the next permit. Whatever else a run takes for "not now" may be about this id alone,
+ * which permits would only send again and again: it comes back later.
+ */
+function waitAsTold(id: OpenId, { retryDelaysMs }: Tries): IdEnd {
+  if (id.answer.kind === 'status' && id.answer.status === 429) return { cell: open(id), again: true, waitMs: 0 };
+  return { cell: open(id), again: false, waitMs: waitsForMs(timesMarked(id.marked), retryDelaysMs) };
 }
 
 function askForAnotherToken({ answer }: OpenId, { token, retried, halt }: Tries): void {
@@ -116,8 +128,9 @@ function waitForTarget({ answer }: OpenId, { limits, patienceMs, retried, halt }
 
 /** Out of quick tries: due again in a later pass, or at the end of all attempts. */
 function park(id: OpenId, { retryDelaysMs }: Tries): IdEnd {
-  if (id.attempts < attemptsAtMost(retryDelaysMs)) return { cell: open(id), again: false };
-  return { cell: settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer)), again: false };
+  if (id.attempts < attemptsAtMost(retryDelaysMs)) return { cell: open(id), again: false, waitMs: 0 };
+  const cell = settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer));
+  return { cell, again: false, waitMs: 0 };
 }
 
 function open(id: OpenId): Cell {

@@ -7,6 +7,8 @@ import { Demand } from './demand.ts';
 /** A request that waits for its turn. */
 export type QueuedRequest = {
   path: string;
+  /** The statuses by which the target says "not now", as its run takes them. */
+  waits: ReadonlySet<number>;
   /** The authorization header to send with, or null if the request must stay. Asked at the last moment. */
   leave(): string | null;
   /** What `leave` said last. */
@@ -30,7 +32,7 @@ export type LaneLimits = {
   readonly isHeld: boolean;
   /** To be handed back with the answer: which permits a request was sent with. */
   sent(nowMs: number): number;
-  answered(tag: number, answer: Answer, ms: number): void;
+  answered(tag: number, answer: Answer, ms: number, waits: ReadonlySet<number>): void;
 };
 
 const tickMs = 100;
@@ -162,7 +164,7 @@ export class Lanes {
       const ms = this.#clock() - sentAt;
       this.#answeredInTick++;
       this.#free.push(lane);
-      this.#limits.answered(tag, answer, ms);
+      this.#limits.answered(tag, answer, ms, request.waits);
       this.#turns.pump();
       request.answered(isNoContent(answer) ? noContent : answer, ms);
     });

@@ -59,25 +59,26 @@ export function targetLimits(limiter: TargetLimiter, { token, now, tooLong }: Ar
     enter: () => limiter.enter(),
     leave: () => limiter.leave(),
     sent: (nowMs) => limiter.sent(nowMs),
-    answered: (epoch, answer, ms) => {
+    answered: (epoch, answer, ms, waits) => {
       const isLifted = limiter.isReleased(epoch);
-      const wait = answer.kind === 'status' && !isLifted ? askedToWait(answer, now()) : null;
+      const wait = answer.kind === 'status' && !isLifted ? askedToWait(answer, waits, now()) : null;
       if (wait !== null) limiter.holdFor(wait.ms, wait.why);
       if (wait?.isTooLong) tooLong(wait.why);
       if (answer.kind === 'status' && !isLifted) heed(answer, limiter, now());
-      limiter.see(epoch, wait !== null && wait.ms > 0 ? wait.signal : signalOf(answer), ms, whyOf(answer));
+      limiter.see(epoch, wait !== null && wait.ms > 0 ? wait.signal : signalOf(answer, waits), ms, whyOf(answer));
       if (answer.kind === 'status' && answer.status !== 401) token.accepted();
     },
   };
 }
 
 /** What Retry-After of an answer asks for, on any answer that means "not now" (RFC 9110 §10.2.3). At most an hour of it is obeyed. */
-function askedToWait({ status, headers }: Answer & { kind: 'status' }, now: number) {
-  if (status !== 429 && status < 500) return null;
+function askedToWait({ status, headers }: Answer & { kind: 'status' }, waits: ReadonlySet<number>, now: number) {
+  const isRefusal = status === 429 || waits.has(status);
+  if (!isRefusal && status < 500) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) return null;
   const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
-  const signal = status === 429 ? ('told' as const) : ('closed' as const);
+  const signal = isRefusal ? ('told' as const) : ('closed' as const);
   return { ms: Math.min(ms, longestHoldMs), why, signal, isTooLong: ms > longestHoldMs };
 }
 

@@ -100,6 +100,17 @@ function without(given: readonly string[], { answers, meaning, means }: Rule): R
   return left.length === 0 ? [] : [rule(left.join(', '), meaning, means)];
 }
 
+/** The statuses that a run takes for "not now": what is refused with one of them is refused by the target, not by the id. */
+export function waitStatuses(table: VerdictTable): ReadonlySet<number> {
+  return new Set(
+    table.filter(({ meaning }) => isWait(meaning)).flatMap(({ ranges }) => ranges.map(([status]) => status)),
+  );
+}
+
+function isWait(meaning: Meaning): boolean {
+  return typeof meaning === 'object' && meaning.kind === 'wait';
+}
+
 /** Codes of a connection that can't work until somebody changes something: a wrong name, a certificate, no TLS. */
 const configurationErrors =
   /^(ENOTFOUND|CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|UND_ERR_INVALID_ARG|UND_ERR_PRX_TLS)/;

@@ -17,6 +17,10 @@ const rankStep = 0x2000;
 const doubt = 0x1000;
 const marksMax = 255;
 const attemptsMax = 15;
+const manyMarks = 128;
+
+/** What is left of marks that are counted anew: still as many as tell that the id has waited often. */
+export const marksKept = 16;
 
 export const untouched: Cell = 0;
 
@@ -36,6 +40,22 @@ export function isDoubtful(cell: Cell): boolean {
 
 function marksOf(cell: Cell): number {
   return (cell >> 4) & marksMax;
+}
+
+/** How often the id was marked, until they began to count anew. */
+export function timesMarked(cell: Cell): number {
+  return Math.ceil(marksOf(cell) / 2);
+}
+
+/** Whether the marks of an open id should be counted anew, so that they never come to their end: no pass makes as many again. */
+export function hasManyMarks(cell: Cell): boolean {
+  return !isSettled(cell) && marksOf(cell) >= manyMarks;
+}
+
+/** What a hand-back with `countAnew` makes of a cell, as its script does in Lua: a mark that may be on its way stays. */
+export function countMarksAnew(cell: Cell): Cell {
+  const marks = marksOf(cell);
+  return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << 4);
 }
 
 /**
@@ -68,9 +88,11 @@ export function join(a: Cell, b: Cell): Cell {
 
 /**
  * A result as the ledger takes it. Who no longer holds the chunk can't be sure of failed or absent: what was seen may be the next
- * holder's doing, so it becomes unknown or gone_unconfirmed. The step script does the same in Lua.
+ * holder's doing, so it becomes unknown or gone_unconfirmed. Nor can it say that nothing is on its way: of what it puts back only the
+ * doubt counts. The step script does the same in Lua.
  */
 export function learn(known: Cell, result: Cell, isHolder: boolean): Cell {
+  if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
   const { outcome } = fateOf(result);
   const isTooSure = !isHolder && (outcome === 'failed' || outcome === 'absent');
   return join(known, isTooSure ? result + rankStep : result);

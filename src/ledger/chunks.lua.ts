@@ -1,4 +1,6 @@
 import { activeTimeFunctions } from './active-time.lua.ts';
+import { marksKept } from './cell.ts';
+import { headerBytes } from './cells.ts';
 import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
 import { shares } from './priority.ts';
 import { schemaVersion } from './run.ts';
@@ -87,6 +89,7 @@ return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2]),
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled
+ *       5 1 = marks of open cells are counted anew, since nothing is on its way and no former holder's word on them counts
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
 export const handBackLua = `${sealFunction}
@@ -95,6 +98,17 @@ if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
 if redis.call('EXISTS', KEYS[4]) == 0 then return 'broken' end
 redis.call('SETRANGE', KEYS[4], 0, ARGV[3])
+if ARGV[5] == '1' then
+  local bytes, cells = redis.call('GETRANGE', KEYS[4], ${headerBytes}, -1), {}
+  for at = 1, #bytes, 2 do
+    local high, low = string.byte(bytes, at, at + 1)
+    local cell = high * 256 + low
+    local marks = math.floor(cell / 16) % 256
+    if cell < 8192 and marks % 2 == 0 and marks > ${marksKept} then cell = cell - 16 * (marks - ${marksKept}) end
+    cells[#cells + 1] = string.char(math.floor(cell / 256), cell % 256)
+  end
+  redis.call('SETRANGE', KEYS[4], ${headerBytes}, table.concat(cells))
+end
 if ARGV[4] ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then

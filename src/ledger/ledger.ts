@@ -140,8 +140,15 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
       return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1'), keeper, doubt: doubt.toString('latin1') };
     },
 
-    /** `dueAt` null: every cell of the chunk is settled. */
-    handBack(run: string, chunk: number, epoch: number, now: number, dueAt: number | null): Promise<SeenState> {
+    /** `dueAt` null: every cell of the chunk is settled. `countAnew`: the marks of the others; see `countMarksAnew`. */
+    handBack(
+      run: string,
+      chunk: number,
+      epoch: number,
+      now: number,
+      dueAt: number | null,
+      countAnew = false,
+    ): Promise<SeenState> {
       const passEnded = Buffer.alloc(6);
       passEnded.writeUIntBE(now, 0, 6);
       return scripts.expungeHandBack(
@@ -153,6 +160,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
         epoch,
         passEnded,
         dueAt === null ? '' : Math.ceil(dueAt),
+        countAnew ? 1 : 0,
       );
     },
 

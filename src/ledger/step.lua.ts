@@ -59,6 +59,8 @@ for at = 1, #results, 4 do
   -- Who no longer holds the chunk can't be sure: the next holder may have sent a request for the id meanwhile, and what was seen
   -- may be its doing. So failed becomes unknown, and absent gone_unconfirmed.
   if not isHolder and (new >= 8192 and new < 16384 or new >= 24576 and new < 32768) then new = new + 8192 end
+  -- Nor can it say that nothing is on its way: marks may be counted anew since (see handBackLua). Of what it puts back only doubt counts.
+  if not isHolder and new < 8192 then new = new >= 4096 and old < 4096 and old + 4096 or old end
   if run[4] then
     late = late + 1
   elseif new > old then

@@ -1,6 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { haltRules } from '../../../src/guard/thresholds.ts';
-import { fateOf, isDoubtful, mark, putBack, settle, untouched } from '../../../src/ledger/cell.ts';
+import {
+  type Cell,
+  countMarksAnew,
+  fateOf,
+  hasManyMarks,
+  isDoubtful,
+  isSettled,
+  mark,
+  putBack,
+  settle,
+  untouched,
+} from '../../../src/ledger/cell.ts';
 import { decodeLedgerChunk, headerBytes } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
@@ -114,6 +125,54 @@ describe('a step', () => {
     expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'broken', cells: [] });
     expect(await ledger.handBack(id, 0, epoch, now, null)).toBe('broken');
     expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
+  });
+});
+
+describe('marks that were made very often', () => {
+  /** One pass over the only id, which is told to wait; returns the cell it was put back as. */
+  async function waitOnce(): Promise<Cell> {
+    const { epoch } = await claim();
+    const marked = (await ledger.step(id, 0, epoch, [], [0])).cells[0]!;
+    const back = putBack(marked, 0, false);
+    await ledger.step(id, 0, epoch, [{ index: 0, cell: back }], []);
+    await ledger.handBack(id, 0, epoch, now, now, hasManyMarks(back));
+    await ledger.feed(id, now);
+    return back;
+  }
+
+  test('never put an id in doubt, however often it is told to wait', async () => {
+    await startRun([1]);
+    for (let n = 0; n < 300; n++) await waitOnce();
+    expect(isDoubtful((await cells())[0]!)).toBe(false);
+  });
+
+  test('are counted anew where nothing is on its way, and only there', async () => {
+    const all = Array.from({ length: 0x2000 }, (_, cell) => cell).concat(absent, deleted);
+    await startRun([all.length]);
+    const { epoch } = await claim();
+    await redis.setrange(keys.ledger(id, 0), headerBytes, Buffer.from(all.flatMap((cell) => [cell >> 8, cell & 255])));
+    await ledger.handBack(id, 0, epoch, now, now, true);
+    expect(await cells()).toEqual(all.map(countMarksAnew));
+    const isMarked = (cell: Cell) => !isSettled(cell) && ((cell >> 4) & 1) === 1;
+    expect((await cells()).map(isMarked)).toEqual(all.map(isMarked));
+    expect((await cells()).some((cell) => hasManyMarks(cell) && !isMarked(cell))).toBe(false);
+  });
+
+  test('still tell that a request is on its way, though a former holder repeats that it was put back', async () => {
+    await startRun([1]);
+    const former = await claim();
+    let back = untouched;
+    while (!hasManyMarks(back)) {
+      back = putBack((await ledger.step(id, 0, former.epoch, [], [0])).cells[0]!, 0, false);
+      await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
+    }
+    await ledger.handBack(id, 0, former.epoch, now, now, true);
+    await ledger.feed(id, now);
+    const dies = await claim();
+    await ledger.step(id, 0, dies.epoch, [], [0]);
+    await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
+    const { epoch } = await claim();
+    expect((await ledger.step(id, 0, epoch, [], [0])).cells.map(isDoubtful)).toEqual([true]);
   });
 });
 

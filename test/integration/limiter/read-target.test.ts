@@ -106,14 +106,14 @@ describe.concurrent('reading the limiter of a target', () => {
     const token = { accepted: () => {}, waiting: '' } as unknown as Token;
     const pauses: string[] = [];
     const limits = targetLimits(target, { token, now: Date.now, tooLong: (why) => pauses.push(why) });
-    limits.answered(before, answer, 10);
+    limits.answered(before, answer, 10, new Set());
     await until('it is held for everybody', async () => (await readTargetState(redis, fp))[0]?.hold);
     expect([target.holdMs > 3_000_000, pauses.length]).toEqual([true, 1]);
     await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
     await until('it goes on', () => target.holdMs === 0, 3_000);
-    limits.answered(before, answer, 10);
+    limits.answered(before, answer, 10, new Set());
     expect([target.holdMs, pauses.length]).toEqual([0, 1]);
-    limits.answered(target.sent(performance.now()), answer, 10);
+    limits.answered(target.sent(performance.now()), answer, 10, new Set());
     expect([target.holdMs > 3_000_000, pauses.length]).toEqual([true, 2]);
   });
 

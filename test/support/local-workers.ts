@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { haltRules } from '../../src/guard/thresholds.ts';
+import { chunkSize } from '../../src/input/row.ts';
+import { type RunPlan, writeRun } from '../../src/ledger/create-run.ts';
+import { openLedger } from '../../src/ledger/ledger.ts';
+import { type Run, readRun } from '../../src/ledger/run.ts';
+import { targetOf } from '../../src/ledger/target.ts';
+import { createLogger } from '../../src/logger.ts';
+import { leaveToWorkers } from '../../src/queue/leave-to-workers.ts';
+import { sharedQueueName } from '../../src/queue/queue.ts';
+import { openQueueConnection } from '../../src/redis/connect.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { fixedToken } from '../../src/token/fixed-token.ts';
+import { Parts } from '../../src/worker/parts.ts';
+import { openService, type Service, type ServiceOptions } from '../../src/worker/service.ts';
+import { Tender } from '../../src/worker/tender.ts';
+import { openTestRedis, testRedisAddress } from './redis.ts';
+
+/** Workers of one target inside this process, on a sandbox of their own: cheap, and without a command line between. */
+export type LocalWorkers = {
+  sandbox: Sandbox;
+  fp: string;
+  services: readonly Service[];
+  /** Starts another worker of the same target. */
+  add(options?: Partial<ServiceOptions>): Promise<Service>;
+  /** Leaves a new run to them; returns its id. */
+  submit(ids: readonly string[], plan?: Partial<RunPlan> & { resource?: 'annotations' | 'views' }): Promise<string>;
+  run(id: string): Promise<Run>;
+};
+
+const tendEveryMs = 200;
+
+export async function openLocalWorkers(
+  atEnd: (task: () => Promise<void>) => void,
+  sandboxOptions: SandboxOptions,
+  first: Partial<ServiceOptions> = {},
+): Promise<LocalWorkers> {
+  const sandbox = await startSandbox({ record: true, ...sandboxOptions });
+  const redis = await openTestRedis();
+  const ledger = openLedger(redis, haltRules);
+  const target = targetOf(sandbox.url, randomUUID());
+  const log = createLogger('silent');
+  const [services, started, runs]: [Service[], Parts[], string[]] = [[], [], []];
+  const add: LocalWorkers['add'] = async (options = {}) => {
+    const service = openService({
+      ...{ ledger, target, log, queueName: sharedQueueName, queueConnection: openQueueConnection(testRedisAddress()) },
+      token: fixedToken(sandbox.token, 'test'),
+      lane: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },
+      ...{ maxConcurrency: 32, rate: null, burst: null, separateLimits: false },
+      ...{ retryDelaysMs: [5_000, 30_000, 120_000, 600_000, 1_800_000], patienceMs: 60_000, stopFile: null },
+      ...options,
+    });
+    const parts = new Parts(service.parts, log);
+    started.push(parts);
+    services.push(service);
+    await parts.start(new AbortController().signal);
+    return service;
+  };
+  const submit: LocalWorkers['submit'] = async (ids, { resource = 'annotations', ...more } = {}) => {
+    const id = `test-${randomUUID()}`;
+    runs.push(id);
+    const plan = { ...planFor(ids, target, id), ...more };
+    await writeRun(redis, id, plan, chunksOf(ids, resource), Date.now(), () => {});
+    const run = (await readRun(redis, id))!;
+    await leaveToWorkers(ledger, services[0]!.feeder, run, { who: 'test', reason: '' });
+    return id;
+  };
+  atEnd(async () => {
+    clearInterval(tending);
+    await Promise.all(started.map((parts) => parts.drain()));
+    await sandbox.close();
+    for (const tag of [target.fp, ...runs]) await forget(tag);
+    for (const id of runs) await redis.zrem('expunge:runs', id);
+    redis.disconnect();
+  });
+  const forget = async (tag: string) => {
+    for await (const found of redis.scanStream({ match: `expunge:{${tag}}:*`, count: 1_000 })) {
+      if ((found as string[]).length > 0) await redis.unlink(...(found as string[]));
+    }
+  };
+  await add(first);
+  const tender = new Tender({ ledger, feeder: services[0]!.feeder, fp: target.fp, log });
+  const tending = setInterval(() => void tender.tend().catch(() => {}), tendEveryMs);
+  return { sandbox, fp: target.fp, services, add, submit, run: async (id) => (await readRun(redis, id))! };
+}
+
+function planFor(ids: readonly string[], target: RunPlan['target'], id: string): RunPlan {
+  return {
+    ...{ target, list: id, sha256: id, files: ['list'], layout: '' },
+    ...{ rows: ids.length, ids: ids.length, protectedRead: null, blocks: 0 },
+    ...{ chunks: Math.ceil(ids.length / chunkSize), settled: { rejected: 0, duplicate: 0, protected: 0 } },
+    ...{ rate: null, burst: null, priority: 'normal', treat: '', expectAbsent: false, note: '' },
+    ...{ keepMs: 60_000, detached: true, who: 'test', command: '' },
+  };
+}
+
+function chunksOf(ids: readonly string[], resource: 'annotations' | 'views') {
+  return Array.from({ length: Math.ceil(ids.length / chunkSize) }, (_, n) => {
+    const part = ids.slice(n * chunkSize, (n + 1) * chunkSize);
+    return { n, resource, ids: part, positions: part.map((_, i) => ({ file: 0, line: n * chunkSize + i + 1 })) };
+  });
+}

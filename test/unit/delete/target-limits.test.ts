@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest';
+import type { Answer } from '../../../src/delete/answer.ts';
+import { targetLimits } from '../../../src/delete/target-limits.ts';
+import { verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
+import type { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
+import { fixedToken } from '../../../src/token/fixed-token.ts';
+
+function answered(status: number, headers: Record<string, string> = {}): Answer {
+  return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };
+}
+
+/** What the limiter is told of an answer in a run with these treatments. */
+function toldOf(answer: Answer, treat = ''): unknown[] {
+  const told: unknown[] = [];
+  const limiter = {
+    isReleased: () => false,
+    holdFor: (ms: number) => void told.push(`hold ${ms}`),
+    see: (_epoch: number, signal: string) => void told.push(signal),
+  } as unknown as TargetLimiter;
+  const limits = targetLimits(limiter, { token: fixedToken('t', 'test'), now: () => 0, tooLong: () => {} });
+  limits.answered(0, answer, 1, waitStatuses(verdictsWith(treat)));
+  return told;
+}
+
+describe('what the limiter is told', () => {
+  test.each([
+    [429, '', 'refused'],
+    [429, '429=halt', 'refused'],
+    [423, '', 'accepted'],
+    [423, '423=retry', 'accepted'],
+    [423, '423=wait', 'refused'],
+    [403, '403=wait,423=retry', 'refused'],
+    [503, '', 'trouble'],
+    [503, '503=wait', 'refused'],
+  ])('of a %i with --treat "%s" is %s', (status, treat, signal) => {
+    expect(toldOf(answered(status), treat)).toEqual([signal]);
+  });
+
+  test('of a Retry-After is a hold, on any answer that the run takes for a wait', () => {
+    const locked = answered(423, { 'retry-after': '7' });
+    expect(toldOf(locked, '423=wait')).toEqual(['hold 7000', 'told']);
+    expect(toldOf(locked)).toEqual(['accepted']);
+  });
+});
