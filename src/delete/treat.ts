@@ -7,8 +7,9 @@ export type TreatWord = (typeof treatWords)[number];
 /** One status and what it is to be taken for. */
 export type Treatment = { status: number; word: TreatWord };
 
-/** Whether a request with this answer may have been executed: another 2xx, a 408, any 5xx. */
+/** Whether a request with this answer may have been executed: another 2xx, a 408, any 5xx but "I don't know how" (501, 505). */
 export function isAmbiguous(status: number): boolean {
+  if (status === 501 || status === 505) return false;
   return (status >= 200 && status < 300 && status !== 204) || status === 408 || status >= 500;
 }
 
@@ -58,7 +59,7 @@ function allowedFor(status: number): Allowed {
   if (status === 404 || status === 410) return of('waiting would never end', 'failed', 'absent', 'retry', 'halt');
   if (status < 300) return of('it may have been executed, and nothing says that it was', 'failed', 'retry', 'halt');
   if (status < 400) return of('a redirect says nothing about the id', 'failed', 'retry', 'halt');
-  if (isAmbiguous(status))
+  if (status === 408 || status >= 500)
     return of('it says nothing about whether the object is there', 'failed', 'retry', 'wait', 'halt');
   return of('', ...treatWords);
 }

@@ -42,12 +42,16 @@ describe('Retry-After', () => {
     ['Sun, 06 Nov 1994 08:49:60 GMT', 23_000],
     ['Sun, 06 Nov 1994 08:49:00 GMT', 0],
     ['Wed, 31 Dec 0050 00:00:00 GMT', 0],
+    ['5, 10', 10_000],
+    ['30,2 , soon', 30_000],
+    ['5, Sun, 06 Nov 1994 08:50:07 GMT', 30_000],
+    ['Sunday, 06-Nov-94 08:50:07 GMT, Sun Nov  6 08:50:37 1994,5', 60_000],
   ])('%j asks for %d ms', (value, ms) => {
     expect(waitOf(value)).toBe(ms);
   });
 
   it.each([
-    ...['', '-1', '+5', '1e3', '0x10', '5s', '1,000', '5, 6', 'soon', 'NaN', 'Infinity', '5.', '.5'],
+    ...['', '-1', '+5', '1e3', '0x10', '5s', ', ', 'Sun, 5s', 'soon', 'NaN', 'Infinity', '5.', '.5'],
     ...[
       '2026-11-06T08:50:07Z',
       'Sun, 6 Nov 1994 08:50:07 GMT',
@@ -96,6 +100,7 @@ describe('Retry-After', () => {
   it('gives way to its finer relatives in ms', () => {
     expect(waitOf('2', { 'retry-after-ms': '1200' })).toBe(1_200);
     expect(waitOf('2', { 'x-ms-retry-after-ms': '1300.5' })).toBe(1_301);
+    expect(waitOf('2', { 'retry-after-ms': '900, 1200' })).toBe(1_200);
     expect(waitOf('2', { 'retry-after-ms': '-5', 'x-ms-retry-after-ms': 'soon' })).toBe(2_000);
     expect(retryAfterMs({ 'retry-after-ms': '0' }, nowMs)).toBe(0);
   });
