@@ -17,10 +17,10 @@ const token = [
 ] as const;
 
 /** Where requests go, and what proves who we are. */
-export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy'] as const;
+export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
 
 /** Which target is meant, for verbs that send it nothing. */
-export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp'] as const;
+export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
 export const sending = [
   'maxConcurrency',

@@ -17,7 +17,7 @@ export type TargetState = {
   use: number; // how much of it was sent in the last second, from 0 to about 1
   limitMet: number; // the rate that was refused last, 0 = none was yet
   learned: number | null; // where a run that starts now begins; null = nothing is known yet
-  ceiling: number | null; // the lowest --rate of the workers, or what the target is pinned to
+  ceiling: number | null; // what the lowest --rate of the workers, or the pinned one, leaves to it
   pinned: number | null; // what an operator pinned the target to
   advised: number | null; // what the server's own headers leave
   inFlight: number; // requests at once, over the fleet
@@ -107,7 +107,7 @@ export function targetStateOf(
   const known = learnedOf(limiter.learned);
   const silentMs = Math.max(0, now - number('seenAt'));
   const fleet = fleetOf(members, number('seenAt'));
-  const ceiling = lowest(fleet.ceiling, pinned);
+  const ceiling = lowest(number('ceiling') > 0 ? number('ceiling') : null, pinned);
   return {
     scope,
     at: now,
@@ -150,15 +150,10 @@ function lowest(one: number | null, other: number | null): number | null {
 
 const forgottenAfterMs = 350;
 
-/** The processes that wanted permits when the last of them spoke: each said when, its in-flight slots, and its --rate. */
+/** The processes that wanted permits when the last of them spoke: each said when, and its in-flight slots. */
 function fleetOf(members: Hash, seenAt: number) {
   const said = Object.values(members)
-    .map((words) => /^(\S+) (\d+) (.*)$/.exec(words))
+    .map((words) => /^(\S+) (\d+)$/.exec(words))
     .filter((parts) => parts !== null && Number(parts[1]) > seenAt - forgottenAfterMs);
-  const paces = said.flatMap((parts) => (parts![3] ? [paceOf(rateFromStored(parts![3])!)] : []));
-  return {
-    processes: said.length,
-    slots: said.reduce((sum, parts) => sum + Number(parts![2]), 0),
-    ceiling: paces.length === 0 ? null : Math.min(...paces),
-  };
+  return { processes: said.length, slots: said.reduce((sum, parts) => sum + Number(parts![2]), 0) };
 }

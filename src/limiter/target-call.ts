@@ -7,6 +7,7 @@ import { learnedLua, targetLua } from './target.lua.ts';
 export type LimiterKeys = {
   limiter: string;
   members: string;
+  ceiling: string;
   quotas: string;
   stop: string;
   processes: string;
@@ -18,7 +19,8 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
   return {
     limiter: allKeys.limiter(fp, scope),
     members: allKeys.limiterMembers(fp, scope),
-    quotas: allKeys.limiterQuotas(fp, scope),
+    ceiling: allKeys.ceiling(fp),
+    quotas: allKeys.ceilingQuotas(fp),
     stop: allKeys.stop(fp),
     processes: allKeys.processes(fp),
     pin: allKeys.pin(fp),
@@ -81,7 +83,7 @@ type Scripts = {
 };
 
 function scriptsOf(redis: RedisClient): Scripts {
-  redis.defineCommand('expungeTarget', { numberOfKeys: 6, lua: targetLua });
+  redis.defineCommand('expungeTarget', { numberOfKeys: 7, lua: targetLua });
   redis.defineCommand('expungeLearned', { numberOfKeys: 1, lua: learnedLua });
   return redis as unknown as Scripts;
 }
@@ -93,7 +95,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
     async call(call: TargetCall): Promise<TargetReply> {
       const { tally, hold, outage, advised, stop } = call;
       const reply = await scripts.expungeTarget(
-        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin],
+        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin, keys.ceiling],
         ...[call.process, call.wants ? 1 : 0, call.till, call.unused, now()],
         ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
         ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),

@@ -80,10 +80,13 @@ export class TargetLimiter {
     if (this.#users > 0 || this.stopped !== null || this.#options.clock() >= this.#restsUntil) void this.#call();
   }
 
-  stop(): void {
-    if (this.#timer) clearInterval(this.#timer);
+  /** Takes back what its rate forbade the others. Where Redis is away, a minute's silence says the same. */
+  async stop(): Promise<void> {
+    if (this.#timer === null) return;
+    clearInterval(this.#timer);
     this.#timer = null;
     this.permits.drop();
+    await this.#options.calls.call({ ...this.#report(), wants: false, rate: '' }).catch(() => {});
   }
 
   /** Somebody has requests to send from now on, until `leave`: only then permits are asked for. */
@@ -244,22 +247,14 @@ export class TargetLimiter {
     const { rate, burst, slots } = this.#options;
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
-      ...{
-        process: this.#options.process,
-        wants: this.#users > 0 && this.holdMs < soonMs && stopHere === null,
-        till: this.#till,
-        unused: this.permits.takeUnused(),
-      },
+      process: this.#options.process,
+      wants: this.#users > 0 && this.holdMs < soonMs && stopHere === null,
+      ...{ till: this.#till, unused: this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
-      ...{
-        hold: this.#holds.tell(),
-        outage: this.#noticed,
-        advised: this.#advised,
-        tally: this.#tally,
-        starved: this.#isStarved(),
-        busy: this.#ownLoad(this.#options.clock()) >= busyShare,
-        stop: stopHere === null ? '' : storedStop(stopHere),
-      },
+      ...{ hold: this.#holds.tell(), outage: this.#noticed, advised: this.#advised, tally: this.#tally },
+      starved: this.#isStarved(),
+      busy: this.#ownLoad(this.#options.clock()) >= busyShare,
+      stop: stopHere === null ? '' : storedStop(stopHere),
     };
     this.#tally = new Tally();
     this.#advised = null;

@@ -1,5 +1,8 @@
 import { leaseFunction } from './lease.lua.ts';
 
+/** How long the --rate of a process that died still bounds the others: a worker that is started again finds them as slow as it left them. */
+const ceilingLivesMs = 60_000;
+
 /**
  * A process' call to the limiter of its target, ten times a second, or once where nobody there wants to send: reports what was answered, and leases the next permits. The
  * state is one hash; the outage breaker is part of it. Whoever comes when a look is due gets what the fleet has seen since the last
@@ -8,7 +11,11 @@ import { leaseFunction } from './lease.lua.ts';
  *
  * While the target is stopped nobody gets any, not even for a probe, and that time counts for nothing.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate
+ * The lowest --rate of all processes is the ceiling of the target: of its limiters together, whether who has it sends anything or not.
+ * It goes with a process that takes its word back, and a minute after the last word of one that died. Its hash has \`p:<process>\` (when it
+ * last spoke, its rate), \`s:<limiter>\` (when somebody last wanted permits of it, the rate it could use) and \`tat\`, of the ceiling's slots.
+ *
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate  7 ceiling
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  *       6 epoch it knows  7 its rate as stored, '' = none  8 its burst, '' = none  9 its in-flight slots
  *       10 hold everything for so many ms (Retry-After)  11 why  12 outage it noticed, or what its probe met, in words, or ''  13 kind of outage
@@ -22,6 +29,7 @@ import { leaseFunction } from './lease.lua.ts';
  */
 export const targetLua = `${leaseFunction}
 local shortestProbe, longestProbe, lookEvery, budgetFull, troubleCosts, othersWithin, aloneFor = 500, 3000, 80, 500, 5, 500, 3000
+local ceilingLives = ${ceilingLivesMs}
 
 local now = redisNow(ARGV[5])
 local s = {}
@@ -43,14 +51,18 @@ if setBack > 1000 then
 end
 
 local wants = ARGV[2] == '1'
-local members, place, said = membersOf(KEYS[2], now, ARGV[1], wants, ARGV[9] .. ' ' .. ARGV[7])
-local most, ceiling, limits, quotas = 0, math.huge, {{}}, {} -- limits[1], the pace, is the ceiling; the others are the quotas of all
--- A rate that an operator pinned bounds them all, and is where learning begins.
-local pinned = redis.call('HGET', KEYS[6], 'rate')
-if pinned then said[#said + 1] = '0 ' .. pinned end
-for _, words in ipairs(said) do
-  local slots, rate = string.match(words, '^(%d+) (.*)$')
-  most = most + tonumber(slots)
+local members, place, said = membersOf(KEYS[2], now, ARGV[1], wants, ARGV[9])
+local most = 0
+for _, slots in ipairs(said) do most = most + tonumber(slots) end
+
+if ARGV[7] == '' then
+  redis.call('HDEL', KEYS[7], 'p:' .. ARGV[1])
+else
+  redis.call('HSET', KEYS[7], 'p:' .. ARGV[1], string.format('%.3f ', now) .. ARGV[7])
+end
+local ceiling, ceilingTat, others = math.huge, 0, {} -- others: what the other limiters could use
+local limits, quotas = {{}}, {} -- limits[1] is left out: the ceiling has its place
+local function bound(rate)
   for i, limit in ipairs(parseRate(rate)) do
     if i == 1 then
       ceiling = math.min(ceiling, limit.count * 1000 / limit.period)
@@ -59,7 +71,33 @@ for _, words in ipairs(said) do
     end
   end
 end
+-- A rate that an operator pinned bounds them all, and is where learning begins.
+local pinned = redis.call('HGET', KEYS[6], 'rate')
+if pinned then bound(pinned) end
+local told = redis.call('HGETALL', KEYS[7])
+for i = 1, #told, 2 do
+  local kind, name = string.match(told[i], '^(%a):(.*)$')
+  local at, words = string.match(told[i + 1], '^(%S+) (.*)$')
+  local age = at and math.abs(now - tonumber(at))
+  if not kind then
+    ceilingTat = tonumber(told[i + 1])
+  elseif age > ceilingLives then
+    redis.call('HDEL', KEYS[7], told[i])
+  elseif kind == 's' then
+    if name ~= KEYS[1] and age < forgottenAfter then others[#others + 1] = tonumber(words) end
+  else
+    bound(words)
+  end
+end
 for period, count in pairs(quotas) do limits[#limits + 1] = {count = count, period = period} end
+-- Each limiter that is wanted gets as much of the ceiling, and more where others can't use theirs.
+local share, sharers = ceiling, #others + 1
+table.sort(others)
+for _, other in ipairs(others) do
+  if other * sharers >= share then break end
+  share, sharers = share - other, sharers - 1
+end
+share = share / sharers
 
 -- Every process says with each call that it is there, and whether a file stops it alone. A newcomer clears away those that have gone.
 local stop = redis.call('GET', KEYS[4]) or ''
@@ -145,11 +183,22 @@ if s.outage and ARGV[12] ~= '' then s.outage, s.outageKind = ARGV[12], ARGV[13] 
 if s.outageKind == 'unreachable' and not s.unreachableAt then putTime('unreachableAt', now) end
 
 -- 4. The lease.
-local rate = math.min(number('rate'), ceiling)
+local rate = number('rate')
 if now < number('advisedUntil') then rate = math.min(rate, number('advised')) end
+if ceiling < math.huge then
+  if wants and not isStopped then redis.call('HSET', KEYS[7], 's:' .. KEYS[1], string.format('%.3f %.14g', now, rate)) end
+  rate = math.min(rate, share)
+end
+put('ceiling', share < math.huge and share or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(ARGV[4])
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
+if ceiling < math.huge then
+  local slot, horizon = 1000 / ceiling, now + callEvery + reach
+  ceilingTat = math.min(ceilingTat - back * slot, horizon + 2 * slot)
+  ceilingTat = math.max(ceilingTat, now - math.max(paceSlack, ((tonumber(ARGV[8]) or 1) - 1) * slot))
+  room = math.max(0, math.min(room, math.floor((horizon + reach - ceilingTat) / slot) + 1))
+end
 local dropping = tonumber(ARGV[6]) < number('dropEpoch')
 local mayLeave = wants and not isStopped
 local isLookDue = now >= number('lookedAt') + lookEvery
@@ -180,6 +229,8 @@ elseif rate > 0 then
   putTime('tat', number('tat') - back * 1000 / rate)
 end
 useQuotas(KEYS[3], now, limits, count - back)
+if ceiling < math.huge then redis.call('HSET', KEYS[7], 'tat', string.format('%.4f', ceilingTat + count * 1000 / ceiling)) end
+redis.call('PEXPIRE', KEYS[7], 86400000)
 
 -- What holds everybody: what the server asked for, or a spent quota.
 local holdUntil, holdWhy = number('holdUntil'), s.holdWhy or ''

@@ -47,10 +47,12 @@ export const keys = {
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
   /** hash: which processes want permits of that limiter */
   limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
-  /** hash: what was used of the quotas of that limiter */
-  limiterQuotas: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:quotas`,
   /** hash: the rate that an operator pinned the target to, who, when and why; missing = none is */
   pin: (fp: string) => `expunge:{${fp}}:pin`,
+  /** hash: the --rate of each process of a target, and how its limiters share the lowest; see target.lua.ts */
+  ceiling: (fp: string) => `expunge:{${fp}}:ceiling`,
+  /** hash: what was used of the quotas of those rates, by slices of their periods */
+  ceilingQuotas: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
   /** string: who stopped all runs of a target, when and why; missing = nobody did */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
   /** hash with expiry: process that may send to the target → when it last called, and what a file says that stops it alone */

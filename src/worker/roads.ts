@@ -9,6 +9,7 @@ import type { LimiterScope } from '../limiter/read-target.ts';
 import type { Stop } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
+import { within } from '../queue/within.ts';
 import type { Writes } from '../redis/writes.ts';
 import type { ServiceOptions } from './service.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
@@ -24,7 +25,7 @@ export type Roads = {
   start(): void;
   /** There may be permits, room or a token again. */
   pump(): void;
-  close(): void;
+  close(): Promise<void>;
   /** Requests on the wire. */
   readonly inFlight: number;
   /** Why nothing leaves at the moment, or null. */
@@ -34,6 +35,8 @@ export type Roads = {
   /** The rate that holds at the moment, per second; null while none has been met or set. */
   readonly limit: number | null;
 };
+
+const goodbyeMs = 300;
 
 type Around = { clock: () => number; writes: Writes; onChange(): void; tooLong(reason: string): void };
 type Named = Around & { process: string };
@@ -63,12 +66,11 @@ export function openRoads(options: ServiceOptions, around: Around): Roads {
       for (const { limiter, lanes } of all) limiter.start(() => lanes.takeStarved());
     },
     pump,
-    close: () => {
+    close: async () => {
       file.close();
-      for (const { limiter, lanes } of all) {
-        limiter.stop();
-        lanes.close();
-      }
+      const goodbyes = all.map(({ limiter }) => limiter.stop());
+      for (const { lanes } of all) lanes.close();
+      await within(goodbyeMs, Promise.all(goodbyes));
     },
     get inFlight() {
       return all.reduce((sum, { lanes }) => sum + lanes.inFlight, 0);

@@ -20,9 +20,9 @@ import { openTestRedis, testRedisAddress } from './redis.ts';
 export type LocalWorkers = {
   sandbox: Sandbox;
   fp: string;
-  services: readonly Service[];
+  service: Service; // of the first worker
   /** Starts another worker of the same target. */
-  add(options?: Partial<ServiceOptions>): Promise<Service>;
+  add(options?: Partial<ServiceOptions>): Promise<{ service: Service; drain(): Promise<void> }>;
   /** Leaves a new run to them; returns its id. */
   submit(ids: readonly string[], plan?: Partial<RunPlan> & { resource?: 'annotations' | 'views' }): Promise<string>;
   run(id: string): Promise<Run>;
@@ -40,7 +40,7 @@ export async function openLocalWorkers(
   const ledger = openLedger(redis, haltRules);
   const target = targetOf(sandbox.url, randomUUID());
   const log = createLogger('silent');
-  const [services, started, runs]: [Service[], Parts[], string[]] = [[], [], []];
+  const [started, runs]: [Parts[], string[]] = [[], []];
   const add: LocalWorkers['add'] = async (options = {}) => {
     const service = openService({
       ...{ ledger, target, log, queueName: sharedQueueName, queueConnection: openQueueConnection(testRedisAddress()) },
@@ -52,9 +52,8 @@ export async function openLocalWorkers(
     });
     const parts = new Parts(service.parts, log);
     started.push(parts);
-    services.push(service);
     await parts.start(new AbortController().signal);
-    return service;
+    return { service, drain: () => parts.drain() };
   };
   const submit: LocalWorkers['submit'] = async (ids, { resource = 'annotations', ...more } = {}) => {
     const id = `test-${randomUUID()}`;
@@ -62,7 +61,7 @@ export async function openLocalWorkers(
     const plan = { ...planFor(ids, target, id), ...more };
     await writeRun(redis, id, plan, chunksOf(ids, resource), Date.now(), () => {});
     const run = (await readRun(redis, id))!;
-    await leaveToWorkers(ledger, services[0]!.feeder, run, { who: 'test', reason: '' });
+    await leaveToWorkers(ledger, service.feeder, run, { who: 'test', reason: '' });
     return id;
   };
   atEnd(async () => {
@@ -78,10 +77,10 @@ export async function openLocalWorkers(
       if ((found as string[]).length > 0) await redis.unlink(...(found as string[]));
     }
   };
-  await add(first);
-  const tender = new Tender({ ledger, feeder: services[0]!.feeder, fp: target.fp, log });
+  const { service } = await add(first);
+  const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
   const tending = setInterval(() => void tender.tend().catch(() => {}), tendEveryMs);
-  return { sandbox, fp: target.fp, services, add, submit, run: async (id) => (await readRun(redis, id))! };
+  return { sandbox, fp: target.fp, service, add, submit, run: async (id) => (await readRun(redis, id))! };
 }
 
 function planFor(ids: readonly string[], target: RunPlan['target'], id: string): RunPlan {

@@ -22,9 +22,8 @@ afterAll(() => redis.disconnect());
 const startMs = 1_800_000_000_000;
 
 /** A limiter of its own, and processes that call it at the times a test chooses. */
-function openFleet(atEnd: (task: () => Promise<void>) => void) {
-  const name = `test-${randomUUID()}`;
-  const keys = limiterKeys(name, 'all');
+function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${randomUUID()}`, scope = 'all') {
+  const keys = limiterKeys(name, scope);
   let now = startMs;
   const calls = openTargetCalls(redis, keys, () => String(now));
   const known = new Map<string, { till: string; epoch: string }>();
@@ -102,8 +101,8 @@ async function play(
 }
 
 /** A limiter whose target has a rate, as after its first look. */
-async function openRated(atEnd: Parameters<typeof openFleet>[0], rate: number) {
-  const fleet = openFleet(atEnd);
+async function openRated(atEnd: Parameters<typeof openFleet>[0], rate: number, name?: string, scope?: string) {
+  const fleet = openFleet(atEnd, name, scope);
   const { turn } = await fleet.at(0, 'p0');
   await fleet.learn(turn, rate);
   return fleet;
@@ -144,11 +143,24 @@ describe('permits of a target', () => {
     expect((await at(500, 'p0')).gap).toBeCloseTo(1);
   });
 
-  test('follow the lowest --rate of the processes that are there', async ({ onTestFinished }) => {
+  test('follow the lowest --rate, also of a process that wants none, and for a minute after one has died', async ({
+    onTestFinished,
+  }) => {
     const { at } = await openRated(onTestFinished, 1_000);
-    await at(0, 'p0', { rate: storedRate(parseRate('100/s')) });
-    expect((await at(50, 'p1', { rate: storedRate(parseRate('200/s')) })).rate).toBe(100);
-    expect((await at(600, 'p1', { rate: storedRate(parseRate('200/s')) })).rate).toBe(200);
+    const [slow, fast] = ['100/s', '200/s'].map((rate) => ({ rate: storedRate(parseRate(rate)) }));
+    await at(0, 'idle', { ...slow, wants: false });
+    expect((await at(50, 'p1', fast)).rate).toBe(100);
+    expect((await at(59_000, 'p1', fast)).rate).toBe(100);
+    expect((await at(59_050, 'p2')).rate).toBe(100);
+    expect((await at(61_000, 'p1', fast)).rate).toBe(200);
+  });
+
+  test('follow no longer the --rate of a process that took it back', async ({ onTestFinished }) => {
+    const { at } = await openRated(onTestFinished, 1_000);
+    await at(0, 'idle', { rate: storedRate(parseRate('100/s')), wants: false });
+    expect((await at(50, 'p1')).rate).toBe(100);
+    await at(60, 'idle', { rate: '', wants: false });
+    expect((await at(110, 'p1')).rate).toBe(1_000);
   });
 
   test('never exceed a quota in any window of its period', async ({ onTestFinished }) => {
@@ -173,6 +185,63 @@ describe('permits of a target', () => {
     expect(await fleet.at(0, 'p0')).toMatchObject({ count: 0, turn: 1, learned: '' });
     await fleet.learn(1, 100);
     expect(await fleet.at(10, 'p0', { wants: false })).toMatchObject({ count: 0 });
+  });
+});
+
+describe('the limiters of resources that a target limits apart', () => {
+  /** Slots that two limiters of one target give in so many seconds; each is asked ten times a second while it is wanted. */
+  async function playBoth(
+    atEnd: Parameters<typeof openFleet>[0],
+    learned: [annotations: number, views: number],
+    seconds: number,
+    wish: Partial<TargetCall>,
+    isWanted = (_scope: number, _ms: number) => true,
+  ) {
+    const name = `test-${randomUUID()}`;
+    const limiters = [
+      await openRated(atEnd, learned[0], name, 'annotations'),
+      await openRated(atEnd, learned[1], name, 'views'),
+    ];
+    const slots: number[][] = [[], []];
+    for (let ms = 0; ms < 1_000 * seconds; ms += 100) {
+      for (const [scope, { at }] of limiters.entries()) {
+        const reply = await at(ms + scope, 'p0', { ...wish, wants: isWanted(scope, ms) });
+        slots[scope]!.push(...slotsOf(reply));
+      }
+    }
+    return slots.map((all) => all.filter((slot) => slot < 1_000 * seconds)) as [number[], number[]];
+  }
+  const at100 = { rate: storedRate(parseRate('100/s')) };
+
+  test('share one --rate evenly', async ({ onTestFinished }) => {
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 20, at100);
+    expect(mostWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
+    expect(a.length + b.length).toBeGreaterThan(1_900);
+    expect(Math.abs(a.length - b.length)).toBeLessThan(200);
+  });
+
+  test('leave each other what they cannot use', async ({ onTestFinished }) => {
+    const [a, b] = await playBoth(onTestFinished, [10, 1_000], 20, at100);
+    expect(a.length).toBeGreaterThan(190);
+    expect(a.length + b.length).toBeGreaterThan(1_900);
+    expect(mostWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
+  });
+
+  test('never exceed it together, though one comes and goes', async ({ onTestFinished }) => {
+    const comesAndGoes = (scope: number, ms: number) => scope === 0 || Math.floor(ms / 700) % 2 === 0;
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 20, at100, comesAndGoes);
+    expect(mostWithin([...a, ...b], 1_000)).toBeLessThanOrEqual(107);
+    expect(a.length + b.length).toBeGreaterThan(1_700);
+  });
+
+  test('share the quotas of one --rate', async ({ onTestFinished }) => {
+    const [a, b] = await playBoth(onTestFinished, [1_000, 1_000], 10, { rate: storedRate(parseRate('100/s,300/day')) });
+    expect(a.length + b.length).toBe(300);
+  });
+
+  test('go by what was learned of each where nobody sets a rate', async ({ onTestFinished }) => {
+    const [a, b] = await playBoth(onTestFinished, [200, 100], 10, {});
+    expect([a.length / 10, b.length / 10].map((perSecond) => Math.round(perSecond / 10))).toEqual([20, 10]);
   });
 });
 
@@ -211,6 +280,7 @@ describe('permits after something changed', () => {
     }
     expect(permits).toBe(30);
     expect(await at(2_000, 'p1')).toMatchObject({ count: 0, holdWhy: '--rate allows no more in its period' });
+    await at(2_050, 'p0', { rate: '', wants: false });
     expect((await at(2_500, 'p1')).count).toBeGreaterThan(10);
   });
 });
@@ -309,6 +379,7 @@ describe('a rate that an operator', () => {
     await learn(seen.turn, 700);
     expect((await at(150, 'p1')).rate).toBe(200);
     expect((await at(160, 'p2', { rate: '50/1000' })).rate).toBe(50);
+    await at(170, 'p2', { wants: false }); // it takes its word back
     expect(await pinRate(redis, fp, null, order)).toBe(true);
     expect((await at(600, 'p1')).rate).toBe(700);
     expect((await readTargetAudit(redis, fp)).map(({ action, rate }) => [action, rate])).toEqual([

@@ -93,6 +93,17 @@ describe('each verb', () => {
     expect(read(...words.map((word) => word.replaceAll('"', '')))).not.toBeNull();
   });
 
+  it.each([
+    ['run', 'a.csv'],
+    ['worker'],
+    ['check'],
+    ['status'],
+    ['schedule', 'add', 'nightly'],
+    ['schedule', 'run', 'nightly'],
+  ])('takes --separate-limits where it names a target: %s', (...typed) => {
+    expect(read(...typed, '--separate-limits')).toMatchObject({ flags: { separateLimits: true } });
+  });
+
   it.each(all(verbs).map((verb) => [verb.name, verb] as const))(
     '%s has no option that is also one of its settings',
     (_, verb) => {

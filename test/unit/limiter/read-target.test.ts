@@ -14,10 +14,10 @@ function limiter(rate: object = {}, inFlight: object = {}) {
   };
 }
 
-const members = (...rates: string[]) =>
-  Object.fromEntries(rates.map((rate, i) => [`p${i}`, `${(now - 60).toFixed(3)} 64 ${rate}`]));
+const members = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, `${(now - 60).toFixed(3)} 64`]));
 
-const read = (hash: Record<string, string>, fleet = members('')) => targetStateOf('all', hash, fleet, now);
+const read = (hash: Record<string, string>, fleet = members(1)) => targetStateOf('all', hash, fleet, now);
 
 describe('the state of a limiter', () => {
   it('is none where nobody ever sent anything', () => {
@@ -54,10 +54,9 @@ describe('the state of a limiter', () => {
     expect(read({ ...advised, advisedUntil: String(now) })?.advised).toBeNull();
   });
 
-  it('counts the processes that want permits, their slots and the lowest of their rates', () => {
-    const gone = { old: `${now - 1_000} 64 5/1000` };
-    const fleet = { ...members('', '300/1000,5000/60000', '200/1000'), ...gone };
-    expect(read({ ...limiter(), inFlight: '500' }, fleet)).toMatchObject({
+  it('counts the processes that want permits and their slots, and tells what a --rate leaves', () => {
+    const fleet = { ...members(3), old: `${now - 1_000} 64` };
+    expect(read({ ...limiter(), inFlight: '500', ceiling: '200' }, fleet)).toMatchObject({
       ...{ processes: 3, inFlight: 192, ceiling: 200, rate: 200 },
     });
   });
@@ -90,7 +89,7 @@ describe('where a run begins', () => {
     expect(start(limiter({ rate: 150, low: 150 }))).toMatchObject({ perSecond: 150, isPinned: false });
     expect(start(limiter({ low: 0 }))).toMatchObject({ perSecond: 200, isPinned: true });
     expect(learnedStart([], ['all'], 200)).toEqual({ perSecond: 200, silentMs: 0, isPinned: true });
-    expect(targetStateOf('all', limiter(), members('300/1000'), now, 200)).toMatchObject({
+    expect(targetStateOf('all', { ...limiter(), ceiling: '300' }, members(1), now, 200)).toMatchObject({
       rate: 200,
       ceiling: 200,
       pinned: 200,
