@@ -10,6 +10,7 @@ import { waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
+const turnMs = 2_000; // a pass that holds up another run has had its turn after so long
 /** A pass that would have to wait longer than this, or until somebody lifts a stop, ends. */
 export const longestWaitMs = 5_000;
 const markLivesMs = 1_000;
@@ -27,6 +28,8 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
   isOpen: () => boolean;
   /** Aborted when nothing of this chunk may be sent any more. */
   closed: AbortSignal;
+  /** Whether the run waits for its own rate most of the time while another one finds no place here. */
+  isInTheWay: () => boolean;
   /** Joins results and marks the next window; repeats itself while Redis is away. */
   step(joins: Join[], wanted: number[]): Promise<Grant>;
   /** What an answer was and how long it took, for the figures of the run. */
@@ -38,7 +41,8 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
 /**
  * One pass over a chunk, window by window: results of the last window and marks for the next one travel in the same step. No
  * request leaves before its mark is written. The pass ends when every due id is through, after 30 s, when it would have to
- * wait for more than 5 s, or when nothing may be sent any more; then nothing of it is on its way.
+ * wait for more than 5 s, when it has had its turn and is in the way of another run, or when nothing may be sent any more; then nothing of
+ * it is on its way.
  */
 export class ChunkPass {
   readonly cells: Cell[];
@@ -48,7 +52,7 @@ export class ChunkPass {
   readonly #pathAt: (index: number) => string;
   readonly #work: PassWork;
   readonly #todo: number[];
-  readonly #endsAt: number;
+  readonly #startedAt: number;
   #next = 0;
   #joins: Join[] = [];
   #marked = 0; // marked and without a result
@@ -62,7 +66,7 @@ export class ChunkPass {
     this.#todo = due;
     this.#work = work;
     this.#waits = waitStatuses(work.verdicts);
-    this.#endsAt = work.clock() + longestPassMs;
+    this.#startedAt = work.clock();
   }
 
   async run(): Promise<void> {
@@ -94,11 +98,17 @@ export class ChunkPass {
   }
 
   #nextWindow(): number[] {
-    const { limits, clock } = this.#work;
-    if (clock() > this.#endsAt || limits.holdMs > longestWaitMs || limits.isStopped) this.#end();
+    if (this.#hasToEnd) this.#end();
     const wanted = this.#todo.slice(this.#next, this.#next + this.#roomForMore());
     this.#next += wanted.length;
     return wanted;
+  }
+
+  get #hasToEnd(): boolean {
+    const { limits, way, clock, isInTheWay } = this.#work;
+    if (limits.isStopped || Math.max(limits.holdMs, way.waitMs) > longestWaitMs) return true;
+    const ms = clock() - this.#startedAt;
+    return ms > longestPassMs || (ms > turnMs && isInTheWay());
   }
 
   async #step(wanted: number[]): Promise<Grant> {

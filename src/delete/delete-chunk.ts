@@ -44,6 +44,8 @@ export type DeleteWork = {
   halt(run: string, code: HaltCode, reason: string): void;
   /** The run was found halted; its gate has not been closed yet. */
   halted(run: string): void;
+  /** Whether a run finds no place in this process because others hold all. */
+  isRunShutOut(): boolean;
   /** These chunks became open: their jobs belong into the queue. */
   fed(run: string, chunks: number[]): void;
   log: Log;
@@ -65,8 +67,11 @@ export type ChunkJob = {
 const redisRetryMs = 200;
 const widestWindow = 256;
 
-/** How a chunk was left: the state of its run, and whether some of its ids are due again already. */
-export type ChunkLeft = { state: SeenState; isDue: boolean };
+/**
+ * How a chunk was left: the state of its run, and in how many ms its ids are due again; null: not before somebody looks through what waits for
+ * a later pass.
+ */
+export type ChunkLeft = { state: SeenState; dueInMs: number | null };
 
 /**
  * One pass over one chunk. Whatever happens, each id that was sent has its answer in the ledger, or its mark there says that it
@@ -74,7 +79,7 @@ export type ChunkLeft = { state: SeenState; isDue: boolean };
  */
 export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<ChunkLeft> {
   const claim = await work.ledger.claim(job.run, job.chunk, work.now());
-  if (typeof claim === 'string') return { state: claim, isDue: false };
+  if (typeof claim === 'string') return { state: claim, dueInMs: null };
   work.fed(job.run, claim.fed);
   if (claim.doubt !== '') work.log.warn({ run: job.run, reason: claim.doubt }, inDoubt);
   const { ledgerChunk, ids } = claim;
@@ -121,6 +126,7 @@ function passWork(
     window: Math.min(widestWindow, Math.max(16, 4 * lanes.size)),
     isOpen: () => gate.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
+    isInTheWay: () => line.perSecond !== null && work.isRunShutOut(),
     halt: (code: HaltCode, reason: string) => work.halt(run, code, reason),
     step: async (joins: Join[], wanted: number[]) => {
       const grant = await persist(async (n) => {
@@ -149,7 +155,7 @@ function passWork(
 }
 
 async function handBack(
-  { run, chunk }: ChunkJob,
+  { run, chunk, line }: ChunkJob,
   claim: Claim,
   { cells, waitsUntil }: ChunkPass,
   { limits }: Road,
@@ -160,15 +166,17 @@ async function handBack(
     if (isSettled(cell)) return [];
     return Math.max(parkedForMs(attemptsOf(cell), work.retryDelaysMs), (waitsUntil.get(index) ?? 0) - work.clock());
   });
-  // Not due at the end of a longer hold: an operator may lift it, and then nobody would come for the chunk before that.
+  // Not due at the end of a longer wait: an operator may lift a hold, or change the run's rate, and then nobody would come before that.
   const holdMs = Math.min(limits.holdMs, longestWaitMs);
-  let dueAt = waits.length === 0 ? null : now + Math.max(holdMs, Math.min(...waits));
+  const permitMs = line.waitMs > longestWaitMs ? longestWaitMs : 0;
+  let dueAt = waits.length === 0 ? null : now + Math.max(holdMs, permitMs, Math.min(...waits));
   const state = await persist(async () => {
     // What Redis acknowledged here it may have lost since, so whoever takes the chunk next has to look.
     if (!(await work.ledger.stillHolds(run, claim))) dueAt = now;
     return work.ledger.handBack(run, chunk, claim.epoch, now, dueAt, cells.some(hasManyMarks));
   }, work);
-  return { state, isDue: state === 'running' && dueAt !== null && dueAt <= now };
+  const isSoon = dueAt !== null && dueAt <= now + permitMs;
+  return { state, dueInMs: state === 'running' && isSoon ? dueAt! - now : null };
 }
 
 /** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */

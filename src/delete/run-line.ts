@@ -14,6 +14,8 @@ export type Way = {
   submit(request: QueuedRequest): void;
   /** Asks everybody who waits whether they still want to leave. */
   review(): void;
+  /** For how long the run's own rate brings this process no permit, in ms; 0 = it has some, or needs none. */
+  readonly waitMs: number;
 };
 
 /**
@@ -28,6 +30,7 @@ export class RunLine {
   #share: number = shares.normal;
   #perSecond: number | null = null;
   #expected = 0;
+  #nextAtMs = 0;
 
   /** `clock`: monotonic ms. */
   constructor(clock: () => number) {
@@ -35,9 +38,10 @@ export class RunLine {
   }
 
   /** What Redis says about the run's rate and its share. `offsetMs`: our clock − that of Redis. */
-  see({ rate, first, gap, count, priority }: PaceReply, offsetMs: number): void {
+  see({ rate, first, gap, count, priority, nextAt }: PaceReply, offsetMs: number): void {
     this.#share = shares[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
+    this.#nextAtMs = nextAt + offsetMs;
     this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock());
     for (const lanes of this.#lines.keys()) lanes.pump();
   }
@@ -47,9 +51,24 @@ export class RunLine {
     return this.#perSecond;
   }
 
+  /** For how long the run's own rate brings no permit; see `Way`. */
+  get waitMs(): number {
+    const now = this.#clock();
+    if (!this.#rate || this.permits.inHand(now) > 0 || this.permits.hasUnused) return 0;
+    return Math.max(0, this.#nextAtMs - now);
+  }
+
+  /** Permits that went unused here, to be given back: as long as Redis has not answered, they may be the next ones. */
+  takeUnused(): number {
+    const unused = this.permits.takeUnused();
+    if (unused > 0) this.#nextAtMs = 0;
+    return unused;
+  }
+
   /** The way over these lanes. */
   to(lanes: Lanes): Way {
     const line = this.#lineAt(lanes);
+    const waitMs = () => this.waitMs;
     return {
       room: (wanted) => {
         const bounded = Math.min(wanted, this.#room);
@@ -61,6 +80,9 @@ export class RunLine {
       },
       submit: (request) => lanes.submit(line, request),
       review: () => lanes.review(),
+      get waitMs() {
+        return waitMs();
+      },
     };
   }
 

@@ -54,6 +54,11 @@ export class Permits {
     for (const { count } of this.#leases.splice(0)) this.#unused += count;
   }
 
+  /** Whether permits went unused that were not given back yet. */
+  get hasUnused(): boolean {
+    return this.#unused > 0;
+  }
+
   /** How many permits went unused since this was asked last, to be given back. */
   takeUnused(): number {
     const unused = this.#unused;

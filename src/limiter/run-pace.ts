@@ -14,6 +14,8 @@ export type PaceReply = {
   quotaUntil: number;
   /** As stored, '' = none. */
   priority: string;
+  /** When the next permit is due that nobody has yet; 0 without a rate. */
+  nextAt: number;
 };
 
 export type PaceCall = { process: string; wants: boolean; till: string; unused: number };
@@ -25,10 +27,10 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
   return async (keys: PaceKeys, { process, wants, till, unused }: PaceCall): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now()];
     const reply = await scripts.expungeRunPace(keys.run, keys.members, keys.quotas, ...args);
-    const [state, rate, at, first, gap, count, quotaUntil, priority] = reply.map(String);
+    const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt] = reply.map(String);
     return {
       ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
-      ...{ quotaUntil: Number(quotaUntil), priority: priority! },
+      ...{ quotaUntil: Number(quotaUntil), priority: priority!, nextAt: Number(nextAt) },
     };
   };
 }

@@ -192,6 +192,7 @@ end
 put('ceiling', share < math.huge and share or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(ARGV[4])
+useQuotas(KEYS[3], now, limits, -back) -- first: it may be all the room there is
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
 if ceiling < math.huge then
   local slot, horizon = 1000 / ceiling, now + callEvery + reach
@@ -228,7 +229,7 @@ elseif mayLeave and rate > 0 and not isLookDue then
 elseif rate > 0 then
   putTime('tat', number('tat') - back * 1000 / rate)
 end
-useQuotas(KEYS[3], now, limits, count - back)
+useQuotas(KEYS[3], now, limits, count)
 if ceiling < math.huge then redis.call('HSET', KEYS[7], 'tat', string.format('%.4f', ceilingTat + count * 1000 / ceiling)) end
 redis.call('PEXPIRE', KEYS[7], 86400000)
 

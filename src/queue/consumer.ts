@@ -9,8 +9,10 @@ import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
 import { troubleTeller } from './queue-trouble.ts';
 import { within } from './within.ts';
 
-/** How a job ended here: its chunk was worked on; that, and some of it is due again already; or it is left to whoever takes it next. */
-type JobEnd = 'done' | 'due' | 'put back';
+/**
+ * How a job ended here: its chunk was worked on; that, and some of it is due again in so many ms; or it is left to whoever takes it next.
+ */
+type JobEnd = 'done' | { dueInMs: number } | 'put back';
 
 /** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
 export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<JobEnd>;
@@ -20,7 +22,7 @@ export type ConsumerOptions = {
   /** Whether another job is wanted. Asked every few ms; one is only taken when it says yes. */
   canTakeMore(): boolean;
   handle: ChunkHandler;
-  /** Called when the job of a chunk has been put away, so that another can be made for it: the chunk is due again, or nobody worked on it. */
+  /** Called once the job of a chunk has been put away, so that another can be made for it: the chunk is due, or nobody worked on it. */
   isDue(run: string): void;
   putBack(job: ChunkJob): void;
   log: Log;
@@ -33,7 +35,8 @@ export type Consumer = {
   drain(): Promise<void>;
 };
 
-const jobsAtMost = 16;
+/** Jobs in hand at once. */
+export const jobsAtMost = 16;
 const askAgainMs = 2;
 const brakeMs = 500;
 const finishMs = 500;
@@ -53,8 +56,8 @@ export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log
     if (job === undefined) return;
     const work = workOn(job, token, handle, stopping.signal, log)
       .then((end) => {
-        if (end === 'due') isDue(job.data.run);
         if (end === 'put back') putBack(job.data);
+        else if (end !== 'done') setTimeout(() => stopping.signal.aborted || isDue(job.data.run), end.dueInMs).unref();
       })
       .finally(() => inHand.delete(work));
     inHand.add(work);

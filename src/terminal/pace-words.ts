@@ -29,13 +29,22 @@ export function paceWords(pace: Pace): string {
   const held = live.find(({ hold, outage }) => hold !== null || outage !== null);
   if (live.length < 2 && held) return targetWords(held, own);
   if (rate !== null && quotaUntil > 0) return quotaWords(rate, quotaUntil, at);
-  if (!held && nextTryAt !== null && nextTryAt > at) return waitingWords({ reason: nextTry, leftMs: nextTryAt - at });
+  const nextTryMs = nextTryAt === null ? 0 : nextTryAt - at;
+  if (!held && nextTryMs > 0 && !isForPermit(nextTryMs, own))
+    return waitingWords({ reason: nextTry, leftMs: nextTryMs });
   if (!held && isIdle(idleMs, live, own)) return `Trying again: no id has got its outcome for ${duration(idleMs)}.`;
   if (live.length < 2) return live[0] ? targetWords(live[0], own) : 'Deleting.';
   return live.map((target) => `${target.scope}: ${targetWords(target, own)}`).join(' · ');
 }
 
 const nextTry = 'what is left are ids in trouble, which are tried again then';
+
+const longestPermitMs = 5_000;
+
+/** A chunk of a run with so low a rate is handed back until the next permit comes, or for so long: its ids are in no trouble. */
+function isForPermit(nextTryMs: number, own: number | null): boolean {
+  return own !== null && 1_000 / own > longestPermitMs && nextTryMs <= longestPermitMs;
+}
 
 const leastIdleMs = 5_000;
 const idleAnswers = 5;

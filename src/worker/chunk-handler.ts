@@ -17,7 +17,6 @@ type Around = {
 };
 
 const repair = 'bring its data back and resume, or cancel it';
-const postponedMs = 500; // until a chunk is offered again whose run has enough in hand
 
 /**
  * One pass over the chunk of a job, if the token is good and the run has use for another chunk in this process. Where room is short, only
@@ -26,34 +25,33 @@ const postponedMs = 500; // until a chunk is offered again whose run has enough 
 export function chunkHandler({ work, watch, credentials, isCrowded, drop }: Around): ChunkHandler {
   // Its chunk stays open meanwhile: if this process ends, the tender brings the job back.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
-    void setTimeout(() => stop.aborted || work.fed(run, [chunk]), postponedMs).unref();
+    void setTimeout(() => stop.aborted || work.fed(run, [chunk]), watch.postponesMs(run)).unref();
   return async (job, stop) => {
     if (!(await credentials.areGood(job.run))) return 'done';
     if (isCrowded() && watch.isAtWork(job.run)) return 'put back';
-    if (!watch.isFull(job.run)) return (await deleteIt(job, stop, { work, watch, drop })) ? 'due' : 'done';
+    if (!watch.isFull(job.run)) return deleteIt(job, stop, { work, watch, drop });
     postpone(job, stop);
     return 'done';
   };
 }
 
-/** Whether some of the chunk is due again already. */
 async function deleteIt(
   { run, chunk }: ChunkJob,
   stop: AbortSignal,
   { work, watch, drop }: Pick<Around, 'work' | 'watch' | 'drop'>,
-): Promise<boolean> {
+): ReturnType<ChunkHandler> {
   const { gate, line, meter } = watch.enter(run);
   try {
-    const { state, isDue } = await deleteChunk({ run, chunk, gate, line, meter, stop }, work);
+    const { state, dueInMs } = await deleteChunk({ run, chunk, gate, line, meter, stop }, work);
     work.log.debug({ run, chunk, state }, 'chunk left');
     if (state === 'missing') drop(run, lostWords);
     if (state === 'other_release') drop(run, otherReleaseWords);
     if (state === 'broken') work.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${repair}`);
-    return isDue;
+    return dueInMs === null ? 'done' : { dueInMs };
   } catch (error) {
     if (error instanceof ExpungeError) work.halt(run, 'ledger_lost', `${error.message}: ${repair}`);
     else logTrouble(work, error);
-    return false;
+    return 'done';
   } finally {
     watch.leave(run, gate);
   }

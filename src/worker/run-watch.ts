@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunLine } from '../delete/run-line.ts';
 import { RunMeter } from '../delete/run-meter.ts';
@@ -6,6 +7,7 @@ import { chunkSize } from '../input/row.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { ClockOffset } from '../limiter/clock-offset.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
+import { jobsAtMost } from '../queue/consumer.ts';
 
 const everyMs = 100;
 
@@ -35,6 +37,7 @@ export type WatchOptions = {
 const storeEveryMs = 1_000;
 const holdEveryMs = 1_000;
 const leastChunks = 2;
+const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 };
 
 type Watched = {
   gate: Gate;
@@ -59,6 +62,7 @@ export class RunWatch {
   readonly #runs = new Map<string, Watched>();
   readonly #resting = new Map<string, Watched>(); // handed back until a wait is over, which is time that the run loses
   readonly #inHand = new Map<string, number>(); // chunks by run, also of runs that have stopped
+  readonly #waitsUntil = new Map<string, number>(); // runs whose own rate brings no permit before
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
   #lookedAt = 0;
@@ -106,11 +110,31 @@ export class RunWatch {
     return this.#runs.has(run);
   }
 
-  /** Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. */
+  /** Whether a run has no use for a chunk now, because its own rate brought no permit when it was last at work. */
+  waitsForPermit(run: string): boolean {
+    const until = this.#waitsUntil.get(run) ?? 0;
+    if (until > this.#options.clock()) return true;
+    this.#waitsUntil.delete(run);
+    return false;
+  }
+
+  /**
+   * Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. Beside other runs
+   * those with a rate take a second chunk only while half of the places are free.
+   */
   isFull(run: string): boolean {
+    if (this.waitsForPermit(run)) return true;
     const known = this.#runs.get(run);
     if (known === undefined || known.line.perSecond === null) return false;
+    if (this.#runs.size > 1 && this.chunks >= jobsAtMost / 2) return true;
     return known.users >= leastChunks + Math.ceil(known.line.perSecond / chunkSize);
+  }
+
+  /** How long a chunk is put off whose run has enough in hand: a slow run won't need it soon. */
+  postponesMs(run: string): number {
+    const perSecond = this.#runs.get(run)?.line.perSecond ?? Number.POSITIVE_INFINITY;
+    const oneChunkMs = (1_000 * chunkSize) / perSecond;
+    return Math.min(postponed.mostMs, Math.max(postponed.leastMs, postponed.share * oneChunkMs));
   }
 
   /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */
@@ -141,8 +165,10 @@ export class RunWatch {
     else this.#inHand.delete(run);
     const known = this.#runs.get(run);
     if (known?.gate !== gate || --known.users > 0) return;
+    if (known.line.waitMs > longestWaitMs) this.#waitsUntil.set(run, this.#options.clock() + longestWaitMs);
     known.line.close();
     this.#runs.delete(run);
+    this.#giveBack(run, known.line);
     const rests = this.#timer !== null && !gate.closed.aborted && this.#options.surroundings().isHeld;
     if (rests) this.#resting.set(run, known);
     else void this.#store(run, known);
@@ -152,6 +178,14 @@ export class RunWatch {
   close(run: string): void {
     this.#runs.get(run)?.gate.close();
     this.#options.onChange();
+  }
+
+  /** Permits that nobody here will use: without that they would be missing from the run's quotas. */
+  #giveBack(run: string, { permits }: RunLine): void {
+    permits.drop();
+    const unused = permits.takeUnused();
+    if (unused === 0) return;
+    this.#options.ask(run, { process: this.#me, wants: false, till: '0', unused }).catch(() => {}); // then they are lost
   }
 
   #look(): void {
@@ -219,7 +253,7 @@ export class RunWatch {
     const { gate, line } = watched;
     const askedAt = clock();
     try {
-      const unused = line.permits.takeUnused();
+      const unused = line.takeUnused();
       const reply = await ask(run, { process: this.#me, wants: true, till: watched.till, unused });
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
@@ -228,6 +262,7 @@ export class RunWatch {
       else gate.close();
       this.#offset.see(askedAt, clock(), reply.now);
       line.see(reply, this.#offset.ms);
+      if (this.#runs.get(run) !== watched) this.#giveBack(run, line); // its last chunk went meanwhile
       onChange();
     } catch {
       // No answer: the gate closes by itself when its second is over.

@@ -10,7 +10,7 @@ import type { Target } from '../ledger/target.ts';
 import type { Rate } from '../limiter/rate.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
-import { type Consumer, openConsumer } from '../queue/consumer.ts';
+import { type Consumer, jobsAtMost, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
 import { within } from '../queue/within.ts';
@@ -109,13 +109,14 @@ export function openService(options: ServiceOptions): Service {
     giveUp: giveUp.signal,
     halt,
     halted,
+    isRunShutOut: () => watch.chunks > jobsAtMost / 2 && waiting.isOne,
     fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(work, error)),
   };
   const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
     () => readRunning(ledger.redis, target.fp),
     () => watch.chunks > 0,
-    (run) => watch.isAtWork(run),
+    (run) => watch.isAtWork(run) || watch.waitsForPermit(run),
   );
   const isCrowded = () => roads.all.every(({ lanes }) => lanes.isCrowded(watch.chunks));
   const consumer = openConsumer({

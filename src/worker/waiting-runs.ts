@@ -1,21 +1,21 @@
 /**
- * Whether runs wait for their share of this process: they are running, and no chunk of theirs is in hand. Without that no chunk is
- * looked for beyond those that have enough to do.
+ * Whether runs wait for their share of this process: they are running, no chunk of theirs is in hand, and their own rate is not what they
+ * wait for (`isServed`). Without that no chunk is looked for beyond those that have enough to do.
  */
 export class WaitingRuns {
   readonly #readRunning: () => Promise<string[]>;
   readonly #hasWork: () => boolean;
-  readonly #isAtWork: (run: string) => boolean;
+  readonly #isServed: (run: string) => boolean;
   #running: string[] = [];
 
-  constructor(readRunning: () => Promise<string[]>, hasWork: () => boolean, isAtWork: (run: string) => boolean) {
+  constructor(readRunning: () => Promise<string[]>, hasWork: () => boolean, isServed: (run: string) => boolean) {
     this.#readRunning = readRunning;
     this.#hasWork = hasWork;
-    this.#isAtWork = isAtWork;
+    this.#isServed = isServed;
   }
 
   get isOne(): boolean {
-    return this.#running.some((run) => !this.#isAtWork(run));
+    return this.#running.some((run) => !this.#isServed(run));
   }
 
   /**

@@ -8,6 +8,7 @@ import { targetOf } from '../../src/ledger/target.ts';
 import { createLogger } from '../../src/logger.ts';
 import { leaveToWorkers } from '../../src/queue/leave-to-workers.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';
@@ -19,6 +20,7 @@ import { openTestRedis, testRedisAddress } from './redis.ts';
 /** Workers of one target inside this process, on a sandbox of their own: cheap, and without a command line between. */
 export type LocalWorkers = {
   sandbox: Sandbox;
+  redis: RedisClient;
   fp: string;
   service: Service; // of the first worker
   /** Starts another worker of the same target. */
@@ -80,7 +82,7 @@ export async function openLocalWorkers(
   const { service } = await add(first);
   const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
   const tending = setInterval(() => void tender.tend().catch(() => {}), tendEveryMs);
-  return { sandbox, fp: target.fp, service, add, submit, run: async (id) => (await readRun(redis, id))! };
+  return { sandbox, redis, fp: target.fp, service, add, submit, run: async (id) => (await readRun(redis, id))! };
 }
 
 function planFor(ids: readonly string[], target: RunPlan['target'], id: string): RunPlan {

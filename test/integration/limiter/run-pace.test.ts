@@ -29,7 +29,11 @@ async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Recor
     if (reply.count > 0) tills.set(process, String(reply.first + reply.gap * reply.count));
     return reply;
   };
-  return { at, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
+  const leave = async (ms: number, process: string, unused: number) => {
+    now = startMs + ms;
+    await ask(keys, { process, wants: false, till: '0', unused });
+  };
+  return { at, leave, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
 }
 
 /** How many permits two processes get in so many seconds, from the given moment on. */
@@ -82,6 +86,20 @@ describe("a run's own rate", () => {
     const line = new RunLine(() => 0);
     expect(() => line.see(reply, 0)).toThrow('expected a stored rate');
     expect(line.perSecond).toBeNull();
+  });
+
+  test('takes back permits that went unused before it says that a quota is spent', async ({ onTestFinished }) => {
+    const { at, leave } = await openRun(onTestFinished, { rate: '100/1000,10/86400000' });
+    expect((await at(0, 'p0')).count).toBe(10);
+    expect(await at(100, 'p0', 10)).toMatchObject({ count: 10, quotaUntil: 0 });
+    await leave(200, 'p0', 10);
+    expect((await at(300, 'p1')).count).toBe(10);
+  });
+
+  test('says when the next permit is due that nobody has yet', async ({ onTestFinished }) => {
+    const { at } = await openRun(onTestFinished, { rate: '6/60000' });
+    expect(await at(0, 'p0')).toMatchObject({ count: 1 });
+    expect((await at(100, 'p1')).nextAt - startMs).toBeCloseTo(10_000, -2);
   });
 
   test('says until when a spent quota holds it back', async ({ onTestFinished }) => {

@@ -95,6 +95,9 @@ describe('the sentence about a running run', () => {
     expect(words({}, { nextTryAt, idleMs: 9_000 })).toBe(sentence);
     expect(words({ processes: 0 }, { nextTryAt })).toBe(sentence);
     expect(words({ hold }, { nextTryAt })).toContain('Retry-After');
+    const slow = { rate: parseRate('6/min'), idleMs: 9_000 };
+    expect(words({}, { ...slow, nextTryAt })).toBe(sentence);
+    expect(words({}, { ...slow, nextTryAt: at + 4_000 })).toBe('Deleting at 6/min, as --rate allows.');
     expect(words({ rate: 420 }, { nextTryAt: at - 1 })).toContain('Deleting');
   });
 

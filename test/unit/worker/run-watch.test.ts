@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { PaceCall } from '../../../src/limiter/run-pace.ts';
 import { RunWatch } from '../../../src/worker/run-watch.ts';
 
 let watch: RunWatch;
 let state: string;
+let asked: PaceCall[];
+let count: number;
 const held: string[] = [];
 const halted: string[] = [];
 
@@ -11,9 +14,14 @@ beforeEach(() => {
   state = 'running';
   held.length = 0;
   halted.length = 0;
-  const reply = { rate: '', now: 0, first: 0, gap: 1, count: 0, quotaUntil: 0, priority: '' };
+  asked = [];
+  count = 0;
+  const reply = { now: 0, first: 0, gap: 1, quotaUntil: 0, priority: '', nextAt: 0 };
   watch = new RunWatch({
-    ask: async () => ({ state, ...reply }),
+    ask: async (_run, call) => {
+      asked.push(call);
+      return { state, ...reply, rate: '1/3600000', count };
+    },
     clock: () => Date.now(),
     halted: (run) => void halted.push(run),
     onChange: () => {},
@@ -70,4 +78,15 @@ test('tells of a halt once, and neither of one that was known before nor of one 
   state = 'halted';
   await vi.advanceTimersByTimeAsync(200);
   expect(halted).toEqual(['r']);
+});
+
+test('gives back a permit that comes after the last chunk of its run has gone', async () => {
+  count = 1;
+  const { gate } = watch.enter('r');
+  watch.leave('r', gate);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(asked.map(({ wants, unused }) => [wants, unused])).toEqual([
+    [true, 0],
+    [false, 1],
+  ]);
 });
