@@ -19,7 +19,7 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
     const by = { who: whoAmI(), reason: reasonOf(options) };
-    await leaveToWorkers(ledger, createFeeder(ledger, queue, Date.now), run, by);
+    await leaveToWorkers(ledger, createFeeder(ledger, queue), run, by);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);

@@ -23,7 +23,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const interrupts = listenForInterrupts(() => stderr.write('\nStopping: no run was started.\n'));
     const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
     try {
-      const feeder = createFeeder(ledger, queue, Date.now);
+      const feeder = createFeeder(ledger, queue);
       const log = logTo((line) => stderr.write(`${line}\n`));
       const work = scheduleWork({ invocation, session, target, feeder, log });
       if (options.dryRun) return tellDry(invocation, name, await dryRun(work, name, interrupts.signal));

@@ -102,7 +102,7 @@ async function steer(
 /** Nobody put back the jobs of the run while it stood still. If this fails, a worker makes up for it within some seconds. */
 async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
   const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
-  await createFeeder(ledger, queue, Date.now)
+  await createFeeder(ledger, queue)
     .tend(id)
     .finally(() => queue.close());
 }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idPath } from '../guard/check-id.ts';
 import { attemptsOf, type Cell, hasManyMarks, isSettled } from '../ledger/cell.ts';
-import type { LedgerChunk } from '../ledger/cells.ts';
 import { noteDetail } from '../ledger/chunk-store.ts';
 import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
 import { bucketOf } from '../ledger/measures.ts';
@@ -37,7 +36,6 @@ export type DeleteWork = {
   retryDelaysMs: readonly number[];
   patienceMs: number;
   clock: () => number; // monotonic ms
-  now: () => number; // ms since 1970
   random: () => number;
   /** Aborted when the process is about to end and waits for nothing any more. */
   giveUp: AbortSignal;
@@ -78,7 +76,7 @@ export type ChunkLeft = { state: SeenState; dueInMs: number | null };
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
 export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<ChunkLeft> {
-  const claim = await work.ledger.claim(job.run, job.chunk, work.now());
+  const claim = await work.ledger.claim(job.run, job.chunk);
   if (typeof claim === 'string') return { state: claim, dueInMs: null };
   work.fed(job.run, claim.fed);
   if (claim.doubt !== '') work.log.warn({ run: job.run, reason: claim.doubt }, inDoubt);
@@ -89,7 +87,7 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Chun
   const pass = new ChunkPass(
     ledgerChunk.cells,
     pathAt,
-    dueIndexes(ledgerChunk, work),
+    dueIndexes(claim, work),
     passWork(job, claim, verdicts, road, work.meters[ids.resource], work),
   );
   road.limits.enter();
@@ -99,13 +97,13 @@ export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<Chun
 
 const inDoubt = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
-/** Whoever fed the chunk found something due. If by this clock nothing is, clocks differ: then the ids that wait shortest are. */
-function dueIndexes({ cells, passEndedAt }: LedgerChunk, { retryDelaysMs, now }: DeleteWork): number[] {
+/** Whoever fed the chunk found something due. If nothing is, another Redis with another clock took over: then the ids that wait shortest are. */
+function dueIndexes({ ledgerChunk: { cells }, passedMs }: Claim, { retryDelaysMs }: DeleteWork): number[] {
   const waitsMs = cells.map((cell) =>
     isSettled(cell) ? Number.POSITIVE_INFINITY : parkedForMs(attemptsOf(cell), retryDelaysMs),
   );
   const shortest = waitsMs.reduce((least, wait) => Math.min(least, wait), Number.MAX_VALUE);
-  const longest = Math.max(shortest, now() - passEndedAt);
+  const longest = Math.max(shortest, passedMs);
   return [...waitsMs.keys()].filter((index) => waitsMs[index]! <= longest);
 }
 
@@ -161,7 +159,6 @@ async function handBack(
   { limits }: Road,
   work: DeleteWork,
 ): Promise<ChunkLeft> {
-  const now = work.now();
   const waits = cells.flatMap((cell, index) => {
     if (isSettled(cell)) return [];
     return Math.max(parkedForMs(attemptsOf(cell), work.retryDelaysMs), (waitsUntil.get(index) ?? 0) - work.clock());
@@ -169,14 +166,14 @@ async function handBack(
   // Not due at the end of a longer wait: an operator may lift a hold, or change the run's rate, and then nobody would come before that.
   const holdMs = Math.min(limits.holdMs, longestWaitMs);
   const permitMs = line.waitMs > longestWaitMs ? longestWaitMs : 0;
-  let dueAt = waits.length === 0 ? null : now + Math.max(holdMs, permitMs, Math.min(...waits));
+  let dueInMs = waits.length === 0 ? null : Math.max(holdMs, permitMs, Math.min(...waits));
   const state = await persist(async () => {
     // What Redis acknowledged here it may have lost since, so whoever takes the chunk next has to look.
-    if (!(await work.ledger.stillHolds(run, claim))) dueAt = now;
-    return work.ledger.handBack(run, chunk, claim.epoch, now, dueAt, cells.some(hasManyMarks));
+    if (!(await work.ledger.stillHolds(run, claim))) dueInMs = 0;
+    return work.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
   }, work);
-  const isSoon = dueAt !== null && dueAt <= now + permitMs;
-  return { state, dueInMs: state === 'running' && isSoon ? dueAt! - now : null };
+  const isSoon = dueInMs !== null && dueInMs <= permitMs;
+  return { state, dueInMs: state === 'running' && isSoon ? dueInMs : null };
 }
 
 /** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */

@@ -14,7 +14,7 @@ export type Backlog = {
 
 const runsAtOnce = 500;
 
-/** `now`: milliseconds since 1970. Only reads. */
+/** `now`: by the clock of Redis, in ms since 1970. Only reads. */
 export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const backlog: Backlog = { runs: {}, pending: 0, runnable: 0 };

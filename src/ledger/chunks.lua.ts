@@ -8,8 +8,12 @@ import { sealFunction } from './seal.lua.ts';
 
 /**
  * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be
- * repeated: what was moved already stays where it is.
+ * repeated: what was moved already stays where it is. What the time is Redis says, since the clocks of workers differ.
  */
+
+const timeFunctions = `${activeTimeFunctions}
+local function timeOr(given) return given == '' and redisTime() or tonumber(given) end
+`;
 
 const sharesLua = Object.entries(shares)
   .map(([priority, share]) => `${priority} = ${share}`)
@@ -19,7 +23,7 @@ const sharesLua = Object.entries(shares)
  * Feeds due chunks of `later`, then new ones, until `open` holds the run's share of unclaimed chunks: enough that no worker runs dry, so
  * few that runs share the workers. Whoever works on a run does it again and again, so its deleting time is counted here.
  */
-const feedFunction = `${activeTimeFunctions}
+const feedFunction = `${timeFunctions}
 local shares = {${sharesLua}}
 local function feed(runKey, open, later, now)
   local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority')
@@ -51,11 +55,11 @@ end
 
 /**
  * KEYS  1 run  2 open  3 later
- * ARGV  1 now in ms
+ * ARGV  1 now in ms, '' = Redis TIME
  * returns the numbers of the chunks that were fed now
  */
 export const feedLua = `${feedFunction}
-return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1])
+return feed(KEYS[1], KEYS[2], KEYS[3], timeOr(ARGV[1]))
 `;
 
 /**
@@ -63,9 +67,9 @@ return feed(KEYS[1], KEYS[2], KEYS[3], ARGV[1])
  * may have lost something of the run, its open cells carry doubt from now on; see keeper.lua.ts.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
- * ARGV  1 chunk  2 now in ms  3… what is known of the keeper
- * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`, process, reason for new doubt or ''}; epoch 0: nothing to
- *   do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
+ * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the keeper
+ * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`, process, reason for new doubt or '', now}; epoch 0:
+ *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
  *   another release has written the run, in a form of its own
  */
 export const claimLua = `${keepFunction}${doubtCellsFunction}${feedFunction}
@@ -79,25 +83,27 @@ if not chunk[1] or not chunk[2] then return {'broken', 0} end
 local process, doubt = keep(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
 local cells = chunk[1]
 if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
-local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], ARGV[2]), run[2] or '', process, doubt}
+return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], now), run[2] or '', process, doubt, now}
 `;
 
 /**
  * Gives a chunk back: settled, or parked until it is due. The last one back turns \`cancelling\` into \`cancelled\`.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
- * ARGV  1 chunk  2 epoch  3 when the pass ended, as 6 bytes  4 due time in ms, or '' if every cell is settled
+ * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
  *       5 1 = marks of open cells are counted anew, since nothing is on its way and no former holder's word on them counts
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
-export const handBackLua = `${sealFunction}
+export const handBackLua = `${sealFunction}${timeFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
 if redis.call('EXISTS', KEYS[4]) == 0 then return 'broken' end
-redis.call('SETRANGE', KEYS[4], 0, ARGV[3])
+local now, ended = timeOr(ARGV[3]), ''
+for place = 5, 0, -1 do ended = ended .. string.char(math.floor(now / 256 ^ place) % 256) end
+redis.call('SETRANGE', KEYS[4], 0, ended)
 if ARGV[5] == '1' then
   local bytes, cells = redis.call('GETRANGE', KEYS[4], ${headerBytes}, -1), {}
   for at = 1, #bytes, 2 do
@@ -109,7 +115,7 @@ if ARGV[5] == '1' then
   end
   redis.call('SETRANGE', KEYS[4], ${headerBytes}, table.concat(cells))
 end
-if ARGV[4] ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1]) end
+if ARGV[4] ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then
   seal('cancelled', false, KEYS[1], KEYS[3])
@@ -172,15 +178,15 @@ return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 
  * Lets chunks that had dropped out of sight be due again, in doubt. Those that somebody has taken up meanwhile stay where they are.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 now in ms  2 reason for doubt  3… chunks
+ * ARGV  1 now in ms, '' = Redis TIME  2 reason for doubt  3… chunks
  * returns state or 'missing'
  */
-export const takeUpLua = `${doubtFunction}
+export const takeUpLua = `${doubtFunction}${timeFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'running' then return state or 'missing' end
 if redis.call('HGET', KEYS[1], 'doubt') ~= ARGV[2] then raiseDoubt(KEYS[1], KEYS[4], ARGV[2]) end
 for i = 3, #ARGV do
-  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then redis.call('ZADD', KEYS[3], 'NX', ARGV[1], ARGV[i]) end
+  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then redis.call('ZADD', KEYS[3], 'NX', timeOr(ARGV[1]), ARGV[i]) end
 end
 return state
 `;

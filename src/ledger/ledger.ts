@@ -29,6 +29,7 @@ export type Claim = {
   doubt: string; // why the run is in doubt, if that was noticed with this claim
   treat: string; // the run's own meanings of answers
   ledgerChunk: LedgerChunk;
+  passedMs: number; // since the last pass over it has ended
   ids: ChunkIds;
 };
 
@@ -81,9 +82,9 @@ export const noEpoch = -1;
 
 /**
  * The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
- * stop a run.
+ * stop a run. `now` is for tests in a time of their own: '' takes that of Redis.
  */
-export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
+export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], now: () => number | '' = () => '') {
   const scripts = defineScripts(redis, haltRules);
   const keepers = watchKeeper(redis);
   return {
@@ -113,14 +114,14 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
     },
 
     /** Chunks that became open now; their jobs must be added to the queue. */
-    feed(run: string, now: number): Promise<number[]> {
-      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now);
+    feed(run: string): Promise<number[]> {
+      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now());
     },
 
     /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
-    async claim(run: string, chunk: number, now: number): Promise<Claim | SeenState> {
+    async claim(run: string, chunk: number): Promise<Claim | SeenState> {
       const known = await keepers.of(run);
-      const [state, epoch, cells, manifest, fed, treat, process, doubt] = (await scripts.expungeClaimBuffer(
+      const [state, epoch, cells, manifest, fed, treat, process, doubt, at] = (await scripts.expungeClaimBuffer(
         keys.run(run),
         keys.open(run),
         keys.later(run),
@@ -128,29 +129,30 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
         keys.manifest(run, chunk),
         keys.audit(run),
         chunk,
-        now,
+        now(),
         ...keeperArguments(known),
-      )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer];
+      )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number];
       if (epoch === 0) return state.toString('latin1') as SeenState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
       const isOther = process.toString('latin1') !== known.process;
       if (isOther) keepers.forget(run);
       const keeper = isOther ? { process: process.toString('latin1'), isDurable: null, ancestors: [] } : known;
-      return { epoch, ledgerChunk, fed, ids, treat: treat.toString('latin1'), keeper, doubt: doubt.toString('latin1') };
+      const passedMs = at - ledgerChunk.passEndedAt;
+      return {
+        epoch,
+        ledgerChunk,
+        passedMs,
+        fed,
+        ids,
+        treat: treat.toString('latin1'),
+        keeper,
+        doubt: doubt.toString('latin1'),
+      };
     },
 
-    /** `dueAt` null: every cell of the chunk is settled. `countAnew`: the marks of the others; see `countMarksAnew`. */
-    handBack(
-      run: string,
-      chunk: number,
-      epoch: number,
-      now: number,
-      dueAt: number | null,
-      countAnew = false,
-    ): Promise<SeenState> {
-      const passEnded = Buffer.alloc(6);
-      passEnded.writeUIntBE(now, 0, 6);
+    /** `dueInMs` null: every cell of the chunk is settled. `countAnew`: the marks of the others; see `countMarksAnew`. */
+    handBack(run: string, chunk: number, epoch: number, dueInMs: number | null, countAnew = false): Promise<SeenState> {
       return scripts.expungeHandBack(
         keys.run(run),
         keys.open(run),
@@ -158,8 +160,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
         keys.ledger(run, chunk),
         chunk,
         epoch,
-        passEnded,
-        dueAt === null ? '' : Math.ceil(dueAt),
+        now(),
+        dueInMs === null ? '' : Math.ceil(dueInMs),
         countAnew ? 1 : 0,
       );
     },
@@ -203,13 +205,13 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[]) {
     },
 
     /** Lets such chunks be due again, in doubt. */
-    takeUp(run: string, now: number, chunks: number[], reason: string): Promise<SeenState> {
+    takeUp(run: string, chunks: number[], reason: string): Promise<SeenState> {
       return scripts.expungeTakeUp(
         keys.run(run),
         keys.open(run),
         keys.later(run),
         keys.audit(run),
-        now,
+        now(),
         reason,
         ...chunks,
       );

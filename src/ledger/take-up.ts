@@ -11,9 +11,9 @@ const why = 'Redis had lost which chunks were left; all of them were looked thro
 /**
  * Takes up chunks that have dropped out of sight, because Redis lost `open` or `later`, or what a holder had told it: the ledger knows
  * which have open cells. Halts the run where it knows of none, since then it would never end. Repeating it is harmless; true if it did
- * anything. `now`: ms since 1970.
+ * anything.
  */
-export async function takeUpLost(ledger: Ledger, id: string, now: number): Promise<boolean> {
+export async function takeUpLost(ledger: Ledger, id: string): Promise<boolean> {
   if (!(await ledger.isAdrift(id))) return false;
   const run = await readRun(ledger.redis, id);
   if (run === null) return false;
@@ -21,11 +21,11 @@ export async function takeUpLost(ledger: Ledger, id: string, now: number): Promi
   for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.chunks, windowSize)) {
     // One that is missing is taken up, too: its claim says so.
     const open = chunks.filter(({ bytes }) => bytes === null || !decodeLedgerChunk(bytes).cells.every(isSettled));
-    if (open.length > 0) await ledger.takeUp(id, now, numbersOf(open), why);
+    if (open.length > 0) await ledger.takeUp(id, numbersOf(open), why);
     found += open.length;
   }
   // A look takes its time: another one may have found them, and the run may have ended since.
-  if (found === 0 && (await ledger.isAdrift(id))) await haltAdrift(ledger, id, now);
+  if (found === 0 && (await ledger.isAdrift(id))) await haltAdrift(ledger, id);
   return true;
 }
 
@@ -33,8 +33,8 @@ function numbersOf(chunks: readonly { n: number }[]): number[] {
   return chunks.map(({ n }) => n);
 }
 
-async function haltAdrift(ledger: Ledger, id: string, now: number): Promise<void> {
+async function haltAdrift(ledger: Ledger, id: string): Promise<void> {
   const reason =
     'its counters say that ids are left and its ledger has none: bring its data back and resume, or cancel it';
-  await ledger.steer(id, now, { action: 'halt', reason, by: 'guard', who: '', halt: 'ledger_lost' });
+  await ledger.steer(id, Date.now(), { action: 'halt', reason, by: 'guard', who: '', halt: 'ledger_lost' });
 }

@@ -15,14 +15,13 @@ export type Feeder = {
   tend(run: string): Promise<void>;
 };
 
-/** `now`: milliseconds since 1970. */
-export function createFeeder(ledger: Ledger, queue: ChunkQueue, now: () => number): Feeder {
+export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   const add = (run: string, chunks: number[]) => queue.add(chunks.map((chunk) => ({ run, chunk })));
-  const feed = async (run: string) => add(run, await ledger.feed(run, now()));
+  const feed = async (run: string) => add(run, await ledger.feed(run));
   const tend = async (run: string) => {
     await feed(run);
     const open = await ledger.redis.hkeys(keys.open(run));
-    if (open.length === 0 && (await takeUpLost(ledger, run, now()))) return feed(run);
+    if (open.length === 0 && (await takeUpLost(ledger, run))) return feed(run);
     await queue.restore(open.map((chunk) => ({ run, chunk: Number(chunk) })));
   };
   return { add, feed, tend };

@@ -94,7 +94,7 @@ export function openService(options: ServiceOptions): Service {
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
-  const feeder = createFeeder(ledger, queue, Date.now);
+  const feeder = createFeeder(ledger, queue);
   const meters = { annotations: new RequestMeter(), views: new RequestMeter() };
   const work: DeleteWork = {
     ...options,
@@ -104,7 +104,6 @@ export function openService(options: ServiceOptions): Service {
     wakers,
     basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
     clock,
-    now: Date.now,
     random: Math.random,
     giveUp: giveUp.signal,
     halt,

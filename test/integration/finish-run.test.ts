@@ -37,8 +37,8 @@ async function openStage(
     rmSync(folder, { recursive: true, force: true });
   });
   await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-  await ledger.feed(id, Date.now());
-  const claim = await ledger.claim(id, 0, Date.now());
+  await ledger.feed(id);
+  const claim = await ledger.claim(id, 0);
   if (typeof claim === 'string') throw new Error(claim);
   const cell = settle('deleted', 1, codeOfStatus(204));
   await ledger.step(

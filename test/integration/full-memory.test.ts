@@ -48,8 +48,8 @@ async function openRun(...actions: Steering['action'][]): Promise<string> {
 
 async function claimed(): Promise<{ id: string; epoch: number }> {
   const id = await openRun('start');
-  await ledger.feed(id, now);
-  const { epoch } = (await ledger.claim(id, 0, now)) as Claim;
+  await ledger.feed(id);
+  const { epoch } = (await ledger.claim(id, 0)) as Claim;
   return { id, epoch };
 }
 
@@ -110,7 +110,7 @@ const refused: Case[] = [
     when: 'a parked chunk is due',
     arrange: async () => {
       const { id, epoch } = await claimed();
-      await ledger.handBack(id, 0, epoch, now, now);
+      await ledger.handBack(id, 0, epoch, 0);
       await redis.hdel(keys.open(id), '1');
       return feedOf(id);
     },
@@ -119,15 +119,15 @@ const refused: Case[] = [
     script: `${ledgerScripts} claimLua`,
     arrange: async () => {
       const id = await openRun('start');
-      await ledger.feed(id, now);
-      return () => ledger.claim(id, 0, now);
+      await ledger.feed(id);
+      return () => ledger.claim(id, 0);
     },
   },
   {
     script: `${ledgerScripts} handBackLua`,
     arrange: async () => {
       const { id, epoch } = await claimed();
-      return () => ledger.handBack(id, 0, epoch, now, null);
+      return () => ledger.handBack(id, 0, epoch, null);
     },
   },
   {
@@ -152,7 +152,7 @@ const refused: Case[] = [
     script: `${ledgerScripts} takeUpLua`,
     arrange: async () => {
       const id = await openRun('start');
-      return () => ledger.takeUp(id, now, [0, 1], 'lost sight of');
+      return () => ledger.takeUp(id, [0, 1], 'lost sight of');
     },
   },
   { script: 'ledger/keeper.lua.ts makeRecordLua', arrange: async () => () => writeTestRun(redis, [3]) },
@@ -161,10 +161,10 @@ const refused: Case[] = [
     when: 'the run is in doubt',
     arrange: async () => {
       const { id, epoch } = await claimed();
-      await ledger.handBack(id, 0, epoch, now, now);
-      await ledger.takeUp(id, now, [0], 'lost sight of');
-      await ledger.feed(id, now);
-      return () => ledger.claim(id, 0, now);
+      await ledger.handBack(id, 0, epoch, 0);
+      await ledger.takeUp(id, [0], 'lost sight of');
+      await ledger.feed(id);
+      return () => ledger.claim(id, 0);
     },
   },
   ...(['start', 'pause', 'cancel'] as const).map((action) => ({
@@ -284,7 +284,7 @@ const done: Case[] = [
 ];
 
 function feedOf(id: string): Act {
-  return () => ledger.feed(id, now);
+  return () => ledger.feed(id);
 }
 
 /** Every key with what it holds. */

@@ -7,11 +7,11 @@ export function forgetDoubt(ledger: Ledger): Ledger {
   return {
     ...ledger,
     stillHolds: async () => true,
-    claim: async (run, chunk, now) => {
+    claim: async (run, chunk) => {
       const { process } = await readKeeper(ledger.redis, run);
       await ledger.redis.hset(keys.run(run), 'keeper', process);
       await ledger.redis.hdel(keys.run(run), 'doubtSince');
-      return ledger.claim(run, chunk, now);
+      return ledger.claim(run, chunk);
     },
   };
 }

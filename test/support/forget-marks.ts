@@ -7,11 +7,11 @@ import { keys } from '../../src/redis/keys.ts';
 export function forgetMarks(ledger: Ledger): Ledger {
   return {
     ...ledger,
-    claim: async (run, chunk, now) => {
+    claim: async (run, chunk) => {
       const key = keys.ledger(run, chunk);
       const bytes = await ledger.redis.getBuffer(key);
       if (bytes) await ledger.redis.set(key, withoutMarks(bytes));
-      return ledger.claim(run, chunk, now);
+      return ledger.claim(run, chunk);
     },
   };
 }

@@ -114,7 +114,7 @@ async function lookAt(scene: Scene): Promise<Planned> {
 async function tend({ redis, target, run }: Scene): Promise<void> {
   const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
-  await createFeeder(openLedger(redis, haltRules), queue, Date.now).tend((await run()).id);
+  await createFeeder(openLedger(redis, haltRules), queue).tend((await run()).id);
   await queue.close();
 }
 

@@ -2,6 +2,8 @@ import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
 import { readCompleted } from '../../ledger/completed.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import type { RedisClient } from '../../redis/client.ts';
+import { keys } from '../../redis/keys.ts';
+import { readClock } from '../../redis/read-clock.ts';
 import { resultOf } from '../../schedule/history.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
@@ -46,7 +48,7 @@ export function openLook({ build, service, redis, fp, queueName: name, clock }: 
     await redis.ping();
     const roundTripMs = clock() - askedAt;
     const [backlog, completed, schedules] = await Promise.all([
-      readBacklog(redis, fp, Date.now()),
+      readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readCompleted(redis, fp),
       readSchedules(redis, fp),
     ]);

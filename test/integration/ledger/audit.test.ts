@@ -63,8 +63,8 @@ describe.concurrent('the audit trail of a run', () => {
   test('tells of a guard that halted it', async ({ expect, onTestFinished }) => {
     const { id, ledger, steer, trail } = await openRun(onTestFinished);
     await steer('start', 0);
-    await ledger.feed(id, Date.now());
-    const claim = await ledger.claim(id, 0, Date.now());
+    await ledger.feed(id);
+    const claim = await ledger.claim(id, 0);
     const epoch = typeof claim === 'string' ? 0 : claim.epoch;
     const cell = settle('unknown', 1, codeOfStatus(200));
     const joins = [0, 1, 2].map((index) => ({ index, cell }));

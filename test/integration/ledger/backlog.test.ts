@@ -15,7 +15,7 @@ const now = Date.now();
 
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis, haltRules, () => now);
 });
 
 afterAll(async () => {
@@ -39,12 +39,12 @@ test('only ids of running runs that wait for no later pass can be worked on', as
   expect(await readBacklog(redis, fp, now)).toEqual({ runs: { planned: 1 }, pending: 1_010, runnable: 0 });
   await steer(run, 'start');
   expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 1_010, runnable: 1_010 });
-  await ledger.feed(run, now);
+  await ledger.feed(run);
   for (const chunk of [0, 1, 2]) {
-    const claim = await ledger.claim(run, chunk, now);
+    const claim = await ledger.claim(run, chunk);
     if (typeof claim === 'string') throw new Error(claim);
     expect((await readBacklog(redis, fp, now)).runnable).toBe(Math.min(1_010, 500 * (3 - chunk)));
-    await ledger.handBack(run, chunk, claim.epoch, now, now + 5_000);
+    await ledger.handBack(run, chunk, claim.epoch, 5_000);
   }
   expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 1_010, runnable: 0 });
   expect((await readBacklog(redis, fp, now + 5_000)).runnable).toBe(1_010);

@@ -29,7 +29,7 @@ async function open(sizes: number[], args: string[] = []): Promise<void> {
   ledger = await openLedgerAt(server.port);
   id = await writeTestRun(ledger.redis, sizes);
   await steer('start');
-  await ledger.feed(id, Date.now());
+  await ledger.feed(id);
 }
 
 async function openLedgerAt(port: number): Promise<Ledger> {
@@ -49,7 +49,7 @@ function steer(action: 'start' | 'cancel') {
 }
 
 async function claim(chunk = 0, by = ledger): Promise<Claim> {
-  const claimed = await by.claim(id, chunk, Date.now());
+  const claimed = await by.claim(id, chunk);
   if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
   return claimed;
 }
@@ -114,7 +114,7 @@ describe('a Redis that was restarted', () => {
     await open([2, 2]);
     const { epoch } = await claim();
     await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], []);
-    await ledger.handBack(id, 0, epoch, Date.now(), Date.now());
+    await ledger.handBack(id, 0, epoch, 0);
     await restart();
     expect(await steer('cancel')).toEqual(['running', 'cancelled']);
     const run = await sealTally(ledger.redis, await record());
@@ -157,15 +157,15 @@ describe('chunks of which Redis has lost sight', () => {
     const { epoch } = await claim(0);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
     await ledger.redis.del(keys.open(id), keys.later(id));
-    expect(await takeUpLost(ledger, id, Date.now())).toBe(true);
+    expect(await takeUpLost(ledger, id)).toBe(true);
     expect(await ledger.redis.zrange(keys.later(id), '0', '-1')).toEqual(['1', '2']);
-    expect(await ledger.feed(id, Date.now())).toEqual([1, 2]);
+    expect(await ledger.feed(id)).toEqual([1, 2]);
     expect((await claim(1)).ledgerChunk.cells.every(isDoubtful)).toBe(true);
     expect(await record()).toMatchObject({
       state: 'running',
       doubt: expect.stringContaining('which chunks were left'),
     });
-    expect(await takeUpLost(ledger, id, Date.now())).toBe(false);
+    expect(await takeUpLost(ledger, id)).toBe(false);
   });
 
   test('halt the run where its counters and its ledger disagree, so that it can be cancelled', async () => {
@@ -178,7 +178,7 @@ describe('chunks of which Redis has lost sight', () => {
     }
     await ledger.redis.del(keys.open(id), keys.later(id));
     expect((await cells(2)).every(isSettled)).toBe(true);
-    expect(await takeUpLost(ledger, id, Date.now())).toBe(true);
+    expect(await takeUpLost(ledger, id)).toBe(true);
     expect(await record()).toMatchObject({ state: 'halted', halt: 'ledger_lost' });
     await steer('cancel');
     expect((await sealTally(ledger.redis, await record())).counts.deleted).toBe(5);
@@ -187,7 +187,7 @@ describe('chunks of which Redis has lost sight', () => {
   test('are not looked for while any is open or waits', async () => {
     expect(await ledger.isAdrift(id)).toBe(false);
     const { epoch } = await claim(0);
-    await ledger.handBack(id, 0, epoch, Date.now(), Date.now() + 60_000);
+    await ledger.handBack(id, 0, epoch, 60_000);
     await ledger.redis.del(keys.open(id));
     expect(await ledger.isAdrift(id)).toBe(false);
   });

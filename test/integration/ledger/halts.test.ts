@@ -34,7 +34,7 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
   atEnd(() => forgetRun(redis, id));
   const start = () => guard.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
   await start();
-  await guard.feed(id, Date.now());
+  await guard.feed(id);
   const epochs = await Promise.all(sizes.map((_, n) => (n < 4 ? epochOf(guard, id, n) : 0)));
   const next = sizes.map(() => 0);
   /** `count` ids of a chunk end like this, in one step. */
@@ -56,7 +56,7 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
 }
 
 async function epochOf(guard: Ledger, id: string, chunk: number): Promise<number> {
-  const claim = await guard.claim(id, chunk, Date.now());
+  const claim = await guard.claim(id, chunk);
   return typeof claim === 'string' ? 0 : claim.epoch;
 }
 

@@ -25,7 +25,7 @@ beforeEach(async () => {
   fp = (await readRun(redis, id))!.fp;
   await redis.sadd(keys.targetRuns(fp), id);
   await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
-  await ledger.feed(id, Date.now());
+  await ledger.feed(id);
   await redis.hset(keys.run(id), { schema: schemaVersion + 1, files: '?' });
 });
 afterEach(async () => {
@@ -51,7 +51,7 @@ describe('a run that another release has written', () => {
 
   test('gives nobody a chunk, and is no run that waits for one', async () => {
     const before = await redis.hgetall(keys.run(id));
-    expect(await ledger.claim(id, 0, Date.now())).toBe('other_release');
+    expect(await ledger.claim(id, 0)).toBe('other_release');
     expect(await redis.hgetall(keys.run(id))).toEqual(before);
     expect(await redis.hgetall(keys.open(id))).toEqual({ 0: '0' });
     expect(await readRunning(redis, fp)).toEqual([]);

@@ -15,9 +15,10 @@ import { RunModel } from './model.ts';
 
 let redis: RedisClient;
 let ledger: Ledger;
+let now = 1_000_000;
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis, haltRules, () => now);
 });
 afterAll(() => redis.disconnect());
 
@@ -90,20 +91,19 @@ class Play {
   readonly #id: string;
   readonly #model = new RunModel(sizes);
   readonly #holders: Holder[] = [];
-  #now = 1_000_000;
 
   constructor(id: string) {
     this.#id = id;
   }
 
   async do(next: Op): Promise<void> {
-    const [id, now] = [this.#id, this.#now];
+    const id = this.#id;
     switch (next.op) {
       case 'wait':
-        this.#now += next.ms;
+        now += next.ms;
         return;
       case 'feed':
-        expect(await ledger.feed(id, now)).toEqual(this.#model.feed(now));
+        expect(await ledger.feed(id)).toEqual(this.#model.feed(now));
         return;
       case 'claim':
         return this.#claim(next.chunk);
@@ -112,7 +112,7 @@ class Play {
       case 'handBack': {
         const { chunk = 0, epoch = 77 } = this.#holders.at(-1 - next.holder) ?? {};
         const dueAt = next.waitMs === null ? null : now + next.waitMs;
-        expect(await ledger.handBack(id, chunk, epoch, now, dueAt)).toBe(this.#model.handBack(chunk, epoch, dueAt));
+        expect(await ledger.handBack(id, chunk, epoch, next.waitMs)).toBe(this.#model.handBack(chunk, epoch, dueAt));
         return;
       }
       case 'steer': {
@@ -128,8 +128,8 @@ class Play {
   }
 
   async #claim(chunk: number): Promise<void> {
-    const claim = await ledger.claim(this.#id, chunk, this.#now);
-    const [epoch, fed] = this.#model.claim(chunk, this.#now);
+    const claim = await ledger.claim(this.#id, chunk);
+    const [epoch, fed] = this.#model.claim(chunk, now);
     if (epoch === 0) return expect(claim).toBe(this.#model.state);
     expect(claim).toMatchObject({ epoch, fed, ledgerChunk: { cells: this.#model.cells[chunk] } });
     this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!] });

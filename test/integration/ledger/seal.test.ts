@@ -36,7 +36,7 @@ function steer(action: 'start' | 'pause' | 'cancel') {
 }
 
 async function claim(chunk = 0): Promise<Claim> {
-  const claimed = await ledger.claim(id, chunk, Date.now());
+  const claimed = await ledger.claim(id, chunk);
   if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
   return claimed;
 }
@@ -51,7 +51,7 @@ async function startRun(sizes = [1], isDetached = false): Promise<void> {
   await redis.set(keys.list(id), id);
   if (isDetached) await redis.hset(keys.run(id), 'detached', 1);
   await steer('start');
-  await ledger.feed(id, Date.now());
+  await ledger.feed(id);
 }
 
 /** Each way in which a run ends for good. */
@@ -69,7 +69,7 @@ const seals: Record<string, () => Promise<unknown>> = {
     await startRun();
     const { epoch } = await claim();
     await steer('cancel');
-    await ledger.handBack(id, 0, epoch, Date.now(), Date.now());
+    await ledger.handBack(id, 0, epoch, 0);
   },
   'a cancel over a dead holder': async () => {
     await startRun();

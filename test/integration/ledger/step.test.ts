@@ -27,19 +27,19 @@ let ledger: Ledger;
 let id: string;
 beforeAll(async () => {
   redis = await openTestRedis();
-  ledger = openLedger(redis, haltRules);
+  ledger = openLedger(redis, haltRules, () => now);
 });
 afterAll(() => redis.disconnect());
 afterEach(() => forgetRun(redis, id));
 
 const deleted = settle('deleted', 1, codeOfStatus(204));
 const absent = settle('absent', 1, codeOfStatus(404));
-const now = Date.now();
+let now = Date.now();
 
 async function startRun(sizes: number[], rate: number | null = null): Promise<void> {
   id = await writeTestRun(redis, sizes, rate);
   await steer('start');
-  await ledger.feed(id, now);
+  await ledger.feed(id);
 }
 
 function steer(action: 'start' | 'pause' | 'halt' | 'cancel') {
@@ -47,7 +47,7 @@ function steer(action: 'start' | 'pause' | 'halt' | 'cancel') {
 }
 
 async function claim(chunk = 0): Promise<Claim> {
-  const claimed = await ledger.claim(id, chunk, now);
+  const claimed = await ledger.claim(id, chunk);
   if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
   return claimed;
 }
@@ -123,7 +123,7 @@ describe('a step', () => {
     const { epoch } = await claim();
     await redis.del(keys.ledger(id, 0));
     expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state: 'broken', cells: [] });
-    expect(await ledger.handBack(id, 0, epoch, now, null)).toBe('broken');
+    expect(await ledger.handBack(id, 0, epoch, null)).toBe('broken');
     expect(await redis.exists(keys.ledger(id, 0))).toBe(0);
   });
 });
@@ -135,8 +135,8 @@ describe('marks that were made very often', () => {
     const marked = (await ledger.step(id, 0, epoch, [], [0])).cells[0]!;
     const back = putBack(marked, 0, false);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: back }], []);
-    await ledger.handBack(id, 0, epoch, now, now, hasManyMarks(back));
-    await ledger.feed(id, now);
+    await ledger.handBack(id, 0, epoch, 0, hasManyMarks(back));
+    await ledger.feed(id);
     return back;
   }
 
@@ -151,7 +151,7 @@ describe('marks that were made very often', () => {
     await startRun([all.length]);
     const { epoch } = await claim();
     await redis.setrange(keys.ledger(id, 0), headerBytes, Buffer.from(all.flatMap((cell) => [cell >> 8, cell & 255])));
-    await ledger.handBack(id, 0, epoch, now, now, true);
+    await ledger.handBack(id, 0, epoch, 0, true);
     expect(await cells()).toEqual(all.map(countMarksAnew));
     const isMarked = (cell: Cell) => !isSettled(cell) && ((cell >> 4) & 1) === 1;
     expect((await cells()).map(isMarked)).toEqual(all.map(isMarked));
@@ -166,8 +166,8 @@ describe('marks that were made very often', () => {
       back = putBack((await ledger.step(id, 0, former.epoch, [], [0])).cells[0]!, 0, false);
       await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
     }
-    await ledger.handBack(id, 0, former.epoch, now, now, true);
-    await ledger.feed(id, now);
+    await ledger.handBack(id, 0, former.epoch, 0, true);
+    await ledger.feed(id);
     const dies = await claim();
     await ledger.step(id, 0, dies.epoch, [], [0]);
     await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
@@ -188,8 +188,8 @@ describe('a cancelled run', () => {
     await startRun([1, 1]);
     const [a, b] = [await claim(0), await claim(1)];
     expect(await steer('cancel')).toEqual(['running', 'cancelling']);
-    expect(await ledger.handBack(id, 0, a.epoch, now, now)).toBe('cancelling');
-    expect(await ledger.handBack(id, 1, b.epoch, now, now)).toBe('cancelled');
+    expect(await ledger.handBack(id, 0, a.epoch, 0)).toBe('cancelling');
+    expect(await ledger.handBack(id, 1, b.epoch, 0)).toBe('cancelled');
   });
 
   test('is taken out of dead hands, once its holders were not heard of for 15 s', async () => {
@@ -200,7 +200,7 @@ describe('a cancelled run', () => {
     expect(await ledger.reclaim(id)).toBe('cancelling');
     await wasCancelled(16_000);
     expect(await ledger.reclaim(id)).toBe('cancelled');
-    expect(await ledger.handBack(id, 0, epoch, now, now)).toBe('stale');
+    expect(await ledger.handBack(id, 0, epoch, 0)).toBe('stale');
     expect(await ledger.reclaim(id)).toBe('cancelled');
   });
 
@@ -211,7 +211,7 @@ describe('a cancelled run', () => {
     await ledger.hold(id, 'slow', 600_000);
     await wasCancelled(500_000);
     expect(await ledger.reclaim(id)).toBe('cancelling');
-    expect(await ledger.handBack(id, 0, a.epoch, now, now)).toBe('cancelling');
+    expect(await ledger.handBack(id, 0, a.epoch, 0)).toBe('cancelling');
     await wasCancelled(616_000);
     expect(await ledger.reclaim(id)).toBe('cancelled');
   });
@@ -259,7 +259,7 @@ describe('the time of an outcome', () => {
       ],
       [],
     );
-    await ledger.handBack(id, 0, epoch, now, now);
+    await ledger.handBack(id, 0, epoch, 0);
     const settledAt = await times();
     expect(settledAt.slice(0, 3)).toEqual([early, early, early]);
     expect(settledAt[4]).toBe('');
@@ -296,9 +296,9 @@ describe('the deleting time of a run', () => {
   test('counts while somebody works on it, and not the time after a crash', async () => {
     await startRun([2]);
     await letPass(4_000);
-    await ledger.feed(id, now);
+    await ledger.feed(id);
     await letPass(3_000);
-    await ledger.feed(id, now);
+    await ledger.feed(id);
     await letPass(3_600_000); // its process was killed, and the same command comes an hour later
     const { epoch } = await claim();
     await letPass(2_000);
@@ -318,10 +318,11 @@ describe('a chunk', () => {
     await startRun([1, 1, 1, 1, 1, 1]);
     const { epoch, fed } = await claim(0);
     expect(fed).toEqual([4]);
-    expect(await ledger.handBack(id, 0, epoch, now, now + 200)).toBe('running');
+    expect(await ledger.handBack(id, 0, epoch, 200)).toBe('running');
     await claim(1);
     expect((await claim(2)).fed).toEqual([]);
-    expect(await ledger.feed(id, now + 200)).toEqual([0]);
+    now += 200;
+    expect(await ledger.feed(id)).toEqual([0]);
   });
 
   test('keeps its results when the same hand-back arrives twice', async () => {
@@ -339,8 +340,8 @@ describe('a chunk', () => {
       ],
       [],
     );
-    expect(await ledger.handBack(id, 0, epoch, now, now + 1)).toBe('running');
-    expect(await ledger.handBack(id, 0, epoch, now, now + 1)).toBe('stale');
+    expect(await ledger.handBack(id, 0, epoch, 1)).toBe('running');
+    expect(await ledger.handBack(id, 0, epoch, 1)).toBe('stale');
     expect(await cells()).toEqual([absent, back]);
     expect(await redis.zscore(keys.later(id), 0)).toBe(String(now + 1));
   });
@@ -349,8 +350,8 @@ describe('a chunk', () => {
     await startRun([1, 1]);
     const { epoch } = await claim(0);
     const [, state] = await steer(action);
-    expect(await ledger.feed(id, now)).toEqual([]);
-    expect(await ledger.claim(id, 1, now)).toBe(state);
+    expect(await ledger.feed(id)).toEqual([]);
+    expect(await ledger.claim(id, 1)).toBe(state);
     expect(await ledger.step(id, 0, epoch, [], [0])).toMatchObject({ state, cells: [] });
   });
 });

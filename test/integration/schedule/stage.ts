@@ -67,7 +67,7 @@ export async function openStage(atEnd: AtEnd): Promise<Stage> {
     ...{
       ledger,
       target,
-      feeder: createFeeder(ledger, queue, Date.now),
+      feeder: createFeeder(ledger, queue),
       log: { debug: tell, info: tell, warn: tell, error: tell },
     },
     ...{

@@ -63,7 +63,7 @@ async function openStage(atEnd: AtEnd) {
     await redis.sadd(keys.targetRuns(target.fp), run);
     await startRun(ledger, (await readRun(redis, run))!, by);
     if (state === 'running') return run;
-    await ledger.feed(run, Date.now());
+    await ledger.feed(run);
     const action = state === 'paused' ? 'pause' : 'halt';
     await ledger.steer(run, Date.now(), { action, by: 'operator', ...by });
     return run;

@@ -1,0 +1,33 @@
+import { expect, test, vi } from 'vitest';
+import { keys } from '../../../src/redis/keys.ts';
+import { openLocalWorkers } from '../../support/local-workers.ts';
+import { until } from '../../support/processes.ts';
+import { annotations, makeIds } from '../../support/scene.ts';
+
+test.for([
+  [10, 0],
+  [0, 10],
+])(
+  'ids wait as long as they should, with clocks that are %i minutes ahead where they are parked and %i where they are fed',
+  async ([parking, feeding], { onTestFinished }) => {
+    const realNow = Date.now.bind(Date);
+    let aheadMs = parking! * 60_000;
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => realNow() + aheadMs);
+    onTestFinished(() => clock.mockRestore());
+    const ids = makeIds('c', 5);
+    const quickTries = 3;
+    const { sandbox, submit, run, redis } = await openLocalWorkers(
+      onTestFinished,
+      { objects: annotations(ids), faults: { script: (_, __, nth) => (nth <= quickTries ? 'status-409' : null) } },
+      { retryDelaysMs: [4_000, 4_000, 4_000, 4_000, 4_000] },
+    );
+    const id = await submit(ids);
+    await until('its pass is over', async () => (await redis.zcard(keys.later(id))) === 1);
+    const parkedAt = performance.now();
+    aheadMs = feeding! * 60_000;
+    await until('the run ends', async () => (await run(id)).state === 'completed', 15_000);
+    const { atMs } = sandbox.arrivals;
+    expect(atMs).toHaveLength(ids.length * (quickTries + 1));
+    expect(atMs[ids.length * quickTries]! - parkedAt).toBeGreaterThan(3_900);
+  },
+);
