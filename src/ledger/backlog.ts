@@ -1,14 +1,18 @@
 import { chunkSize } from '../input/row.ts';
+import { paceOf } from '../limiter/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import type { RunState } from './run.ts';
+import { type RunState, readableRate } from './run.ts';
 
 /** What the detached runs of a target that have not ended hold. */
 export type Backlog = {
   runs: Partial<Record<RunState, number>>;
   /** Ids without an outcome. */
   pending: number;
-  /** Those of them that a worker could send now: of `running` runs, and in no chunk that waits for a later pass. */
+  /**
+   * Those of them that a worker could send now: of `running` runs, in no chunk that waits for a later pass, and no more than the run's own
+   * rate lets go in a minute.
+   */
   runnable: number;
 };
 
@@ -25,16 +29,26 @@ export async function readBacklog(redis: RedisClient, fp: string, now: number): 
   return backlog;
 }
 
+const numberFields = ['ids', 'settled', 'chunks', 'next', 'quotaUntil'] as const;
+
 type Left = { state: RunState; pending: number; runnable: number };
 
 async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
-  const [state, ...numbers] = await redis.hmget(keys.run(id), 'state', 'ids', 'settled', 'chunks', 'next');
+  const [state, rate, ...numbers] = await redis.hmget(keys.run(id), 'state', 'rate', ...numberFields);
   if (!state) return null;
-  const [all = 0, settled = 0, chunks = 0, next = 0] = numbers.map(Number);
+  const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
   const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
-  return { state, pending, runnable: Math.min(pending, chunkSize * (chunks - next + open + due)) };
+  const allowed = quotaUntil > now ? 0 : inOneMinute(rate ?? '');
+  return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (chunks - next + open + due)) };
+}
+
+/** A rate that can't be read lets nothing go. */
+function inOneMinute(rate: string): number {
+  if (rate === '') return Number.POSITIVE_INFINITY;
+  const read = readableRate(rate);
+  return read === null ? 0 : Math.floor(60 * paceOf(read));
 }
 
 function addTo(backlog: Backlog, left: Left | null): void {

@@ -159,7 +159,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_items_runnable',
     type: 'gauge',
-    help: 'Those of them that more workers could send now: 0 while all runs are paused, wait for a later pass, or nothing may leave.',
+    help: 'Those of them that more workers could send now: 0 while all runs are paused, wait for a later pass or for a quota, or nothing may leave. Of a run with a rate of its own what that lets go in a minute.',
     read: ({ redis, service }) => (redis === null ? [] : [{ value: mayLeave(service) ? redis.backlog.runnable : 0 }]),
   },
   {

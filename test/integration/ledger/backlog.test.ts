@@ -28,9 +28,9 @@ const steer = (run: string, action: 'start' | 'pause') =>
   ledger.steer(run, now, { action, reason: '', by: 'operator', who: 'test' });
 
 /** A run of this file's target; returns its id. */
-async function addRun(sizes: number[]): Promise<string> {
-  const run = await writeTestRun(redis, sizes);
-  await redis.sadd(keys.targetRuns(fp), run);
+async function addRun(sizes: number[], perSecond: number | null = null, target = fp): Promise<string> {
+  const run = await writeTestRun(redis, sizes, perSecond);
+  await redis.sadd(keys.targetRuns(target), run);
   return run;
 }
 
@@ -50,6 +50,31 @@ test('only ids of running runs that wait for no later pass can be worked on', as
   expect((await readBacklog(redis, fp, now + 5_000)).runnable).toBe(1_010);
   await steer(run, 'pause');
   expect(await readBacklog(redis, fp, now + 5_000)).toEqual({ runs: { paused: 1 }, pending: 1_010, runnable: 0 });
+});
+
+test('of a run with a rate of its own no more can be worked on than that lets go in a minute, and nothing of a spent quota', async ({
+  onTestFinished,
+}) => {
+  const target = `test-${randomUUID()}`;
+  const run = await addRun([500, 500, 10], 2, target);
+  onTestFinished(async () => {
+    await forgetRun(redis, run);
+    await redis.del(keys.targetRuns(target));
+  });
+  const runnable = async () => (await readBacklog(redis, target, now)).runnable;
+  await steer(run, 'start');
+  expect(await runnable()).toBe(120);
+  for (const [fields, ids] of [
+    [{ rate: '1/3600000' }, 0],
+    [{ rate: '100/1000,500/86400000' }, 1_010],
+    [{ quotaUntil: String(now + 60_000) }, 0],
+    [{ quotaUntil: String(now - 1) }, 1_010],
+    [{ rate: 'of another release' }, 0],
+    [{ rate: '' }, 1_010],
+  ] as const) {
+    await redis.hset(keys.run(run), fields);
+    expect(await runnable()).toBe(ids);
+  }
 });
 
 test('a run that Redis has forgotten counts nowhere', async () => {
