@@ -39,6 +39,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
   if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const { files, trouble } = reported;
   if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is written
+  if (isSealed(run.state)) await removeOwnQueue(session, run); // where Redis was away, or a command was killed, it is still there
   const exit = trouble === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
@@ -62,9 +63,7 @@ export async function finishEnded(work: Finish): Promise<number> {
   );
   const interrupts = listenForInterrupts(() => {});
   try {
-    const exit = await finishRun(work, interrupts);
-    await removeOwnQueue(work.session, work.run);
-    return exit;
+    return await finishRun(work, interrupts);
   } finally {
     interrupts.dispose();
   }

@@ -10,8 +10,10 @@ import { settle } from '../../src/ledger/cell.ts';
 import { codeOfStatus } from '../../src/ledger/code.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import { isOver, type Run, readRun } from '../../src/ledger/run.ts';
+import { openQueue, ownQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
-import { openTestRedis } from '../support/redis.ts';
+import { openTestRedis, testRedisAddress } from '../support/redis.ts';
+import { redisKeysWith } from '../support/workplace.ts';
 import { forgetRun, writeTestRun } from './ledger/lone-run.ts';
 
 let redis: RedisClient;
@@ -65,8 +67,7 @@ async function openStage(
   });
   const stdout = new PassThrough().resume();
   const invocation = { options: {}, env: {}, stderr, stdout } as unknown as Invocation;
-  const queueConnection = { host: '127.0.0.1', port: 1 }; // away; it is only asked about a run that goes on
-  const session = { redis: slow, ledger, queueConnection };
+  const session = { redis: slow, ledger, queueConnection: testRedisAddress().options };
   const stage: Stage = {
     ...{ run, folder, said: '' },
     finish: (signal = new AbortController().signal) =>
@@ -102,5 +103,16 @@ describe('the report of a run that has ended', () => {
   test('keeps nobody who interrupts while Redis is away', async ({ onTestFinished }) => {
     const stage = await openStage(onTestFinished, Number.POSITIVE_INFINITY, 'hgetall');
     expect(await stage.finish(AbortSignal.abort())).toBe(130);
+  });
+
+  test('leaves no queue behind that could not be removed while Redis was away', async ({ onTestFinished }) => {
+    const stage = await openStage(onTestFinished, 0);
+    const { id, fp } = stage.run;
+    const queue = openQueue({ fp, name: ownQueueName(id), connection: testRedisAddress().options });
+    await queue.add([{ run: id, chunk: 0 }]);
+    await queue.close(); // as the command leaves it then
+    expect(await redisKeysWith(`:${ownQueueName(id)}:`)).not.toEqual([]);
+    expect(await stage.finish()).toBe(0);
+    expect(await redisKeysWith(`:${ownQueueName(id)}:`)).toEqual([]);
   });
 });
