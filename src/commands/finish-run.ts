@@ -157,7 +157,8 @@ async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<R
   }
 }
 
-function kindOf({ state }: Run): EndingKind {
-  if (state === 'completed' || state === 'cancelled' || state === 'halted') return state;
+function kindOf({ state, by }: Run): EndingKind {
+  if (state === 'completed' || state === 'cancelled' || state === 'halted' || state === 'cancelling') return state;
+  if (state === 'paused' && by === 'operator') return 'paused';
   return state === 'running' ? 'left' : 'interrupted';
 }

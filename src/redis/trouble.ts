@@ -36,7 +36,8 @@ export function redisWords(error: unknown): string {
   const root = rootOf(error);
   const message = messageOf(root);
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
-  if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready)/.test(message)) return noConnection;
+  if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready|Reached the max retries)/.test(message))
+    return noConnection;
   if (isConnectionTrouble(root)) return connectionWords(root);
   return refusalWords(root) || message.slice(0, 200);
 }

@@ -5,7 +5,10 @@ import { plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, plural, rate } from './words.ts';
 
 /** How a command about a run came to its end. */
-export type EndingKind = 'completed' | 'cancelled' | 'halted' | 'interrupted' | 'left' | 'detached';
+export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';
+
+/** A signal came first. Somebody had paused the run, cancels it, or works on it still; else it waits for the same command. */
+type Interrupted = 'interrupted' | 'paused' | 'cancelling' | 'left';
 
 /** Ids that ended badly for the same reason, with a few of them. */
 type FailureGroup = { code: string; count: number; samples: readonly string[] };
@@ -61,6 +64,8 @@ function headline(ending: Ending): string {
     cancelled: `Run ${runId} cancelled${why}.`,
     halted: `Run ${runId} halted${why}. ${settled}.`,
     interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
+    paused: `Run ${runId} stays paused${why}. ${settled}. Nothing is lost.`,
+    cancelling: `Left run ${runId}, which is being cancelled${why}. ${settled}.`,
     left: `Left run ${runId} to the other command that works on it. ${settled}.`,
     detached: `Run ${runId} is left to the workers: ${plural(ids, 'ids')}.`,
   };

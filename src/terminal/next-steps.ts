@@ -14,6 +14,14 @@ const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   cancelled: tryAgain,
   halted: (ending) => [...causeOf(ending), ['Go on with the same command', ending.command]],
   interrupted: ({ command }) => [['Go on with the same command', command]],
+  paused: ({ runId, command }) => [
+    ['Go on with the same command', command],
+    ['It waits until somebody lets the run go on', `expunge resume ${runId}`],
+  ],
+  cancelling: ({ runId, command }) => [
+    ['Wait for its end', `expunge cancel ${runId} --yes`],
+    ['Then write its report', command],
+  ],
   left: followOrPause,
   detached: followOrPause,
 };

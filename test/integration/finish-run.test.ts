@@ -26,19 +26,7 @@ afterAll(() => redis.disconnect());
 
 type Stage = { run: Run; folder: string; said: string; finish(signal?: AbortSignal): Promise<number> };
 
-/** A run that has ended, and a Redis that leaves its first `failures` commands of one kind without an answer. */
-async function openStage(
-  atEnd: (task: () => Promise<void>) => void,
-  failures: number,
-  command: 'getBuffer' | 'hgetall' = 'getBuffer',
-): Promise<Stage> {
-  const id = await writeTestRun(redis, [2]);
-  const folder = mkdtempSync(join(tmpdir(), 'expunge-finish-'));
-  atEnd(async () => {
-    await forgetRun(redis, id);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
+async function complete(id: string): Promise<void> {
   await ledger.feed(id);
   const claim = await ledger.claim(id, 0);
   if (typeof claim === 'string') throw new Error(claim);
@@ -50,6 +38,23 @@ async function openStage(
     [0, 1].map((index) => ({ index, cell })),
     [],
   );
+}
+
+/** A run that has ended, and a Redis that leaves its first `failures` commands of one kind without an answer. */
+async function openStage(
+  atEnd: (task: () => Promise<void>) => void,
+  failures: number,
+  command: 'getBuffer' | 'hgetall' = 'getBuffer',
+  end: (id: string) => Promise<unknown> = complete,
+): Promise<Stage> {
+  const id = await writeTestRun(redis, [2]);
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-finish-'));
+  atEnd(async () => {
+    await forgetRun(redis, id);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
+  await end(id);
   const run = (await readRun(redis, id))!;
   let left = failures;
   const slow = new Proxy(redis, {
@@ -115,4 +120,13 @@ describe('the report of a run that has ended', () => {
     expect(await stage.finish()).toBe(0);
     expect(await redisKeysWith(`:${ownQueueName(id)}:`)).toEqual([]);
   });
+});
+
+test('a run that somebody had paused is not said to go on with the same command alone', async ({ onTestFinished }) => {
+  const pause = (id: string) =>
+    ledger.steer(id, Date.now(), { action: 'pause', reason: 'lunch', by: 'operator', who: 'ana' });
+  const stage = await openStage(onTestFinished, 0, 'getBuffer', pause);
+  expect(await stage.finish(AbortSignal.abort())).toBe(130);
+  expect(stage.said).toContain(`Run ${stage.run.id} stays paused by ana: lunch.`);
+  expect(stage.said).toContain(`expunge resume ${stage.run.id}`);
 });

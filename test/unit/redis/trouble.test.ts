@@ -30,4 +30,11 @@ describe('trouble with Redis', () => {
   ])('of a cluster is told by its last server: %s', (words, last) => {
     expect(redisWords(allFailed(last))).toBe(words);
   });
+
+  it('of a command whose connection broke is told without the words of a library', () => {
+    const words = 'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option';
+    expect(redisWords(Object.assign(new Error(words), { name: 'MaxRetriesPerRequestError' }))).toBe(
+      'there is no connection to it',
+    );
+  });
 });

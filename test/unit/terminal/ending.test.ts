@@ -65,6 +65,21 @@ describe('endingText', () => {
     expect(lines.at(-1)).toBe('  Go on with the same command: expunge run ids.csv --resource views');
   });
 
+  it('says that the same command waits where somebody else had paused the run', () => {
+    const lines = endingText({ ...ending, kind: 'paused', who: 'ana@laptop', reason: 'lunch', pending: 100 }).split(
+      '\n',
+    );
+    expect(lines[0]).toMatch('Run r1 stays paused by ana@laptop: lunch. 903 of 1,003 ids are settled, 100 left.');
+    expect(lines.at(-1)).toBe('  It waits until somebody lets the run go on: expunge resume r1');
+  });
+
+  it('does not say that a run goes on which is being cancelled', () => {
+    const text = endingText({ ...ending, kind: 'cancelling', who: 'ana@laptop', pending: 100 });
+    expect(text).toContain('Left run r1, which is being cancelled by ana@laptop.');
+    expect(text).toContain('Wait for its end: expunge cancel r1 --yes');
+    expect(text).not.toContain('Go on');
+  });
+
   it('says why a run halted and where to look', () => {
     const text = endingText({ ...ending, kind: 'halted', halt: 'credentials', reason: 'the API answered 401.' });
     expect(text).toContain('Run r1 halted: the API answered 401. ');
