@@ -9,6 +9,7 @@ import type { ListSource } from './list-source.ts';
 import { makeRun, pauseAs } from './make-run.ts';
 import type { ReadFiles, Schedule } from './schedule.ts';
 import { readHistory, readSchedule, settle } from './schedule-store.ts';
+import { dueSlots } from './slots.ts';
 import type { ScheduleWork } from './work.ts';
 
 /** So many things are done about one schedule in a row; the next look goes on. */
@@ -75,7 +76,7 @@ async function act(work: ScheduleWork, hand: Hand, sight: Sight): Promise<void> 
     case 'skip':
       return pass(work, hand, decision, 'skipped', decision.reason);
     case 'wait':
-      return cancelFor(work, hand, (await take(work, hand, decision)) ? decision.cancel : null);
+      return cancelFor(work, hand, (await take(work, hand, schedule, decision)) ? decision.cancel : null);
     case 'run':
       return run(work, hand, schedule, decision);
   }
@@ -125,10 +126,12 @@ async function passedIn(
 async function take(
   work: ScheduleWork,
   hand: Hand,
+  schedule: Schedule,
   { slot, missed }: { slot: number; missed: number },
 ): Promise<boolean> {
   const reason = `${plural(missed, 'slots')} passed before one was seen to`;
-  const history = missed > 0 ? await passedIn(work, hand, { slot, slots: missed }, 'missed', reason) : null;
+  const before = missed > 0 ? (dueSlots(schedule, schedule.after, slot - 1)?.latest ?? slot) : slot;
+  const history = missed > 0 ? await passedIn(work, hand, { slot: before, slots: missed }, 'missed', reason) : null;
   const settlement = { fields: { after: slot, waiting: slot }, ...(history && { history }), ifActive: true };
   return (await settle(work.ledger.redis, hand, settlement)) === 'done';
 }
@@ -146,6 +149,6 @@ async function run(
   schedule: Schedule,
   decision: Decision & { do: 'run' },
 ): Promise<void> {
-  const isTaken = schedule.waiting === decision.slot || (await take(work, hand, decision));
+  const isTaken = schedule.waiting === decision.slot || (await take(work, hand, schedule, decision));
   if (isTaken) await makeRun(work, hand, schedule, { slot: decision.slot, byHand: false });
 }

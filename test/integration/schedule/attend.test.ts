@@ -221,7 +221,7 @@ describe.concurrent('slots that nobody saw to in time', () => {
     expect(await stage.runs()).toHaveLength(1);
     expect(await stage.history()).toMatchObject([
       { outcome: 'started', slot: three },
-      { outcome: 'missed', slots: 2 },
+      { outcome: 'missed', slots: 2, slot: three - minute },
     ]);
   });
 
