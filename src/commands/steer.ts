@@ -39,9 +39,9 @@ export async function execute(invocation: Invocation): Promise<number> {
     const now = await steer(session, run, action, { reason: reasonOf(options), expectAbsent, say: sayOn(stderr) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
-    stderr.write(`${outcomeText(action, now)}\n`);
-    if (action === 'resume' && (await isAbandoned(session, now)))
-      stderr.write(`warning: ${abandoned} ${waysOn(now)}\n`);
+    const isAlone = action === 'resume' && (await isAbandoned(session, now));
+    stderr.write(`${outcomeText(action, now, isAlone)}\n`);
+    if (isAlone) stderr.write(`warning: ${abandoned} ${waysOn(now)}\n`);
     if (stop !== null) stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop)}`)}\n`);
     if (action === 'resume') await warnOfHold(stderr, session, run);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
@@ -145,13 +145,14 @@ async function readAgain({ redis }: Session, id: string): Promise<Run> {
   return run;
 }
 
-function outcomeText(action: Action, run: Run): string {
+function outcomeText(action: Action, run: Run, isAlone: boolean): string {
   const left = plural(pendingOf(run), 'rows');
   if (action === 'pause')
     return `Paused run ${run.id}, ${left} left. Nothing is sent any more.\n  Go on: expunge resume ${run.id}`;
   if (run.state === 'completed')
     return `Run ${run.id} has completed.\n  What happened to each row: expunge report ${run.id}`;
   if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
+  if (isAlone) return `Resumed run ${run.id}, ${left} left.`;
   const who = run.detached ? 'its workers go on' : 'the command that runs it goes on';
   return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;
 }

@@ -86,6 +86,10 @@ describe.concurrent('a run whose command was killed', () => {
     const json = await ended(scene.expunge(['status', id, '--json']));
     expect(JSON.parse(json.stdout)).toMatchObject({ reason: expect.stringContaining('its command has ended') });
 
+    const resumed = await ended(scene.expunge(['resume', id]));
+    expect([resumed.code, resumed.stderr]).toEqual([0, expect.stringContaining('nobody works on it')]);
+    expect(resumed.stderr).not.toContain('the command that runs it goes on');
+
     const detach = await ended(again(['--detach']));
     expect([detach.code, detach.stderr]).toEqual([2, expect.stringContaining(`expunge resume ${id} --detach`)]);
 
