@@ -82,8 +82,7 @@ function isMistake(error: unknown): boolean {
 
 /** A run that was sealed while a signal stopped it has ended all the same: there is nothing to resume. */
 function exitCodeOf(run: Run, interrupts: Interrupts): number {
-  const ended = isSealed(run.state) ? exitOf(run) : null;
-  return ended ?? interrupts.exit() ?? exitOf(run) ?? exitCodes.INTERNAL.exit;
+  return exitOf(run) ?? interrupts.exit() ?? exitCodes.INTERNAL.exit;
 }
 
 /**

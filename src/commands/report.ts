@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
 import { checkConservation, sumInWords } from '../ledger/conservation.ts';
 import { readOutcomes } from '../ledger/ordered-rows.ts';
-import { noteReport } from '../ledger/remove-run.ts';
+import { markDelivered } from '../ledger/remove-run.ts';
 import { type Sink, writeReport } from '../ledger/report.ts';
 import { notWritten, ReportFile } from '../ledger/report-file.ts';
 import type { ReportFormat } from '../ledger/report-line.ts';
@@ -40,12 +40,17 @@ async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
   return trouble === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
+/** Whoever has the report in a file has what the command of the run owes; where it has written one itself, that stays the first. */
+async function noteReport({ redis, run }: ReportDeps, path: string): Promise<void> {
+  if (run.reportIn === '') await markDelivered(redis, run, path);
+}
+
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
   const file = await ReportFile.open(path, deps.run.id);
   try {
     const rows = await writeRows(deps, (text) => file.write(text));
     await file.commit();
-    if (isSealed(deps.run.state)) await noteReport(deps.redis, deps.run, resolve(path)).catch(() => {}); // the report is there
+    if (isSealed(deps.run.state)) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
     deps.say(`${rows.toLocaleString('en-US')} rows in ${path}`);
   } catch (error) {
     await file.discard();

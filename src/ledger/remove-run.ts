@@ -16,14 +16,9 @@ export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);
 }
 
-/** Remembers that whoever waited for the end of a run has its report, and the folder of its files. Repeating it is harmless. */
-export async function markDelivered(redis: RedisClient, { id }: Run, folder: string): Promise<void> {
-  await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', folder);
-}
-
-/** Remembers the file that the report of an ended run was written to, unless there was one before. */
-export async function noteReport(redis: RedisClient, { id, reportIn }: Run, file: string): Promise<void> {
-  if (reportIn === '') await redis.eval(noteLua, 1, keys.run(id), 'reportIn', file);
+/** Remembers that whoever waited for the end of a run has its report, and the folder or file it is in. Repeating it is harmless. */
+export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: string): Promise<void> {
+  await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', reportIn);
 }
 
 /** Removes everything Redis knows of a run. Repeating it is harmless. */

@@ -51,5 +51,7 @@ function endOf(run: ListedRun): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
 
 /** Whether not one id of a sealed run was there, and nobody expected that: it may have asked the wrong API. */
 export function isNoneThere({ state, ids, counts, expectAbsent }: ListedRun): boolean {
-  return isSealed(state) && ids > 0 && counts.absent === ids && !expectAbsent;
+  // After a crash some of what was never there can only be called gone_unconfirmed.
+  const gone = counts.absent + counts.gone_unconfirmed;
+  return isSealed(state) && counts.absent > 0 && gone === ids && !expectAbsent;
 }

@@ -108,7 +108,7 @@ const meanings: Record<Outcome | 'pending', string> = {
 /** A list for another API, another tenant or another kind of object ends like this. */
 function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
   if (!isNoneThere) return [];
-  const words = `None of the ${plural(ids, 'ids')} was there: nothing was deleted. Check --base-url, --account, --resource and --column.`;
+  const words = `None of the ${plural(ids, 'ids')} was there. Check --base-url, --account, --resource and --column.`;
   return [`  ${style.red(words)}`];
 }
 

@@ -101,7 +101,7 @@ describe('endingText', () => {
 
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {
     const lines = endingText({ ...ending, isNoneThere: true, failuresFile: null }).split('\n');
-    expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there: nothing was deleted.'));
+    expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there. Check --base-url'));
     expect(lines.at(-1)).toBe('  If they may be gone: expunge run ids.csv --resource views --expect-absent');
   });
 
