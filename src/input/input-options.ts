@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import { type Config, settings } from '../config.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Resource } from '../ledger/outcome.ts';
 import { inputError } from './input-error.ts';
@@ -22,9 +22,9 @@ export type InputOptions = {
 export type InputSettings = Pick<Config, keyof InputOptions>;
 
 /** What settings say about it; those that are not set become null. */
-export function inputOptionsOf(settings: InputSettings): InputOptions {
-  const { column, noHeader, delimiter, allowIdChars, allowPlaceholders } = settings;
-  const { resource = null, resourceColumn = null, format = null } = settings;
+export function inputOptionsOf(given: InputSettings): InputOptions {
+  const { column, noHeader, delimiter, allowIdChars, allowPlaceholders } = given;
+  const { resource = null, resourceColumn = null, format = null } = given;
   return { resource, resourceColumn, format, column, noHeader, delimiter, allowIdChars, allowPlaceholders };
 }
 
@@ -67,7 +67,7 @@ function extensionOf(name: string): string {
 
 /** Refuses options that contradict each other or the formats, before anything is read. Throws USAGE. */
 export function checkOptions(files: InputFile[], options: InputOptions): void {
-  const { resource, resourceColumn, noHeader } = options;
+  const { resource, resourceColumn, noHeader, column } = options;
   if (!resource === !resourceColumn) {
     throw new ExpungeError('USAGE', 'what do the ids name? Exactly one of --resource and --resource-column is needed');
   }
@@ -76,6 +76,13 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
     throw new ExpungeError(
       'USAGE',
       '--resource-column needs a header to name a column of; --no-header says there is none',
+    );
+  }
+  if (noHeader && column !== settings.column.fallback) {
+    throw new ExpungeError(
+      'USAGE',
+      `--no-header takes the ids from the first column, and --column ${column} names one of a header`,
+      { next: 'give the file a header; or take its first column: --no-header --column id, or without --column' },
     );
   }
   if (resourceColumn && used.includes('lines')) {

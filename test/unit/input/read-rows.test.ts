@@ -69,6 +69,7 @@ test.each([
   [{ resource: null }, 'Exactly one of --resource and --resource-column'],
   [{ resourceColumn: 'kind' }, 'Exactly one of --resource and --resource-column'],
   [{ resource: null, resourceColumn: 'kind', noHeader: true }, '--no-header says there is none'],
+  [{ column: '2', noHeader: true }, '--no-header takes the ids from the first column, and --column 2 names one'],
   [{ resource: null, resourceColumn: 'kind' }, 'plain lines have no columns'],
 ])('refuses options that contradict each other: %j', async (changes, message) => {
   await expect(collect([inputOf('x.txt', 'a1\n')], changes)).rejects.toThrow(message);
