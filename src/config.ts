@@ -9,7 +9,7 @@ type Setting<T> = {
   flag: string;
   env: string | null;
   arg: string | null; // the placeholder in the help text; null for a switch
-  isList?: boolean; // given twice, the flag means both, as with a comma between them
+  twice?: 'joined' | 'refused'; // the flag given twice means both, as with a comma, or may not be given twice; else the last counts
   parse: (text: string) => T;
   fallback: T | undefined;
   help: string;
@@ -100,6 +100,7 @@ export const settings = {
     flag: 'protect',
     env: 'EXPUNGE_PROTECT',
     arg: '<file>',
+    twice: 'refused',
     parse: parse.text,
     fallback: undefined,
     help: 'ids in this file (one a line) are never deleted',
@@ -140,7 +141,7 @@ export const settings = {
     flag: 'treat',
     env: 'EXPUNGE_TREAT',
     arg: '<list>',
-    isList: true,
+    twice: 'joined',
     parse: parse.treat,
     fallback: '',
     help: 'what some answers mean instead: 409=retry,404=failed (failed, absent, retry, wait, halt)',
@@ -213,6 +214,7 @@ export const settings = {
     flag: 'stop-file',
     env: 'EXPUNGE_STOP_FILE',
     arg: '<file>',
+    twice: 'refused',
     parse: parse.text,
     fallback: undefined,
     help: 'while this file exists nothing is sent; what it says is shown as the reason',

@@ -1,5 +1,6 @@
 import { Help, Option, type Command as Program } from 'commander';
 import { type SettingName, settings } from '../config.ts';
+import { ExpungeError } from '../errors.ts';
 import { settingText } from '../setting-text.ts';
 import type { Command } from './command.ts';
 
@@ -7,15 +8,25 @@ const settingsHeading = 'Settings (flag, else variable, else configuration file,
 
 /** The flag of a setting; its help names the default and the variable. */
 export function settingOption(name: SettingName): Option {
-  const { flag, arg, env, help, fallback, isList } = settings[name];
+  const { flag, arg, env, help, fallback, twice } = settings[name];
   const value = arg === null ? null : settingText(name, fallback as never);
   const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', env ?? ''].filter(Boolean).join(', ');
   const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
-  return isList ? option.argParser(joined) : option;
+  return twice === undefined ? option : option.argParser(twice === 'joined' ? joined : onlyOnce(flag));
 }
 
 function joined(value: string, before: string | undefined): string {
   return before === undefined ? value : `${before},${value}`;
+}
+
+/** For what protects: whoever names two files means both, and the last one would be all that counts. */
+function onlyOnce(flag: string) {
+  return (value: string, before: string | undefined): string => {
+    if (before === undefined) return value;
+    throw new ExpungeError('USAGE', `--${flag} is given twice: ${before} and ${value}; only one file can be named`, {
+      next: 'put what they say into one file',
+    });
+  };
 }
 
 /** How the list of commands names one: without `[options]`, which they all have. */

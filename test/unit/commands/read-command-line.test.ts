@@ -70,6 +70,11 @@ describe('readCommandLine', () => {
     }
   });
 
+  it.each(['--protect', '--stop-file'])('refuses a second %s, since the first would count for nothing', (flag) => {
+    expect(() => read('run', 'x', flag, 'a', flag, 'b')).toThrow(`${flag} is given twice: a and b`);
+    expect(read('run', 'x', '--rate', '5/s', '--rate', '6/s')?.flags).toEqual({ rate: '6/s' });
+  });
+
   it('refuses an own option that cannot be read', () => {
     expect(() => read('report', 'r1', '--format', 'xml')).toThrow('--format: "xml" is not one of csv, ndjson.');
   });
