@@ -57,7 +57,11 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
     stop,
     existing: existing && { ...existingOf(existing), isJoined },
     before: last !== null && isSealed(last.state) ? beforeOf(last) : null,
-    beside: beside.map((run) => ({ ...existingOf(run), files: run.files })),
+    beside: beside.map((run) => ({
+      ...existingOf(run),
+      files: run.files,
+      protectedRead: run.protectedRead,
+    })),
   };
 }
 

@@ -31,7 +31,7 @@ export type Plan = {
   stop: Stop | null; // nothing will leave before it is lifted; null also where nobody looked
   existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, which would be resumed, or joined beside its command
   before: FinishedRun | null; // of the same list
-  beside: readonly (ExistingRun & { files: readonly string[] })[]; // of other lists that share a file with this one
+  beside: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
 };
 
 /** An unfinished run. */
@@ -182,11 +182,16 @@ function beforeLines({ before }: Plan): Line[] {
 }
 
 /** A list that was edited is another list: nothing stops both from being deleted, and nobody may have meant that. */
-function besideLines({ beside }: Plan, style: Style): Line[] {
+function besideLines({ beside, protected: matched }: Plan, style: Style): Line[] {
   return beside.slice(0, shownBeside).map((run) => {
-    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the list differs, so both would run`;
+    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the list differs, so both would run${matched > 0 && run.protectedRead === null ? unprotected(run) : ''}`;
     return ['Beside', style.yellow(words)];
   });
+}
+
+/** Whoever repeats a command with --protect means the whole list; the run that was made before takes nothing from it. */
+function unprotected({ runId }: ExistingRun): string {
+  return `, and that one was made without --protect: it deletes what is protected here, unless it ends: expunge cancel ${runId}`;
 }
 
 const shownBeside = 3;

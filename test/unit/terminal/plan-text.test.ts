@@ -124,12 +124,30 @@ describe('planText', () => {
       endedAt,
       counts: { ...noCounts, deleted: 5, absent: 2 },
     };
-    const beside = [{ runId: 'r2', state: 'paused' as const, reason: '', who: 'ana', left: 1, files: ['old.csv'] }];
+    const beside = [
+      {
+        runId: 'r2',
+        state: 'paused' as const,
+        reason: '',
+        who: 'ana',
+        left: 1,
+        files: ['old.csv'],
+        protectedRead: null,
+      },
+    ];
     const lines = planText({ ...plan, before, beside }).split('\n');
     expect(lines.slice(-2)).toEqual([
       '  Before    run r1 of the same list completed on 2026-11-20 09:30 UTC: 5 deleted, 2 absent',
       '  Beside    run r2 of old.csv has 1 id left (paused by ana); the list differs, so both would run',
     ]);
+  });
+
+  it('says that an unfinished run of the same file protects nothing, where this one does', () => {
+    const run = { runId: 'r2', state: 'running' as const, reason: '', who: '', left: 9, files: ['old.csv'] };
+    const words = 'it deletes what is protected here, unless it ends: expunge cancel r2';
+    const says = (matched: number, protectedRead: number | null) =>
+      planText({ ...plan, protected: matched, beside: [{ ...run, protectedRead }] }).includes(words);
+    expect([says(2, null), says(0, null), says(2, 2)]).toEqual([true, false, false]);
   });
 
   it.each([
