@@ -51,7 +51,8 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
   await removeSpool(list.spool.folder); // all of it is in Redis by now, and a run may take days
-  await refuseOtherWay(invocation, session, run); // another command may have made it meanwhile
+  refuseOtherVerdicts(run, invocation.config.treat); // another command may have made it meanwhile
+  await refuseOtherWay(invocation, session, run);
   if (run.detached) return detach(invocation, session, run);
   return deleteHere({ invocation, session, target, credentials, run, outputFolder: folderOf(run) });
 }
@@ -112,12 +113,12 @@ function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
 /** The count somebody has to type is what is left to delete: of a resumed run less than the list holds. */
 async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: Plan): Promise<void> {
   const expected = plan.existing?.left ?? plan.ids.annotations + plan.ids.views;
-  if (expected === 0) return;
+  const confirm = (options.confirm as number | undefined) ?? null;
+  if (expected === 0 && (confirm === null || plan.existing !== null)) return; // an export that went wrong may hold nothing
   const host = new URL(plan.baseUrl).host;
   const what = plan.existing
     ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
     : `${idsText(plan.ids)} on ${host}${plan.beside.map(({ runId }) => `, beside run ${runId}`).join('')}`;
-  const confirm = (options.confirm as number | undefined) ?? null;
   const question = { expected, what, yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }

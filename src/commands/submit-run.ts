@@ -26,7 +26,7 @@ export async function submitRun(
   target: Target,
   spool: Spool,
 ): Promise<Run> {
-  const { config, options } = invocation;
+  const { config, options, sources } = invocation;
   const { who, reason: note } = orderOf(options);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
   const command = `cd ${shellWord(process.cwd())} && ${typedCommand()}`;
@@ -46,6 +46,7 @@ export async function submitRun(
     progress.stop();
   }
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
+  if (sources.keep !== 'default') await redis.hset(keys.run(id), 'keepMs', config.keep);
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
   return isOther.includes(true) ? written(redis, id) : run;
