@@ -20,11 +20,13 @@ const urlOnly = {
   clientId: '--client-id',
   refreshTokenFile: '--refresh-token-file',
   clientSecretFile: '--client-secret-file',
+  scope: '--scope',
+  tokenAudience: '--token-audience',
 } as const;
 
 export type TokenSettings = Pick<
   Config,
-  keyof typeof ways | keyof typeof urlOnly | 'scope' | 'tokenAudience' | 'tokenAuth' | 'allowHttp' | 'proxy'
+  keyof typeof ways | keyof typeof urlOnly | 'tokenAuth' | 'allowHttp' | 'proxy'
 >;
 
 export type TokenSurroundings = {

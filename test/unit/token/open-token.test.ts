@@ -77,6 +77,8 @@ describe('settings for the token are refused', () => {
     ['with no token in the variable', {}, { EXPUNGE_TOKEN: 'ge heim' }, 'CREDENTIALS', /got other text/],
     ['two ways', { ...url, tokenCommand: 'x' }, secret, 'USAGE', /one place .* --token-command and --token-url/],
     ['a client id alone', { clientId: 'abc' }, {}, 'USAGE', /--client-id needs --token-url/],
+    ['a scope alone', { scope: 'x' }, {}, 'USAGE', /--scope needs --token-url/],
+    ['an audience alone', { tokenAudience: 'x' }, {}, 'USAGE', /--token-audience needs --token-url/],
     ['a refresh token alone', { refreshTokenFile: 'x' }, {}, 'USAGE', /--refresh-token-file needs --token-url/],
     ['no client id', { tokenUrl: url.tokenUrl }, secret, 'USAGE', /--token-url needs --client-id/],
     ['no secret', url, {}, 'CREDENTIALS', /expected a client secret in EXPUNGE_CLIENT_SECRET or/],
