@@ -74,3 +74,11 @@ test('a --confirm of another number than 0 refuses an empty list', async () => {
   expect(await runs()).toEqual([]);
   expect(await submit('--confirm', '0')).toBe(0);
 });
+
+test('of two commands that make a run of one list at the same time, one is refused where its --treat is another', async () => {
+  const ways = ['404=failed', '404=halt'];
+  const ended = await Promise.allSettled(ways.map((treat) => submit('--yes', '--treat', treat)));
+  const winner = ended.findIndex(({ status }) => status === 'fulfilled');
+  expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  expect((await runs()).map((run) => run?.treat)).toEqual([ways[winner]]);
+});
