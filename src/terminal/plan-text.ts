@@ -24,6 +24,7 @@ export type Plan = {
   tokenSource: string | null; // null: there is none yet
   firstUrl: string | null; // null when there is nothing to send
   rate: Rate | null;
+  rateBefore: Rate | null; // of the run that would be resumed; null where it had none
   learned: LearnedStart | null; // null also where nobody looked
   treat: string; // what some answers mean in this run, '' for our own table
   expectAbsent: boolean;
@@ -113,6 +114,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...(plan.treat === '' ? [] : [['Treats', plan.treat.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
     ['Pace', pace(plan)],
+    ...rateLines(plan, style),
   ];
 }
 
@@ -140,6 +142,12 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
   if (isSlower(learned, rate)) return text;
   const left = existing?.left ?? ids.annotations + ids.views;
   return `${text}: about ${duration(leastMs(rate, left))}, longer if the API is slower`;
+}
+
+/** Somebody may have slowed it down meanwhile, for a reason that still holds. */
+function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
+  if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
+  return [['', style.yellow(`it was at most ${rateText(rateBefore)} until now; without --rate it stays so`)]];
 }
 
 const freshMs = 60_000;

@@ -21,6 +21,7 @@ const plan: Plan = {
   tokenSource: 'EXPUNGE_TOKEN',
   firstUrl: 'https://api.example.com/x/v2/annotations/a-1',
   rate: [{ count: 400, perMs: 1_000 }],
+  rateBefore: null,
   learned: null,
   treat: '',
   expectAbsent: false,
@@ -79,6 +80,13 @@ describe('planText', () => {
     const learned = { perSecond: 412, silentMs, isPinned: false };
     const lines = planText({ ...plan, learned, rate: text === null ? null : parseRate(text) }).split('\n');
     expect(lines).toContain(`  Pace      ${words}`);
+  });
+
+  it('says which other rate a resumed run had until now', () => {
+    const until = (text: string | null) =>
+      planText({ ...plan, rate: parseRate('200/s'), rateBefore: text === null ? null : parseRate(text) });
+    expect(until('50/s')).toContain('it was at most 50/s until now; without --rate it stays so');
+    for (const text of [null, '200/s']) expect(until(text)).not.toContain('until now');
   });
 
   it('begins at a pinned rate', () => {
