@@ -21,7 +21,7 @@ import { detach } from './detach.ts';
 import { refuseOtherRelease } from './find-run.ts';
 import { finishEnded } from './finish-run.ts';
 import { planOf } from './plan-of.ts';
-import type { Credentials } from './service-options.ts';
+import { type Credentials, refuseLoneBurst } from './service-options.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
 import { submitRun } from './submit-run.ts';
 
@@ -41,6 +41,7 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   const existing = last !== null && !isSealed(last.state) ? last : null;
   refuseUnlessResumable(existing);
   refuseOtherVerdicts(existing, invocation.config.treat);
+  refuseLoneBurst(invocation, existing?.rate ?? null);
   await refuseOtherWay(invocation, session, existing);
   const learned = await readStart(session.redis, target.fp, scopesOf(invocation, list));
   const stop = await stopOf(invocation, session, target);

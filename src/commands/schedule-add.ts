@@ -15,6 +15,7 @@ import type { Invocation } from './command.ts';
 import { jsonLines } from './json-lines.ts';
 import { scheduleFacts } from './schedule-facts.ts';
 import { withBells } from './schedule-work.ts';
+import { refuseLoneBurst } from './service-options.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
 import { notTold } from './warn-of-workers.ts';
 
@@ -22,6 +23,7 @@ import { notTold } from './warn-of-workers.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, env, stderr, stdout } = invocation;
   const target = readTarget(config, env);
+  refuseLoneBurst(invocation, null);
   const [name = ''] = args;
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation);

@@ -1,4 +1,6 @@
+import { ExpungeError } from '../errors.ts';
 import type { Target } from '../ledger/target.ts';
+import type { Rate } from '../limiter/rate.ts';
 import { readCertificates } from '../named-file.ts';
 import { openToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
@@ -46,4 +48,12 @@ export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'en
 /** The file of `--ca-file`, or null. Throws USAGE where it holds no certificates. */
 export function readAuthorities({ caFile }: Invocation['config']): string | null {
   return caFile === undefined ? null : readCertificates('--ca-file', caFile);
+}
+
+/** Throws USAGE for a --burst that is a part of no rate: it would bound nothing. */
+export function refuseLoneBurst({ config, sources }: Pick<Invocation, 'config' | 'sources'>, known: Rate | null): void {
+  if (sources.burst !== 'flag' || (config.rate ?? known) !== null) return;
+  throw new ExpungeError('USAGE', '--burst is a part of the rate, and there is none: it would bound nothing', {
+    next: 'add --rate, as in --rate 200/s',
+  });
 }

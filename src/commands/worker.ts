@@ -22,7 +22,7 @@ import type { Invocation } from './command.ts';
 import { type InCrew, inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
-import { type Credentials, readCredentials, serviceOptions } from './service-options.ts';
+import { type Credentials, readCredentials, refuseLoneBurst, serviceOptions } from './service-options.ts';
 import { checkSession, type EarlySession, type Session, withEarlyRedis } from './session.ts';
 
 /**
@@ -32,6 +32,7 @@ import { checkSession, type EarlySession, type Session, withEarlyRedis } from '.
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, options, env } = invocation;
   const target = readTarget(config, env);
+  refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
   const crew = inCrew(env);
   const log = createLogger(config.logLevel ?? 'info', crew === null ? {} : { worker: crew.worker });

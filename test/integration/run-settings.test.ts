@@ -26,12 +26,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const env = { EXPUNGE_TOKEN: 'abc' };
+const env = { EXPUNGE_TOKEN: 'abc', REDIS_URL: testRedisUrl() };
 const submit = (...more: string[]) =>
-  invoke(['run', list, '--resource', 'views', '--base-url', baseUrl, '--state-dir', folder, '--detach', ...more], {
-    REDIS_URL: testRedisUrl(),
-    ...env,
-  }).ended;
+  invoke(['run', list, '--resource', 'views', '--base-url', baseUrl, '--state-dir', folder, '--detach', ...more], env)
+    .ended;
 
 /** The runs that were made. */
 async function runs() {
@@ -81,4 +79,16 @@ test('of two commands that make a run of one list at the same time, one is refus
   const winner = ended.findIndex(({ status }) => status === 'fulfilled');
   expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   expect((await runs()).map((run) => run?.treat)).toEqual([ways[winner]]);
+});
+
+test('a --burst without a rate is refused by run, worker and schedule add', async () => {
+  const words = '--burst is a part of the rate, and there is none';
+  await expect(submit('--yes', '--burst', '3')).rejects.toThrow(words);
+  await submit('--yes', '--rate', '5/s');
+  await submit('--yes', '--burst', '3');
+  expect((await runs()).map((run) => run?.burst)).toEqual([3]);
+  for (const verb of [['schedule', 'add', 'nightly'], ['worker']]) {
+    const { ended } = invoke([...verb, '--base-url', baseUrl, '--state-dir', folder, '--burst', '3'], env);
+    await expect(ended).rejects.toThrow(words);
+  }
 });
