@@ -78,7 +78,8 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
       '--resource-column needs a header to name a column of; --no-header says there is none',
     );
   }
-  if (noHeader && column !== settings.column.fallback) {
+  const hasCells = used.length === 0 || used.includes('csv'); // of a schedule nobody knows yet
+  if (hasCells && noHeader && column !== settings.column.fallback) {
     throw new ExpungeError(
       'USAGE',
       `--no-header takes the ids from the first column, and --column ${column} names one of a header`,

@@ -69,10 +69,16 @@ test.each([
   [{ resource: null }, 'Exactly one of --resource and --resource-column'],
   [{ resourceColumn: 'kind' }, 'Exactly one of --resource and --resource-column'],
   [{ resource: null, resourceColumn: 'kind', noHeader: true }, '--no-header says there is none'],
-  [{ column: '2', noHeader: true }, '--no-header takes the ids from the first column, and --column 2 names one'],
   [{ resource: null, resourceColumn: 'kind' }, 'plain lines have no columns'],
 ])('refuses options that contradict each other: %j', async (changes, message) => {
   await expect(collect([inputOf('x.txt', 'a1\n')], changes)).rejects.toThrow(message);
+});
+
+test('refuses --no-header with a column, which only a header can name', async () => {
+  const wrong = { column: '2', noHeader: true };
+  const message = '--no-header takes the ids from the first column, and --column 2 names one';
+  await expect(collect([inputOf('x.csv', '7,a1\n')], wrong)).rejects.toThrow(message);
+  expect(brief(await collect([inputOf('x.txt', 'a1\n')], wrong))).toEqual(['a1']);
 });
 
 test('hands over at most 1,000 rows at a time', async () => {
