@@ -190,16 +190,20 @@ function beforeLines({ before }: Plan): Line[] {
 }
 
 /** A list that was edited is another list: nothing stops both from being deleted, and nobody may have meant that. */
-function besideLines({ beside, protected: matched }: Plan, style: Style): Line[] {
-  return beside.slice(0, shownBeside).map((run) => {
-    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the list differs, so both would run${matched > 0 && run.protectedRead === null ? unprotected(run) : ''}`;
-    return ['Beside', style.yellow(words)];
+function besideLines(plan: Plan, style: Style): Line[] {
+  return plan.beside.slice(0, shownBeside).map((run) => {
+    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the list differs, so both would run`;
+    return ['Beside', style.yellow(words + otherProtection(plan, run))];
   });
 }
 
-/** Whoever repeats a command with --protect means the whole list; the run that was made before takes nothing from it. */
-function unprotected({ runId }: ExistingRun): string {
-  return `, and that one was made without --protect: it deletes what is protected here, unless it ends: expunge cancel ${runId}`;
+/** Whoever repeats a command with --protect, or without it, may take both for one run; neither takes anything from the other. */
+function otherProtection(plan: Plan, { runId, protectedRead }: Plan['beside'][number]): string {
+  if (plan.protected > 0 && protectedRead === null)
+    return `, and that one was made without --protect: it deletes what is protected here, unless it ends: expunge cancel ${runId}`;
+  if (plan.protectedRead === null && protectedRead !== null)
+    return `, and that one protects ${plural(protectedRead, 'ids')}, this one none: --protect is missing`;
+  return '';
 }
 
 const shownBeside = 3;

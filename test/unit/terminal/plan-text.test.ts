@@ -158,6 +158,15 @@ describe('planText', () => {
     expect([says(2, null), says(0, null), says(2, 2)]).toEqual([true, false, false]);
   });
 
+  it('says that an unfinished run of the same file protects ids, where this one does not', () => {
+    const run = { runId: 'r2', state: 'running' as const, reason: '', who: '', left: 9, files: ['old.csv'] };
+    const says = (read: number | null, before: number | null) =>
+      planText({ ...plan, protectedRead: read, beside: [{ ...run, protectedRead: before }] }).includes(
+        'and that one protects 5 ids, this one none: --protect is missing',
+      );
+    expect([says(null, 5), says(5, 5), says(null, null)]).toEqual([true, false, false]);
+  });
+
   it.each([
     ['https://api.example.com/v2', true],
     ['https://api.example.com/v2/x', false],
