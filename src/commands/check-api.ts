@@ -16,6 +16,7 @@ import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { isLoopback, withoutUrlSecrets } from '../parse-setting.ts';
 import { type Finding, wrong } from '../redis/finding.ts';
 import { connectionTrouble } from '../system-words.ts';
+import { orderLine } from '../terminal/stop-text.ts';
 import { duration } from '../terminal/words.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import type { Invocation } from './command.ts';
@@ -115,11 +116,11 @@ export async function* sendProbe(
 }
 
 /** Why nothing may leave to the target at the moment, or null. */
-async function heldBy({ config }: Invocation, { redis }: Session, { fp }: Target): Promise<string | null> {
-  const { target } = await readStops(redis, fp);
+async function heldBy({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
+  const { target } = await readStops(redis, sentTo.fp);
   const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
-  if (stop !== null) return stopAdvice(stop);
-  const held = (await readTargetState(redis, fp)).find(({ hold }) => hold !== null)?.hold;
+  if (stop !== null) return stopAdvice(stop, orderLine('start-all', sentTo));
+  const held = (await readTargetState(redis, sentTo.fp)).find(({ hold }) => hold !== null)?.hold;
   return held ? `${held.reason}; ${duration(held.leftMs)} of that are left` : null;
 }
 

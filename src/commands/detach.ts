@@ -5,6 +5,7 @@ import { createFeeder } from '../queue/feeder.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { endingText } from '../terminal/ending.ts';
+import { orderLine } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 import { endingOf } from './ending-of.ts';
@@ -23,9 +24,10 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);
-    warnOfWorkers(stderr, workers, run.baseUrl);
+    warnOfWorkers(stderr, workers, run);
     const { target: stop } = await readStops(redis, run.fp);
-    if (stop !== null) stderr.write(`${plainLine(`warning: the run waits. ${stopAdvice(stop)}`)}\n`);
+    if (stop !== null)
+      stderr.write(`${plainLine(`warning: the run waits. ${stopAdvice(stop, orderLine('start-all', run))}`)}\n`);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
   } finally {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readKeptUntil } from '../ledger/kept-files.ts';
 import type { Run } from '../ledger/run.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -5,6 +6,7 @@ import { plainLine } from '../terminal/style.ts';
 /** Where the report of a run is, and until when, as far as that can be seen from here. */
 export async function reportWords({ reportIn }: Run): Promise<string> {
   if (reportIn === '') return 'no report of it was written';
+  if (!existsSync(reportIn)) return `its report was written to ${plainLine(reportIn)}, not to be seen here`;
   const until = await readKeptUntil(reportIn);
   return `its report ${until === null ? 'stays' : `is kept until ${day(until)}`} in ${plainLine(reportIn)}`;
 }

@@ -1,4 +1,5 @@
 import { fstatSync, writeSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
 import { checkConservation, sumInWords } from '../ledger/conservation.ts';
@@ -33,6 +34,11 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
 }
 
 async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
+  if (run.state === 'preparing') {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written to its end`, {
+      next: `run its command again: ${run.command}`,
+    });
+  }
   const sealed = await sealTally(redis, run);
   const tally = await tallyLedger(redis, sealed);
   const trouble = checkConservation(sealed, tally);
@@ -50,12 +56,17 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
   try {
     const rows = await writeRows(deps, (text) => file.write(text));
     await file.commit();
-    if (isSealed(deps.run.state)) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
+    if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
     deps.say(`${rows.toLocaleString('en-US')} rows in ${path}`);
   } catch (error) {
     await file.discard();
     throw error;
   }
+}
+
+/** A pipe or a device keeps nothing: `--output /dev/null` is no report that could be looked into later. */
+async function isKept(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isFile() ?? false;
 }
 
 /** A shell that sends stdout to a file leaves there what was written: it cannot be taken back, so it must not pass for a report. */

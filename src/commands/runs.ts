@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { ExpungeError } from '../errors.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import { type ChosenRuns, chooseRuns, type RunChoice } from '../ledger/choose-runs.ts';
@@ -84,8 +85,7 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
       next: `end it first: expunge cancel ${run.id}`,
     });
   }
-  const lost = hasEvidence(run) ? '' : ' Its report was not written: what happened to each row is lost with it.';
-  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lost}`;
+  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
   const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
@@ -98,9 +98,11 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   return 0;
 }
 
-/** Whether a run can go without taking along what nobody else knows. Of one that was never written to its end there is nothing to know. */
-function hasEvidence({ state, reportIn }: Run): boolean {
-  return reportIn !== '' || state === 'preparing';
+/** What nobody else may know, in words. Of a run that was never written to its end there is nothing to know. */
+function lostWith({ state, reportIn }: Run): string {
+  if (state === 'preparing' || (reportIn !== '' && existsSync(reportIn))) return '';
+  if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
+  return ` Its report is not to be seen here: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
 }
 
 /** Where there is no memory left for a note, a removal that makes room comes first. Any other trouble is thrown. */

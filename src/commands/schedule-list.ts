@@ -33,6 +33,7 @@ async function list({ options, stdout }: Invocation, session: Session, target: T
   stdout.write(
     `${listText(
       schedules.map((schedule, i) => ({ schedule, history: histories[i]! })),
+      target,
       now,
     )}\n`,
   );

@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { readTarget } from '../guard/check-target.ts';
+import { namedTarget, readTarget } from '../guard/check-target.ts';
 import { logTo } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
@@ -66,7 +66,7 @@ function tell(
       stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
       if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
       stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
-      warnOfWorkers(stderr, workers, String(config.baseUrl));
+      warnOfWorkers(stderr, workers, namedTarget(config));
       break;
     case 'empty':
       stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);

@@ -8,6 +8,7 @@ import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import type { ScheduleWork } from '../schedule/work.ts';
 import { suggest } from '../suggest.ts';
+import { orderLine, targetName } from '../terminal/stop-text.ts';
 import type { Invocation } from './command.ts';
 import { type Session, whoAmI } from './session.ts';
 
@@ -26,12 +27,12 @@ export function scheduleWork({ invocation, session, target, feeder, log }: Aroun
 }
 
 /** The schedule of that name. Throws USAGE if there is none. */
-export async function findSchedule({ redis }: Session, { fp, baseUrl }: Target, name: string): Promise<Schedule> {
-  const schedule = await readSchedule(redis, fp, name);
+export async function findSchedule({ redis }: Session, target: Target, name: string): Promise<Schedule> {
+  const schedule = await readSchedule(redis, target.fp, name);
   if (schedule !== null && schedule.state !== 'removed') return schedule;
-  const names = (await listSchedules(redis, fp)).map((known) => known.name);
-  throw new ExpungeError('USAGE', `no schedule of ${baseUrl} is called "${name}".${suggest(name, names)}`, {
-    next: 'expunge schedule list shows them',
+  const names = (await listSchedules(redis, target.fp)).map((known) => known.name);
+  throw new ExpungeError('USAGE', `no schedule of ${targetName(target)} is called "${name}".${suggest(name, names)}`, {
+    next: `${orderLine('schedule list', target)} shows them`,
   });
 }
 

@@ -34,15 +34,17 @@ export async function execute(invocation: Invocation): Promise<number> {
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
     if (options.detach) await takeFromCommand(session, run, reasonOf(options));
-    if (action === 'resume' && config.expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const { expectAbsent } = config;
+    // One that has ended keeps what it was asked to expect: its exit code goes by that.
+    const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
+    if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
     const now = await steer(session, run, action, { reason: reasonOf(options), expectAbsent, say: sayOn(stderr) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     const isAlone = action === 'resume' && (await isAbandoned(session, now));
     stderr.write(`${outcomeText(action, now, isAlone)}\n`);
     if (isAlone) stderr.write(`warning: ${abandoned} ${waysOn(now)}\n`);
-    if (stop !== null) stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop)}`)}\n`);
+    if (stop !== null)
+      stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop, orderLine('start-all', run))}`)}\n`);
     if (action === 'resume') await warnOfHold(stderr, session, run);
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
@@ -92,7 +94,7 @@ async function steer(
   { reason, expectAbsent, say }: { reason: string; expectAbsent: boolean; say: (line: string) => void },
 ): Promise<Run> {
   const order = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() } as const;
-  const steering: Steering = action === 'resume' && expectAbsent ? { ...order, more: { expectAbsent } } : order;
+  const steering: Steering = expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await feed(session, run);

@@ -52,7 +52,8 @@ function tellStopped(invocation: Invocation, ordered: readonly Ordered[], others
   const named = first!.known;
   const going = others.filter((known) => isLive(known) && known.stops.target === null);
   const reachesNobody = !ordered.some(({ known }) => isLive(known));
-  const missed = reachesNobody ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
+  const reachesNoRun = ordered.every(({ known }) => liveRuns(known) === 0); // an idle process may be of the wrong target, too
+  const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
   if (reachesNobody && ordered.every(({ before }) => before === null)) throw nobodyReached(named, missed);
   for (const one of ordered) stderr.write(`${stoppedText(one, Date.now())}\n`);
@@ -60,8 +61,10 @@ function tellStopped(invocation: Invocation, ordered: readonly Ordered[], others
 }
 
 function tellStarted(invocation: Invocation, ordered: readonly Ordered[], others: readonly KnownTarget[]): void {
-  const { baseUrl } = ordered[0]!.known;
-  const missed = others.filter((known) => known.baseUrl === baseUrl && known.stops.target !== null);
+  const named = ordered[0]!.known;
+  const stopped = others.filter(({ stops }) => stops.target !== null);
+  const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant
+  const missed = isNothing ? nearestFirst(stopped, named) : stopped.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
   for (const one of ordered) invocation.stderr.write(`${startedText(one, Date.now())}\n`);
   if (missed.length > 0) invocation.stderr.write(`warning: still stopped:\n${missedText('start-all', missed)}\n`);

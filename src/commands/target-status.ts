@@ -1,13 +1,15 @@
 import { namedTarget } from '../guard/check-target.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
+import { isLive, knownTargets } from '../ledger/known-targets.ts';
 import type { Target } from '../ledger/target.ts';
 import { paceOf, rateSetting } from '../limiter/rate.ts';
 import { learnedStart, readPin, readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { nearestFirst } from '../suggest.ts';
 import { auditText } from '../terminal/audit-text.ts';
 import { paceText } from '../terminal/plan-text.ts';
-import { orderLine, targetName } from '../terminal/stop-text.ts';
+import { missedText, orderLine, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { heldLines, pinText } from '../terminal/target-text.ts';
 import type { Invocation } from './command.ts';
@@ -28,7 +30,11 @@ export async function targetStatus({ config, options, stdout }: Invocation, { re
   if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
   print('target', standingFacts(standing));
   if (!options.json) {
-    const lines = [...standingLines(standing), ...auditText(options.audit ? trail : trail.slice(-shownActions))];
+    const lines = [
+      ...standingLines(standing),
+      ...(await strangerLines(redis, standing, 'status')),
+      ...auditText(options.audit ? trail : trail.slice(-shownActions)),
+    ];
     stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
   }
   return 0;
@@ -42,6 +48,20 @@ export async function readStanding(redis: RedisClient, target: Target, separateL
   const [stops, limiters, pin] = await Promise.all(reads);
   const scopes = separateLimits ? (['annotations', 'views'] as const) : (['all'] as const);
   return { target, stops, limiters, pin, learned: learnedStart(limiters, scopes, pin && paceOf(pin.rate)) };
+}
+
+/** What is told of a target that Redis knows nothing of, and which ones are live: most likely one of those was meant. */
+export async function strangerLines(
+  redis: RedisClient,
+  { target, limiters }: Standing,
+  verb: string,
+): Promise<string[]> {
+  if (limiters.length > 0) return [];
+  const known = await knownTargets(redis);
+  if (known.some(({ fp }) => fp === target.fp)) return [];
+  const live = nearestFirst(known.filter(isLive), target);
+  const words = 'nothing was ever sent there by way of this Redis';
+  return [live.length > 0 ? `${words}; these are live:\n${missedText(verb, live)}` : words];
 }
 
 /** For `--json`. Times are ISO 8601. */
@@ -63,7 +83,7 @@ export function standingFacts({ target, stops, limiters, pin, learned }: Standin
 export function standingLines({ target, stops, limiters, pin, learned }: Standing): string[] {
   const held = heldLines(limiters, Date.now());
   return [
-    ...stopLines(stops),
+    ...stopLines(stops, target),
     ...held,
     ...(held.length > 0 ? [`lift that: ${orderLine('target release', target)}`] : []),
     ...(pin === null ? [] : [pinText(pin)]),
@@ -71,7 +91,9 @@ export function standingLines({ target, stops, limiters, pin, learned }: Standin
   ];
 }
 
-function stopLines({ target, processes }: TargetStops): string[] {
-  const all = [target, ...processes].filter((stop) => stop !== null);
-  return all.length === 0 ? ['not stopped'] : all.map((stop) => plainLine(stopAdvice(stop)));
+function stopLines({ target: stop, processes }: TargetStops, target: Target): string[] {
+  const all = [stop, ...processes].filter((stop) => stop !== null);
+  return all.length === 0
+    ? ['not stopped']
+    : all.map((one) => plainLine(stopAdvice(one, orderLine('start-all', target))));
 }

@@ -11,7 +11,7 @@ import type { Invocation } from './command.ts';
 import { jsonLines } from './json-lines.ts';
 import { reasonOf } from './reason-of.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
-import { readStanding, standingFacts, standingLines } from './target-status.ts';
+import { readStanding, standingFacts, standingLines, strangerLines } from './target-status.ts';
 
 /** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -22,11 +22,13 @@ export async function execute(invocation: Invocation): Promise<number> {
     const before = await readStanding(redis, target, config.separateLimits);
     if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknown(redis, verb, target);
     const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
+    const strange = await strangerLines(redis, before, `target pin-rate ${args[0]}`);
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readStanding(redis, target, config.separateLimits);
     const [done, nothing] = told[verb]!;
     const lines = [isChanged ? done : nothing, ...standingLines(after)];
     stderr.write(`${targetName(target)}: ${lines.join('\n  ')}\n`);
+    for (const line of strange) stderr.write(`warning: ${line}\n`);
     jsonLines(stdout, options.json)('target', { ...standingFacts(after), changed: isChanged });
     return 0;
   });

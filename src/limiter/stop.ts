@@ -17,9 +17,9 @@ export function stopText({ by, who, reason }: Stop): string {
   return `${what} by ${who}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
 }
 
-/** The same, and how to lift it. */
-export function stopAdvice(stop: Stop): string {
-  const lift = stop.by === 'operator' ? 'Go on with: expunge start-all' : 'It goes on once that file is gone.';
+/** The same, and how to lift it: by `start`, the command that starts its target. */
+export function stopAdvice(stop: Stop, start = 'expunge start-all'): string {
+  const lift = stop.by === 'operator' ? `Go on with: ${start}` : 'It goes on once that file is gone.';
   return `${stopText(stop)}. ${lift}`;
 }
 

@@ -38,6 +38,7 @@ export function redisWords(error: unknown): string {
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
   if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready|Reached the max retries)/.test(message))
     return noConnection;
+  if (message.startsWith('Unknown RESP type')) return 'what answers there is no Redis';
   if (isConnectionTrouble(root)) return connectionWords(root);
   return refusalWords(root) || message.slice(0, 200);
 }

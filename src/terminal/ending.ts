@@ -67,7 +67,7 @@ function headline(ending: Ending): string {
     paused: `Run ${runId} stays paused${why}. ${settled}. Nothing is lost.`,
     cancelling: `Left run ${runId}, which is being cancelled${why}. ${settled}.`,
     left: `Left run ${runId} to the other command that works on it. ${settled}.`,
-    detached: `Run ${runId} is left to the workers: ${plural(ids, 'ids')}.`,
+    detached: `Run ${runId} is left to the workers: ${plural(pending, 'ids')}.`,
   };
   return words[kind];
 }

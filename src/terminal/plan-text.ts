@@ -3,6 +3,7 @@ import type { RunState } from '../ledger/run.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../limiter/rate.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
+import { orderLine } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 import { count, duration, rate as perSecond, plural, roughly } from './words.ts';
 
@@ -208,7 +209,7 @@ function otherProtection(plan: Plan, { runId, protectedRead }: Plan['beside'][nu
 
 const shownBeside = 3;
 
-function stopLines({ stop }: Plan, style: Style): Line[] {
+function stopLines({ stop, baseUrl, account }: Plan, style: Style): Line[] {
   if (stop === null) return [];
-  return [['Waits', style.yellow(plainLine(stopAdvice(stop)))]];
+  return [['Waits', style.yellow(plainLine(stopAdvice(stop, orderLine('start-all', { baseUrl, account }))))]];
 }

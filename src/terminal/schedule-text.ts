@@ -1,9 +1,11 @@
 import cronstrue from 'cronstrue';
 import { settings as settingRows } from '../config.ts';
+import type { Target } from '../ledger/target.ts';
 import type { HistoryEntry } from '../schedule/history.ts';
 import type { Definition, Schedule } from '../schedule/schedule.ts';
 import { type SlotWords, slotWords } from '../schedule/slot-words.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
+import { targetName } from './stop-text.ts';
 import { plainLine } from './style.ts';
 import { columns } from './table.ts';
 import { count, duration, plural, roughly } from './words.ts';
@@ -77,9 +79,10 @@ export function previewText(schedule: Schedule, slots: SlotWords[]): string {
 
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
-/** The schedules as a table, and below it why some are paused. */
-export function listText(all: Listed[], now: number): string {
-  if (all.length === 0) return 'No schedules. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …';
+/** The schedules of a target as a table, and below it why some are paused. */
+export function listText(all: Listed[], target: Target, now: number): string {
+  if (all.length === 0)
+    return `No schedules of ${targetName(target)}. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …`;
   const lines = all.map(({ schedule, history }) => [
     ...[schedule.name, schedule.state, whenText(schedule)],
     schedule.state === 'active' ? slotWords(schedule.tz, nextSlot(schedule, now)).local : '-',

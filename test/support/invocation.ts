@@ -3,9 +3,14 @@ import type { Invocation } from '../../src/commands/command.ts';
 import { readCommandLine } from '../../src/commands/read-command-line.ts';
 import { loadConfig } from '../../src/config.ts';
 
-/** A command line done in this process, as with an environment of nothing but this; nobody is there to be asked. `printed`: its stdout so far. */
-export function invoke(argv: string[], env: NodeJS.ProcessEnv): { ended: Promise<number>; printed(): string } {
-  let printed = '';
+type Invoked = { ended: Promise<number>; printed(): string; told(): string };
+
+/**
+ * A command line done in this process, as with an environment of nothing but this; nobody is there to be asked. `printed`: its stdout so far,
+ * `told`: its stderr.
+ */
+export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
+  let [printed, told] = ['', ''];
   const stream = (keep: (text: string) => void) => {
     const write = (chunk: Buffer, _encoding: string, done: () => void) => {
       keep(String(chunk));
@@ -16,13 +21,17 @@ export function invoke(argv: string[], env: NodeJS.ProcessEnv): { ended: Promise
   const stdout = stream((text) => {
     printed += text;
   });
+  const stderr = stream((text) => {
+    told += text;
+  });
   const { command, verb, args, options, flags } = readCommandLine(argv, '', () => {})!;
   const { PATH: _, ...variables } = env;
   const { config, sources } = loadConfig({ flags, env: variables, configFile: undefined });
   const invocation: Invocation = {
     ...{ verb, args, options, config, sources, env, stdout },
-    ...{ stdin: Readable.from([]) as unknown as NodeJS.ReadStream, stderr: stream(() => {}) },
+    ...{ stdin: Readable.from([]) as unknown as NodeJS.ReadStream, stderr },
     outputClosed: new AbortController().signal,
   };
-  return { ended: command.load!().then(({ execute }) => execute(invocation)), printed: () => printed };
+  const ended = command.load!().then(({ execute }) => execute(invocation));
+  return { ended, printed: () => printed, told: () => told };
 }

@@ -37,4 +37,9 @@ describe('trouble with Redis', () => {
       'there is no connection to it',
     );
   });
+
+  it('of an answer that is none of Redis: nobody is asked to report it', () => {
+    const error = new Error('Unknown RESP type 72 "H". Please report this.');
+    expect(redisWords(error)).toBe('what answers there is no Redis');
+  });
 });

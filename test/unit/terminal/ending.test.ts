@@ -115,6 +115,11 @@ describe('endingText', () => {
     expect(endingText({ ...ending, kind: 'detached' })).toContain('expunge status r1 --watch');
   });
 
+  it('tells of a run that is left to workers half-way only what is left', () => {
+    const left = endingText({ ...ending, kind: 'detached', ids: 100, pending: 79 });
+    expect(left).toContain('is left to the workers: 79 ids.');
+  });
+
   it('quotes a file name that a shell would take apart', () => {
     expect(endingText({ ...ending, failuresFile: "it's here.csv" })).toContain(`expunge run 'it'\\''s here.csv'`);
   });

@@ -64,7 +64,9 @@ describe('planText', () => {
       planText({ ...plan, stop })
         .split('\n')
         .at(-1),
-    ).toBe('  Waits     Stopped for all runs of this target by ana: they call us. Go on with: expunge start-all');
+    ).toBe(
+      '  Waits     Stopped for all runs of this target by ana: they call us. Go on with: expunge start-all --base-url https://api.example.com/x',
+    );
   });
 
   it('promises no time without a rate', () => {

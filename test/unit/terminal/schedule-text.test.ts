@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { targetOf } from '../../../src/ledger/target.ts';
 import type { HistoryEntry } from '../../../src/schedule/history.ts';
 import { listText, steeredText } from '../../../src/terminal/schedule-text.ts';
 import { aSchedule, minute, noon } from '../schedule/schedules.ts';
 
+const target = targetOf('https://api.example.com', '');
 const entry: HistoryEntry = {
   ...{ slot: noon, slots: 1, at: noon, outcome: 'refused', reason: 'the list is empty: 0 rows', by: 'root@worker-1' },
   ...{ run: '', rows: 0, ended: null },
@@ -13,21 +15,21 @@ const pausedAtNoon = { state: 'paused', changedAt: noon } as const;
 describe('the list of schedules', () => {
   it('names the guard that paused one, and no login of a worker', () => {
     const schedule = aSchedule({ ...pausedAtNoon, pausedBy: 'empty', reason: 'the list is empty: 0 rows' });
-    const text = listText([{ schedule, history: [entry] }], noon + 5 * minute);
+    const text = listText([{ schedule, history: [entry] }], target, noon + 5 * minute);
     expect(text).toContain('nightly was paused 5 min ago by its guard "empty": the list is empty: 0 rows');
     expect(text).not.toContain('root');
   });
 
   it('names the operator who paused one', () => {
     const schedule = aSchedule({ ...pausedAtNoon, who: 'ana@desk', reason: 'an audit' });
-    const text = listText([{ schedule, history: [] }], noon + 5 * minute);
+    const text = listText([{ schedule, history: [] }], target, noon + 5 * minute);
     expect(text).toContain('nightly was paused 5 min ago by ana@desk: an audit');
   });
 });
 
 describe('the last slots of a schedule', () => {
   const lastOf = (more: Partial<HistoryEntry>) =>
-    listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], noon);
+    listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], target, noon);
 
   it('that found nothing to do say so, and are no trouble', () => {
     const text = lastOf({ outcome: 'empty', slots: 24, reason: 'no file is there (/in/*.csv)' });
