@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { noteReport } from '../../src/ledger/remove-run.ts';
+import { markDelivered } from '../../src/ledger/remove-run.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
 import { type Target, targetOf } from '../../src/ledger/target.ts';
@@ -76,7 +76,7 @@ test('a run whose report is not where it was written is removed only after a que
   expect((await readRun(redis, run.id))?.reportIn, 'a device keeps nothing').toBe('');
 
   const file = join(folder, 'report.csv');
-  await noteReport(redis, run, file);
+  await markDelivered(redis, run, file);
   const asked = await order('runs', 'remove', run.id);
   expect([asked.exit, asked.told]).toEqual([
     'USAGE',
