@@ -59,9 +59,8 @@ async function writeJson({ options, stdout }: Invocation, session: Session, run:
   if (options.audit)
     for (const entry of await readAudit(session.redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
   const { stops, refused, isAbandoned } = await readAllAround(session, run);
-  const told = withStop(run, stops.target, refused);
-  const reason = isAbandoned ? 'its command has ended and nobody works on it' : told.reason;
-  stdout.write(`${JSON.stringify(summaryOf({ ...told, reason }, exitOf(run), Date.now()))}\n`);
+  const told = withStop(run, stops.target, { refused, isAbandoned });
+  stdout.write(`${JSON.stringify(summaryOf(told, exitOf(run), Date.now()))}\n`);
 }
 
 /** What explains the pace of a run that other processes work on, and whether any does. */

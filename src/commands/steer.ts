@@ -46,7 +46,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (stop !== null)
       stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop, orderLine('start-all', run))}`)}\n`);
     if (action === 'resume') await warnOfHold(stderr, session, run);
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
+    const told = withStop(now, stop, { isAbandoned: isAlone });
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(told, exitOf(now), Date.now()))}\n`);
     return 0;
   });
 }
