@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { isSealed, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
 import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
@@ -11,23 +11,16 @@ import { plural } from '../terminal/words.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
-import { finishRun } from './finish-run.ts';
+import { type Finish, finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Credentials, serviceOptions } from './service-options.ts';
-import { type Session, sayOn, whoAmI } from './session.ts';
+import { sayOn, whoAmI } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
 import { unlessAborted } from './unless-aborted.ts';
 
-export type DeleteHere = {
-  invocation: Invocation;
-  session: Session;
-  target: Target;
-  credentials: Credentials;
-  run: Run;
-  outputFolder: string;
-};
+export type DeleteHere = Finish & { target: Target; credentials: Credentials };
 
 const lookEveryMs = 100;
 const tendEveryMs = 1_000;

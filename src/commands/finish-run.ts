@@ -19,13 +19,14 @@ import { startProgress } from '../terminal/progress.ts';
 import { styleOf } from '../terminal/style.ts';
 import { lostWords } from '../worker/stop-runs.ts';
 import { isAttendedByOthers, removeOwnQueue } from './attended.ts';
-import type { DeleteHere } from './delete-here.ts';
+import type { Invocation } from './command.ts';
 import { endingOf } from './ending-of.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';
 import { type Session, whoAmI } from './session.ts';
 
-type Finish = Pick<DeleteHere, 'invocation' | 'session' | 'run' | 'outputFolder'>;
+/** A run of this command that is to be left in order. */
+export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
 
 /**
  * After the last request: leave the run in order, check that it adds up, write the report, say how it ended. A run that has ended stays the

@@ -10,7 +10,7 @@ export type Interrupts = {
 const exits = { SIGINT: 130, SIGTERM: 143, SIGHUP: 143 } as const;
 type Signal = keyof typeof exits;
 
-const lookEveryMs = 500;
+const checkEveryMs = 500;
 const parent = process.ppid;
 
 /**
@@ -33,7 +33,7 @@ export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrup
   const byNpm = process.env.npm_execpath !== undefined;
   const looking = setInterval(() => {
     if (byNpm && exit === null && process.ppid !== parent) handle('SIGTERM');
-  }, lookEveryMs).unref();
+  }, checkEveryMs).unref();
   return {
     signal: controller.signal,
     exit: () => exit,

@@ -16,7 +16,7 @@ import type { Invocation } from './command.ts';
 import { jsonLines } from './json-lines.ts';
 import type { Session } from './session.ts';
 
-const shownActions = 5;
+const shownTargetActions = 5;
 
 /** How a target stands: what stops or holds it, where its rate begins, and what was done to all of it. */
 export async function targetStatus({ config, options, stdout }: Invocation, { redis }: Session): Promise<number> {
@@ -33,7 +33,7 @@ export async function targetStatus({ config, options, stdout }: Invocation, { re
     const lines = [
       ...standingLines(standing),
       ...(await strangerLines(redis, standing, 'status')),
-      ...auditText(options.audit ? trail : trail.slice(-shownActions)),
+      ...auditText(options.audit ? trail : trail.slice(-shownTargetActions)),
     ];
     stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
   }

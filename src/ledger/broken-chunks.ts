@@ -6,7 +6,7 @@ import { decodeChunk } from './manifest.ts';
 import { readNumbered } from './read-numbered.ts';
 import type { Run } from './run.ts';
 
-const windowSize = 16;
+const brokenWindowSize = 16;
 const namesMax = 10;
 
 /** Names chunks and blocks that Redis has lost or cut, at most ten. Empty if every one of them is whole. */
@@ -20,14 +20,14 @@ export async function findBrokenChunks(redis: RedisClient, run: Run): Promise<st
 }
 
 async function* brokenNames(redis: RedisClient, run: Run): AsyncGenerator<string> {
-  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
+  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, brokenWindowSize)) {
     const cells = await readValues(
       redis,
       chunks.map(({ n }) => keys.ledger(run.id, n)),
     );
     for (const [i, { n, bytes }] of chunks.entries()) yield* compare(n, bytes, cells[i]!);
   }
-  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
+  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, brokenWindowSize)) {
     for (const { n, bytes } of blocks) if (bytes === null) yield `block ${n} of settled rows is missing`;
   }
 }

@@ -16,7 +16,7 @@ const settledFrom = 0x2000;
 const rankStep = 0x2000;
 const doubt = 0x1000;
 const marksMax = 255;
-const attemptsMax = 15;
+export const attemptsMax = 15;
 const manyMarks = 128;
 
 /** What is left of marks that are counted anew: still as many as tell that the id has waited often. */

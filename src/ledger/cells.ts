@@ -1,5 +1,5 @@
 import { chunkSize } from '../input/row.ts';
-import { attemptsOf, type Cell, untouched } from './cell.ts';
+import { attemptsMax, attemptsOf, type Cell, untouched } from './cell.ts';
 
 /*
  * The bytes of a ledger chunk, all big-endian: when its last pass ended (6 bytes, ms); when its ids were settled (4 bytes a time, in seconds
@@ -13,7 +13,6 @@ const timesFrom = 6;
 const timeBytes = 4;
 const sharing = 10;
 const quickAttempts = 3;
-const attemptsMax = 15;
 const places = Math.ceil(chunkSize / sharing);
 export const headerBytes = timesFrom + timeBytes * (places + attemptsMax - quickAttempts);
 

@@ -3,15 +3,15 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
-type Order = { who: string; reason: string; at: number };
+type StopOrder = { who: string; reason: string; at: number };
 
 /** Stops all runs of a target, also those to come. One that is stopped already stays as it was; returns what stopped it before, or null. */
-export function stopTarget(redis: RedisClient, fp: string, order: Order): Promise<Stop | null> {
+export function stopTarget(redis: RedisClient, fp: string, order: StopOrder): Promise<Stop | null> {
   return change(redis, fp, storedStop({ by: 'operator', ...order }), { action: 'stop-all', ...order });
 }
 
 /** Lets all runs of a target go on; returns what stopped it, or null. Repeating it changes nothing. */
-export function startTarget(redis: RedisClient, fp: string, order: Order): Promise<Stop | null> {
+export function startTarget(redis: RedisClient, fp: string, order: StopOrder): Promise<Stop | null> {
   return change(redis, fp, '', { action: 'start-all', ...order });
 }
 
@@ -33,7 +33,7 @@ async function change(
   redis: RedisClient,
   fp: string,
   stop: string,
-  entry: Order & { action: string },
+  entry: StopOrder & { action: string },
 ): Promise<Stop | null> {
   const noted = storedEntry({ by: 'operator', ...entry });
   return stopFromStored(String(await redis.eval(stopLua, 2, keys.stop(fp), keys.targetAudit(fp), stop, noted)));

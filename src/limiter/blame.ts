@@ -1,4 +1,4 @@
-import type { LearnedRate } from './learn-rate.ts';
+import type { LearnedRate } from './learned-rate.ts';
 
 /**
  * Whether trouble (5xx and lost answers) is the load's doing. A server may shed load by 503 instead of 429, and then its trouble counts as

@@ -1,20 +1,9 @@
 import { limitOnRamp, nextEarly } from './burst.ts';
-import {
-  acceptedRate,
-  acceptedShare,
-  firstRate,
-  isNoise,
-  isWellUsed,
-  type LearnedRate,
-  seeMore,
-  step,
-} from './learned-rate.ts';
+import { acceptedRate, acceptedShare, isNoise, isWellUsed, type LearnedRate, seeMore, step } from './learned-rate.ts';
 import type { Observation } from './observation.ts';
 import { type Bounds, type Cost, startRamp } from './ramp.ts';
 import { rateOn } from './ramp-line.ts';
 import { rateRules as rules } from './rate-rules.ts';
-
-export { firstRate, type LearnedRate };
 
 /**
  * Learns the rate of a target that publishes none, from what the whole fleet saw since the last look. Pure; the state is

@@ -6,7 +6,7 @@ import { isOurs, oneShot } from './probe.ts';
 import { withStartLock } from './start-lock.ts';
 import { isAlone, stopInOrder } from './stop-redis.ts';
 
-const lockMs = 3_000;
+const leaveLockMs = 3_000;
 
 /**
  * Call it last, with the worker's queue connections closed: stops the private Redis if no other process is connected and
@@ -20,7 +20,7 @@ export async function leavePrivateRedis(
   if (!stay) return 'left';
   const { place, presence } = stay;
   try {
-    return await withStartLock(place.folder, lockMs, async () => {
+    return await withStartLock(place.folder, leaveLockMs, async () => {
       const options = await serverOptions(place, process.env); // not as it was at the beginning: another server may have its port by now
       return options !== null && (await stopIfIdle(place, options, isIdle)) ? 'stopped' : 'left';
     });

@@ -5,13 +5,13 @@ import { programWords } from '../system-words.ts';
 /** How a program ended. `stderr` also tells why it could not be started or that its time was up. */
 export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
 
-type Surroundings = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
+type ProgramOptions = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
 
 /** Runs a program to its end without a shell, without input and without our secrets. Never rejects; killed at the deadline. */
 export function runProgram(
   program: string,
   args: string[],
-  { env, deadlineMs, cwd }: Surroundings,
+  { env, deadlineMs, cwd }: ProgramOptions,
 ): Promise<ProgramResult> {
   const options = {
     env: withoutOwnSecrets(env),

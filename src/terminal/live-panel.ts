@@ -3,8 +3,8 @@ import { redrawOn } from './redraw.ts';
 import type { Snapshot } from './snapshot.ts';
 import { isTerminal, styleOf } from './style.ts';
 
-const redrawMs = 250;
-const lineEveryMs = 10_000;
+export const redrawMs = 250;
+export const lineEveryMs = 10_000;
 
 /** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds. */
 export class LivePanel {

@@ -1,8 +1,7 @@
+import { lineEveryMs, redrawMs } from './live-panel.ts';
 import { redrawOn } from './redraw.ts';
 import { isTerminal } from './style.ts';
 
-const redrawMs = 250;
-const lineEveryMs = 10_000;
 const quietMs = 1_000;
 
 /** Something that shows how far a piece of work is, until it is stopped. */

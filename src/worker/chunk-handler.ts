@@ -6,7 +6,7 @@ import type { Credentials } from './credentials.ts';
 import type { RunWatch } from './run-watch.ts';
 import { logTrouble, lostWords, otherReleaseWords } from './stop-runs.ts';
 
-type Around = {
+type HandlerDeps = {
   work: DeleteWork;
   watch: RunWatch;
   credentials: Credentials;
@@ -22,7 +22,7 @@ const repair = 'bring its data back and resume, or cancel it';
  * One pass over the chunk of a job, if the token is good and the run has use for another chunk in this process. Where room is short, only
  * runs get in of which no chunk is in hand: so each gets its share at once, however long the others are.
  */
-export function chunkHandler({ work, watch, credentials, isCrowded, drop }: Around): ChunkHandler {
+export function chunkHandler({ work, watch, credentials, isCrowded, drop }: HandlerDeps): ChunkHandler {
   // Its chunk stays open meanwhile: if this process ends, the tender brings the job back.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
     void setTimeout(() => stop.aborted || work.fed(run, [chunk]), watch.postponesMs(run)).unref();
@@ -38,7 +38,7 @@ export function chunkHandler({ work, watch, credentials, isCrowded, drop }: Arou
 async function deleteIt(
   { run, chunk }: ChunkJob,
   stop: AbortSignal,
-  { work, watch, drop }: Pick<Around, 'work' | 'watch' | 'drop'>,
+  { work, watch, drop }: Pick<HandlerDeps, 'work' | 'watch' | 'drop'>,
 ): ReturnType<ChunkHandler> {
   const { gate, line, meter } = watch.enter(run);
   try {

@@ -7,7 +7,7 @@ export type Credentials = {
   areGood(run: string): Promise<boolean>;
 };
 
-type Around = {
+type CredentialDeps = {
   /** There is another token. */
   changed(): void;
   /** The runs in hand. */
@@ -19,7 +19,7 @@ type Around = {
  * Halts the runs in hand once the token is refused for good. Whoever resumes one, or starts another, has a new try: the
  * credentials may have been mended.
  */
-export function followToken(token: Token, { changed, runs, halt }: Around): Credentials {
+export function followToken(token: Token, { changed, runs, halt }: CredentialDeps): Credentials {
   let refusal = '';
   token.onChange(changed);
   token.onRefused((reason) => {

@@ -1,19 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import type { Road } from '../delete/delete-chunk.ts';
 import { Lanes } from '../delete/lanes.ts';
-import { Lane } from '../delete/send-delete.ts';
+import { Lane, type LaneOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import { type Resource, resources } from '../ledger/outcome.ts';
-import { storedRate } from '../limiter/rate.ts';
+import type { Target } from '../ledger/target.ts';
+import { type Rate, storedRate } from '../limiter/rate.ts';
 import type { LimiterScope } from '../limiter/read-target.ts';
 import type { Stop } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
+import type { Log } from '../logger.ts';
 import { within } from '../queue/within.ts';
 import type { Writes } from '../redis/writes.ts';
-import type { ServiceOptions } from './service.ts';
+import type { Token } from '../token/token.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
 import { stopTeller } from './stop-teller.ts';
+
+export type RoadsOptions = {
+  ledger: Ledger;
+  target: Target;
+  token: Token;
+  lane: Omit<LaneOptions, 'origin'>;
+  maxConcurrency: number;
+  /** Of all requests to the target, over all processes; null = what is learned. */
+  rate: Rate | null;
+  burst: number | null;
+  /** The target limits annotations and views apart. */
+  separateLimits: boolean;
+  /** While this file exists nothing leaves; null = none is looked for. */
+  stopFile: string | null;
+  log: Log;
+};
 
 /** One limiter and its lanes: for all requests, or for those of one resource. */
 type OpenRoad = Road & { scope: LimiterScope; limiter: TargetLimiter };
@@ -42,7 +61,7 @@ type Around = { clock: () => number; writes: Writes; onChange(): void; tooLong(r
 type Named = Around & { process: string };
 
 /** One road for everything, or one for each resource where the target limits them apart. */
-export function openRoads(options: ServiceOptions, around: Around): Roads {
+export function openRoads(options: RoadsOptions, around: Around): Roads {
   const scopes = options.separateLimits ? resources : (['all'] as const);
   const tellStop = stopTeller(options.log);
   const stop = () => all[0]?.limiter.stopped ?? null;
@@ -91,7 +110,7 @@ export function openRoads(options: ServiceOptions, around: Around): Roads {
 
 function openRoad(
   scope: LimiterScope,
-  options: ServiceOptions,
+  options: RoadsOptions,
   stopFile: StopFile,
   { process, clock, writes, onChange, tooLong }: Named,
 ): OpenRoad {

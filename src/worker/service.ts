@@ -1,13 +1,11 @@
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteWork } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/request-meter.ts';
-import type { LaneOptions } from '../delete/send-delete.ts';
-import type { Ledger } from '../ledger/ledger.ts';
+
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import type { Resource } from '../ledger/outcome.ts';
-import type { Target } from '../ledger/target.ts';
-import type { Rate } from '../limiter/rate.ts';
+
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
 import { type Consumer, jobsAtMost, openConsumer } from '../queue/consumer.ts';
@@ -23,29 +21,16 @@ import { chunkHandler } from './chunk-handler.ts';
 import { followToken } from './credentials.ts';
 import type { Part } from './parts.ts';
 import { repeat } from './repeat.ts';
-import { openRoads, type Roads } from './roads.ts';
+import { openRoads, type Roads, type RoadsOptions } from './roads.ts';
 import { RunWatch } from './run-watch.ts';
 import { logTrouble, runStopper } from './stop-runs.ts';
 import { WaitingRuns } from './waiting-runs.ts';
 
-export type ServiceOptions = {
-  ledger: Ledger;
+export type ServiceOptions = RoadsOptions & {
   queueConnection: QueueConnection;
-  target: Target;
   queueName: string;
-  token: Token;
-  lane: Omit<LaneOptions, 'origin'>;
-  maxConcurrency: number;
-  /** Of all requests to the target, over all processes; null = what is learned. */
-  rate: Rate | null;
-  burst: number | null;
-  /** The target limits annotations and views apart. */
-  separateLimits: boolean;
   retryDelaysMs: readonly number[];
   patienceMs: number;
-  /** While this file exists nothing leaves; null = none is looked for. */
-  stopFile: string | null;
-  log: Log;
 };
 
 /** What deletes in a process. */

@@ -16,9 +16,9 @@ export type RunStopper = {
   drop(run: string, reason: string): void;
 };
 
-type Around = { ledger: Ledger; writes: Writes; log: Log; watch(): RunWatch };
+type StopperDeps = { ledger: Ledger; writes: Writes; log: Log; watch(): RunWatch };
 
-export function runStopper({ ledger, writes, log, watch }: Around): RunStopper {
+export function runStopper({ ledger, writes, log, watch }: StopperDeps): RunStopper {
   const dropped = new Set<string>(); // told of once
   const halting = new Set<string>(); // one halt for each run: hundreds of requests may notice the same thing
   const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Blame, blameLoad, firstBlame } from '../../../src/limiter/blame.ts';
-import { firstRate } from '../../../src/limiter/learn-rate.ts';
+import { firstRate } from '../../../src/limiter/learned-rate.ts';
 
 const rate = { ...firstRate(0, null), rate: 500 };
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { firstRate, type LearnedRate, learnRate, recallRate } from '../../../src/limiter/learn-rate.ts';
+import { learnRate, recallRate } from '../../../src/limiter/learn-rate.ts';
+import { firstRate, type LearnedRate } from '../../../src/limiter/learned-rate.ts';
 import type { Observation } from '../../../src/limiter/observation.ts';
 import { observation } from '../../support/observations.ts';
 
