@@ -1,6 +1,6 @@
 import { verdictsWith } from '../delete/verdict.ts';
-import { haltAnswers, haltWords } from '../guard/halt-words.ts';
-import { haltRules } from '../guard/thresholds.ts';
+import { haltRules } from '../ledger/thresholds.ts';
+import { haltAnswers, haltWords } from '../terminal/halt-words.ts';
 import type { Invocation } from './command.ts';
 
 /** The table in force, `*` before what `--treat` changes, and what halts a run whatever its ids mean. */

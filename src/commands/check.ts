@@ -1,14 +1,14 @@
+import { readTarget } from '../config/check-target.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
-import { readTarget } from '../guard/check-target.ts';
+import { duration } from '../format.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import type { RedisAddress } from '../redis/address.ts';
+import { lookAtRedis } from '../redis/check-redis.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
 import { type Finding, fine, wrong } from '../redis/finding.ts';
 import { leavePrivateRedis } from '../redis/leave-redis.ts';
-import { lookAtRedis } from '../redis/look-at-redis.ts';
 import { resolveRedis } from '../redis/resolve-redis.ts';
 import { plainLine } from '../terminal/style.ts';
-import { duration } from '../terminal/words.ts';
 import { startToken } from '../token/open-token.ts';
 import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
 import { printVerdicts } from './check-verdicts.ts';

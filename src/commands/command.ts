@@ -1,4 +1,4 @@
-import type { Config, SettingName, Sources } from '../config.ts';
+import type { Config, SettingName, Sources } from '../config/settings.ts';
 
 /** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
 export type OwnOption = {

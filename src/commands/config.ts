@@ -1,6 +1,6 @@
-import { type Config, type SettingName, type Source, type Sources, settings } from '../config.ts';
-import { sourceText } from '../schedule/list-source.ts';
-import { shownSetting } from '../setting-text.ts';
+import { sourceText } from '../config/list-source.ts';
+import { shownSetting } from '../config/setting-text.ts';
+import { type Config, type SettingName, type Source, type Sources, settings } from '../config/settings.ts';
 import type { Invocation } from './command.ts';
 
 /** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { plural } from '../format.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
-import type { Target } from '../ledger/target.ts';
 import { logTo } from '../logger.ts';
+import type { Target } from '../model/target.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
-import { plural } from '../terminal/words.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import type { Invocation } from './command.ts';

@@ -1,7 +1,7 @@
 import { Help, Option, type Command as Program } from 'commander';
-import { type SettingName, settings } from '../config.ts';
+import { settingText } from '../config/setting-text.ts';
+import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { settingText } from '../setting-text.ts';
 import type { Command } from './command.ts';
 
 const settingsHeading = 'Settings (flag, else variable, else configuration file, else default):';

@@ -1,4 +1,3 @@
-import { idPath } from '../guard/check-id.ts';
 import { readChunks } from '../input/chunk-ids.ts';
 import { formatOf } from '../input/input-options.ts';
 import { stdinName } from '../input/open-inputs.ts';
@@ -6,7 +5,8 @@ import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
-import type { Target } from '../ledger/target.ts';
+import { idPath } from '../model/check-id.ts';
+import type { Target } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import type { Invocation } from './command.ts';

@@ -1,7 +1,7 @@
+import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { type Priority, priorities } from '../ledger/priority.ts';
 import { isSealed } from '../ledger/run.ts';
-import { oneOf } from '../parse-setting.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { jsonLines } from './json-lines.ts';

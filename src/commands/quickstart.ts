@@ -1,14 +1,14 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { type Config, type SettingName, settings } from '../config.ts';
+import { type Config, type SettingName, settings } from '../config/settings.ts';
 import { exitCodes } from '../errors.ts';
+import { count, plural } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { shellWord } from '../terminal/shell-word.ts';
 import { type Style, styleOf } from '../terminal/style.ts';
-import { count, plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { heldAnnotations, makeSampleList, type SampleList } from './quickstart-list.ts';
 import { execute as run } from './run.ts';

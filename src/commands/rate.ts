@@ -1,6 +1,6 @@
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
-import { parseRate, type Rate, rateSetting, rateText } from '../limiter/rate.ts';
+import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
 import type { Invocation } from './command.ts';
 import { findRun } from './find-run.ts';
 import { jsonLines } from './json-lines.ts';

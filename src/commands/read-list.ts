@@ -1,9 +1,9 @@
 import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { type Progress, startProgress } from '../terminal/progress.ts';
-import { count } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 
 /** Reads the list of a command and does `body` with it; shows how far the reading has come. */

@@ -1,5 +1,5 @@
+import { stopPrivateRedis } from '../redis/private/stop.ts';
 import { redisStatus } from '../redis/redis-status.ts';
-import { stopPrivateRedis } from '../redis/stop-redis.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import type { Invocation } from './command.ts';
 

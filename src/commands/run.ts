@@ -1,7 +1,7 @@
-import { settings } from '../config.ts';
+import { readTarget } from '../config/check-target.ts';
+import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { checkMaxDeletes } from '../guard/check-max-deletes.ts';
-import { readTarget } from '../guard/check-target.ts';
+import { checkMaxDeletes } from './check-max-deletes.ts';
 import type { Invocation } from './command.ts';
 import { showDryRun } from './dry-run.ts';
 import { nothingKnown, planOf } from './plan-of.ts';

@@ -1,6 +1,6 @@
+import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/choose-runs.ts';
 import { runStates } from '../ledger/run.ts';
-import * as parse from '../parse-setting.ts';
 import type { Command, OwnOption } from './command.ts';
 import { json, reason, store, yes } from './shared-options.ts';
 

@@ -1,4 +1,4 @@
-import * as parse from '../parse-setting.ts';
+import * as parse from '../config/parse-setting.ts';
 import { rateHeaderKinds } from '../sandbox/rate-headers.ts';
 import { retryAfterForms } from '../sandbox/retry-after.ts';
 import type { OwnOption } from './command.ts';

@@ -1,10 +1,10 @@
+import { readTarget } from '../config/check-target.ts';
+import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { readTarget } from '../guard/check-target.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Priority } from '../ledger/priority.ts';
-import type { Target } from '../ledger/target.ts';
-import { isName, nameRule } from '../schedule/list-source.ts';
+import type { Target } from '../model/target.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
 import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
 import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';

@@ -1,4 +1,4 @@
-import type { Target } from '../ledger/target.ts';
+import type { Target } from '../model/target.ts';
 import type { HistoryEntry } from '../schedule/history.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { readAudit, readHistory } from '../schedule/schedule-store.ts';

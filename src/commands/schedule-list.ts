@@ -1,5 +1,5 @@
-import { readTarget } from '../guard/check-target.ts';
-import type { Target } from '../ledger/target.ts';
+import { readTarget } from '../config/check-target.ts';
+import type { Target } from '../model/target.ts';
 import { listSchedules, readHistory } from '../schedule/schedule-store.ts';
 import { previewSlots } from '../schedule/slot-words.ts';
 import { nextSlots } from '../schedule/slots.ts';

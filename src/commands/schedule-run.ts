@@ -1,11 +1,11 @@
+import { namedTarget, readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import { namedTarget, readTarget } from '../guard/check-target.ts';
+import { plural } from '../format.ts';
 import { logTo } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import type { Made } from '../schedule/make-run.ts';
 import { type Dry, dryRun, runNow } from '../schedule/run-now.ts';
-import { plural } from '../terminal/words.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { jsonLines } from './json-lines.ts';

@@ -1,7 +1,7 @@
+import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import { readTarget } from '../guard/check-target.ts';
 import { readRun } from '../ledger/run.ts';
-import type { Target } from '../ledger/target.ts';
+import type { Target } from '../model/target.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/schedule-store.ts';
 import { confirmYes } from '../terminal/ask.ts';

@@ -1,4 +1,4 @@
-import * as parse from '../parse-setting.ts';
+import * as parse from '../config/parse-setting.ts';
 import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
 import type { Command, OwnOption } from './command.ts';
 import { json, reason, share, store, targetName, yes } from './shared-options.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
-import type { Target } from '../ledger/target.ts';
 import type { Log } from '../logger.ts';
+import type { Target } from '../model/target.ts';
 import { type Bells, openBells } from '../queue/bell.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import type { Schedule } from '../schedule/schedule.ts';

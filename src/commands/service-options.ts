@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
-import type { Target } from '../ledger/target.ts';
-import type { Rate } from '../limiter/rate.ts';
+import type { Rate } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
 import { readCertificates } from '../named-file.ts';
 import { openToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';

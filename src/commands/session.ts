@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
-import { haltRules } from '../guard/thresholds.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
+import { haltRules } from '../ledger/thresholds.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -12,9 +12,9 @@ import {
   type QueueConnection,
   ready,
 } from '../redis/connect.ts';
+import { isRedisTrouble, redisWords, unreachable } from '../redis/errors.ts';
 import { leavePrivateRedis } from '../redis/leave-redis.ts';
 import { resolveRedis } from '../redis/resolve-redis.ts';
-import { isRedisTrouble, redisWords, unreachable } from '../redis/trouble.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */

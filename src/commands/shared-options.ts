@@ -1,5 +1,5 @@
+import * as parse from '../config/parse-setting.ts';
 import { priorities } from '../ledger/priority.ts';
-import * as parse from '../parse-setting.ts';
 import type { OwnOption } from './command.ts';
 
 // Groups of settings and options that several verbs have.

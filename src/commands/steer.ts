@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
+import { plural } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
@@ -15,7 +16,6 @@ import { abandoned } from '../terminal/right-now.ts';
 import { orderLine } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { heldLines } from '../terminal/target-text.ts';
-import { plural } from '../terminal/words.ts';
 import { isAbandoned, isAttended, removeOwnQueue } from './attended.ts';
 import type { Invocation } from './command.ts';
 import { detach } from './detach.ts';

@@ -1,8 +1,8 @@
+import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import { namedTarget } from '../guard/check-target.ts';
 import { isLive, type KnownTarget, knownTargets, liveRuns, noteTarget } from '../ledger/known-targets.ts';
 import { startTarget, stopTarget } from '../ledger/stop-target.ts';
-import type { Target } from '../ledger/target.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
 import { missedText, type Ordered, orderLine, startedText, stoppedText, targetName } from '../terminal/stop-text.ts';

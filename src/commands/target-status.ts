@@ -1,10 +1,10 @@
-import { namedTarget } from '../guard/check-target.ts';
+import { namedTarget } from '../config/check-target.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { isLive, knownTargets } from '../ledger/known-targets.ts';
-import type { Target } from '../ledger/target.ts';
-import { paceOf, rateSetting } from '../limiter/rate.ts';
 import { learnedStart, readPin, readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice, type TargetStops } from '../limiter/stop.ts';
+import { paceOf, rateSetting } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
 import { auditText } from '../terminal/audit-text.ts';

@@ -1,9 +1,9 @@
+import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { namedTarget } from '../guard/check-target.ts';
 import { isLive, knownTargets } from '../ledger/known-targets.ts';
 import { forgetRate, pinRate, releaseTarget } from '../ledger/steer-target.ts';
-import type { Target } from '../ledger/target.ts';
-import { parseRate, type Rate } from '../limiter/rate.ts';
+import { parseRate, type Rate } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
 import { missedText, targetName } from '../terminal/stop-text.ts';

@@ -1,5 +1,5 @@
-import { type SettingName, settings } from '../config.ts';
-import * as parse from '../parse-setting.ts';
+import * as parse from '../config/parse-setting.ts';
+import { type SettingName, settings } from '../config/settings.ts';
 import type { Command } from './command.ts';
 import { runs } from './runs-verb.ts';
 import { sandboxOptions } from './sandbox-options.ts';

@@ -1,4 +1,4 @@
-import type { Target } from '../ledger/target.ts';
+import type { Target } from '../model/target.ts';
 import { orderLine } from '../terminal/stop-text.ts';
 
 /** For a run that is left to workers of which there are none, or null if Redis doesn't tell. */

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import type { Config } from '../config.ts';
-import { readTarget } from '../guard/check-target.ts';
+import { readTarget } from '../config/check-target.ts';
+import type { ListenAddress } from '../config/parse-setting.ts';
+import type { Config } from '../config/settings.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
-import { resources } from '../ledger/outcome.ts';
-import type { Target } from '../ledger/target.ts';
 import { readStart, readTargetState } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
-import type { ListenAddress } from '../parse-setting.ts';
+import { resources } from '../model/outcome.ts';
+import type { Target } from '../model/target.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
 import { paceText } from '../terminal/plan-text.ts';

@@ -6,7 +6,7 @@ import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';
 import type { Answer } from './answer.ts';
 import { attemptsAtMost, backoffMs, quickTries, waitsForMs } from './backoff.ts';
-import type { RetryReason } from './request-meter.ts';
+import type { RetryReason } from './meters.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { hasAdvice } from '../limiter/advice.ts';
+import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../limiter/header-fields.ts';
 import { type Answer, noContent } from './answer.ts';
 

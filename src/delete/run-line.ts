@@ -1,8 +1,8 @@
 import { priorityFromStored, shares } from '../ledger/priority.ts';
 import { Line } from '../limiter/line.ts';
 import { Permits } from '../limiter/permits.ts';
-import { paceOf, rateFromStored } from '../limiter/rate.ts';
 import type { PaceReply } from '../limiter/run-pace.ts';
+import { paceOf, rateFromStored } from '../model/rate.ts';
 import type { Lanes, QueuedRequest } from './lanes.ts';
 
 /** The way of a run's requests out of this process. */

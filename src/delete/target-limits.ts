@@ -1,5 +1,5 @@
-import { adviceOf } from '../limiter/advice.ts';
-import { longestHoldMs, retryAfterMs } from '../limiter/retry-after.ts';
+import { adviceOf } from '../http/rate-headers.ts';
+import { longestHoldMs, retryAfterMs } from '../http/retry-after.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
 import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';

@@ -1,9 +1,9 @@
-import type { SentOutcome } from '../ledger/outcome.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { HeaderFields } from '../limiter/header-fields.ts';
+import type { SentOutcome } from '../model/outcome.ts';
+import { isAmbiguous, readTreat, type Treatment, type TreatWord } from '../model/treat.ts';
 import { connectionWords } from '../system-words.ts';
 import type { Answer } from './answer.ts';
-import { isAmbiguous, readTreat, type Treatment, type TreatWord } from './treat.ts';
 
 /** What one answer means for its id. `ambiguous`: the request may have been executed, which the id keeps in mind. */
 export type Verdict =

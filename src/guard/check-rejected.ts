@@ -1,7 +1,7 @@
 import { ExpungeError } from '../errors.ts';
-import type { RejectCode } from '../input/row.ts';
+import { count } from '../format.ts';
 import type { Spool } from '../input/spool.ts';
-import { count } from '../terminal/words.ts';
+import type { RejectCode } from '../model/row.ts';
 
 /** Fewer bad rows say nothing about a list. */
 const leastRows = 10;

@@ -1,8 +1,8 @@
-import { type Resource, resources } from '../ledger/outcome.ts';
+import { type Resource, resources } from '../model/outcome.ts';
+import { type Chunk, chunkSize, type SettledBlock, type SettledRow } from '../model/row.ts';
 import { readSpool, type SpooledRow } from './read-spool.ts';
-import { type Chunk, chunkSize, type SettledBlock, type SettledRow } from './row.ts';
 import type { Spool } from './spool.ts';
-import { cutId } from './spool-layout.ts';
+import { cutId } from './spool-files.ts';
 
 /** How many chunks and blocks `readChunks` will make of a spool. */
 export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {

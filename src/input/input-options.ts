@@ -1,6 +1,6 @@
-import { type Config, settings } from '../config.ts';
+import { type Config, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import type { Resource } from '../ledger/outcome.ts';
+import type { Resource } from '../model/outcome.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
 

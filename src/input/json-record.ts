@@ -1,6 +1,6 @@
+import type { Row } from '../model/row.ts';
 import type { InputOptions } from './input-options.ts';
 import type { RowMaker } from './make-row.ts';
-import type { Row } from './row.ts';
 
 type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
 

@@ -1,7 +1,7 @@
-import { checkId, isPlaceholder } from '../guard/check-id.ts';
-import { type Resource, resources } from '../ledger/outcome.ts';
+import { checkId, isPlaceholder } from '../model/check-id.ts';
+import { type Resource, resources } from '../model/outcome.ts';
+import type { Position, RejectCode, Row } from '../model/row.ts';
 import type { InputOptions } from './input-options.ts';
-import type { Position, RejectCode, Row } from './row.ts';
 
 /** Makes the rows of one file: settles the resource of each and whether its id can be sent. */
 export type RowMaker = {

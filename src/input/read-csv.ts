@@ -1,4 +1,5 @@
 import { type CsvError, Parser } from 'csv-parse';
+import type { Row } from '../model/row.ts';
 import { type Columns, delimiters, findColumns } from './csv-header.ts';
 import { CsvLines } from './csv-lines.ts';
 import { inputError } from './input-error.ts';
@@ -6,7 +7,6 @@ import type { InputOptions } from './input-options.ts';
 import type { RowMaker } from './make-row.ts';
 import { peek } from './peek.ts';
 import { refuseHeader } from './refuse-header.ts';
-import type { Row } from './row.ts';
 import { maxRecordSize } from './split-lines.ts';
 
 /** The rows of a CSV. Throws USAGE, naming the line, for what is not one table: ragged rows, stray or unclosed quotes. */

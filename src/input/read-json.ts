@@ -1,10 +1,10 @@
 import { messageOf } from '../errors.ts';
+import type { Row } from '../model/row.ts';
 import { ArraySplitter } from './array-splitter.ts';
 import { inputError } from './input-error.ts';
 import type { InputOptions } from './input-options.ts';
 import { rowOfRecord } from './json-record.ts';
 import type { RowMaker } from './make-row.ts';
-import type { Row } from './row.ts';
 import { splitLines } from './split-lines.ts';
 
 type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;

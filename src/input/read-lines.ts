@@ -1,6 +1,6 @@
+import type { Row } from '../model/row.ts';
 import type { RowMaker } from './make-row.ts';
 import { refuseHeader } from './refuse-header.ts';
-import type { Row } from './row.ts';
 import { splitLines } from './split-lines.ts';
 
 /** One id a line, byte for byte; empty lines are no rows. Throws USAGE for a first line that is a header or JSON. */

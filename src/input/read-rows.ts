@@ -1,3 +1,4 @@
+import type { Row } from '../model/row.ts';
 import { checkText } from './check-text.ts';
 import { decompress } from './decompress.ts';
 import { checkOptions, delimiterOf, formatOf, type InputOptions } from './input-options.ts';
@@ -6,7 +7,6 @@ import type { InputFile } from './open-inputs.ts';
 import { readCsv } from './read-csv.ts';
 import { readJsonArray, readNdjson } from './read-json.ts';
 import { readLines } from './read-lines.ts';
-import type { Row } from './row.ts';
 
 const batchSize = 1000;
 

@@ -1,8 +1,8 @@
+import type { Position, Row } from '../model/row.ts';
 import { BlockReader } from './block-reader.ts';
-import type { Position, Row } from './row.ts';
 import { type Settled, SettledRange } from './settled-range.ts';
 import type { Spool } from './spool.ts';
-import { headerBytes, rejectAt, resourceAt, spoolFile } from './spool-layout.ts';
+import { headerBytes, rejectAt, resourceAt, spoolFile } from './spool-files.ts';
 
 /** A row with what became of it: to be sent where both `reject` and `settled` are null. */
 export type SpooledRow = Row & Settled;

@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import type { Resource } from '../ledger/outcome.ts';
+import type { Resource } from '../model/outcome.ts';
 import { BlockReader } from './block-reader.ts';
 import { ByteIndex } from './byte-index.ts';
 import { SettledFiles } from './settled-files.ts';
-import { bucketCount, headerBytes, placeBytes, protectedLine, resourceAt, spoolFile } from './spool-layout.ts';
+import { bucketCount, headerBytes, placeBytes, protectedLine, resourceAt, spoolFile } from './spool-files.ts';
 
 /** An id that will be sent, and the number of its row. */
 export type Kept = { row: number; resource: Resource; id: string };

@@ -1,5 +1,5 @@
 import { BlockFile } from './block-file.ts';
-import { placeBytes, rowsPerSettledFile, spoolFile } from './spool-layout.ts';
+import { placeBytes, rowsPerSettledFile, spoolFile } from './spool-files.ts';
 
 /** Writes which rows were settled, by ranges of rows: they come in any order, and a reader needs one range in memory. */
 export class SettledFiles {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { Position } from './row.ts';
-import { placeBytes, protectedLine, rowsPerSettledFile, spoolFile } from './spool-layout.ts';
+import type { Position } from '../model/row.ts';
+import { placeBytes, protectedLine, rowsPerSettledFile, spoolFile } from './spool-files.ts';
 
 /** What became of a row that can be sent; `first` is where the id of a duplicate stood first. */
 export type Settled = { settled: 'duplicate' | 'protected' | null; first: Position | null };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Row } from '../model/row.ts';
 import { BlockFile } from './block-file.ts';
-import type { Row } from './row.ts';
-import { bucketCount, bucketOf, cutId, encodeRow, placeBytes, spoolFile } from './spool-layout.ts';
+import { bucketCount, bucketOf, cutId, encodeRow, placeBytes, spoolFile } from './spool-files.ts';
 
 /** Writes the rows of one spool, in their order and to their buckets. Memory: 256 blocks of each kind of bucket. */
 export class SpoolWriter {

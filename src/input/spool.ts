@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { ExpungeError, systemCode } from '../errors.ts';
-import type { Resource } from '../ledger/outcome.ts';
-import type { Row } from './row.ts';
+import type { Resource } from '../model/outcome.ts';
+import type { Row } from '../model/row.ts';
 import { type Kept, type Settlement, settleBuckets } from './settle-buckets.ts';
 import { SpoolWriter } from './spool-writer.ts';
 

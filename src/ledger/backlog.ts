@@ -1,5 +1,5 @@
-import { chunkSize } from '../input/row.ts';
-import { paceOf } from '../limiter/rate.ts';
+import { paceOf } from '../model/rate.ts';
+import { chunkSize } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type RunState, readableRate } from './run.ts';

@@ -1,5 +1,5 @@
+import { type Outcome, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import { statusOfCode, textOfCode } from './code.ts';
-import { type Outcome, type SentOutcome, sentOutcomes } from './outcome.ts';
 
 /**
  * One id's state as a 16-bit number. Joining two reports about an id is `max`, so results can arrive twice, late and in any

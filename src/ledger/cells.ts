@@ -1,4 +1,4 @@
-import { chunkSize } from '../input/row.ts';
+import { chunkSize } from '../model/row.ts';
 import { attemptsMax, attemptsOf, type Cell, untouched } from './cell.ts';
 
 /*

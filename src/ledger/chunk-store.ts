@@ -1,4 +1,4 @@
-import type { Chunk, SettledBlock } from '../input/row.ts';
+import type { Chunk, SettledBlock } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type Cell, fateOf } from './cell.ts';

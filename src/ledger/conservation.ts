@@ -1,4 +1,4 @@
-import { outcomes } from './outcome.ts';
+import { outcomes } from '../model/outcome.ts';
 import type { Run } from './run.ts';
 import { sumOf, type Tally } from './tally.ts';
 

@@ -1,18 +1,18 @@
 import { ExpungeError } from '../errors.ts';
-import type { Chunk, SettledBlock } from '../input/row.ts';
-import { type Rate, storedRate } from '../limiter/rate.ts';
+import type { ReadOutcome } from '../model/outcome.ts';
+import { type Rate, storedRate } from '../model/rate.ts';
+import type { Chunk, SettledBlock } from '../model/row.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { readKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
 import { writePart } from './chunk-store.ts';
+import { hasRemains } from './end-run.ts';
 import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
 import { forgetExpired } from './list-runs.ts';
-import type { ReadOutcome } from './outcome.ts';
 import type { Priority } from './priority.ts';
-import { hasRemains } from './remove-run.ts';
 import { isOver, type Run, readRun, schemaVersion } from './run.ts';
 import { newRunId } from './run-id.ts';
-import type { Target } from './target.ts';
 
 /** What planning found out; it becomes the run record. */
 export type RunPlan = {

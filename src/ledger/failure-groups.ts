@@ -1,4 +1,4 @@
-import type { Outcome } from './outcome.ts';
+import type { Outcome } from '../model/outcome.ts';
 import type { OutcomeRow } from './outcome-row.ts';
 
 const grouped = ['failed', 'unknown', 'not_attempted', 'rejected'] as const satisfies readonly Outcome[];

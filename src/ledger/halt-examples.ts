@@ -3,7 +3,7 @@ import { keys } from '../redis/keys.ts';
 import { readValues } from '../redis/read-values.ts';
 import { fateOf } from './cell.ts';
 import { decodeLedgerChunk } from './cells.ts';
-import { counts, type HaltRule } from './halt-rule.ts';
+import { counts, type HaltRule } from './halt-rules.ts';
 import { decodeIdsOfChunk } from './manifest.ts';
 import type { Run } from './run.ts';
 

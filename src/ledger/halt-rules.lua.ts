@@ -1,5 +1,5 @@
 import { codeOfStatus } from './code.ts';
-import { type HaltRule, statusesText } from './halt-rule.ts';
+import { type HaltRule, statusesText } from './halt-rules.ts';
 
 const codes = 512;
 const never = 1e15;

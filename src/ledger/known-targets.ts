@@ -1,9 +1,9 @@
 import { readStops, type TargetStops } from '../limiter/stop.ts';
+import { type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { listRuns } from './list-runs.ts';
 import { isSealed, type RunState } from './run.ts';
-import { type Target, targetOf } from './target.ts';
 
 /** A target with what an order to all of it reaches: its live runs by state, the processes that may send to it, and what stops them. */
 export type KnownTarget = Target & { live: Partial<Record<RunState, number>>; stops: TargetStops };

@@ -1,4 +1,4 @@
-import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
+import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { hasAllOf, type Keeper, watchKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
@@ -7,7 +7,7 @@ import type { Cell } from './cell.ts';
 import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
 import { changeRunLua } from './change-run.lua.ts';
 import { claimLua, feedLua, handBackLua, holdLua, isAdriftLua, reclaimLua, takeUpLua } from './chunks.lua.ts';
-import type { HaltRule } from './halt-rule.ts';
+import type { HaltRule } from './halt-rules.ts';
 import { keeperArguments } from './keeper.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import { type Priority, priorityFromStored } from './priority.ts';

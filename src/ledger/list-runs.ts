@@ -1,11 +1,11 @@
 import { normalize } from 'node:path';
 import { stdinName } from '../input/open-inputs.ts';
+import { outcomes } from '../model/outcome.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { outcomes } from './outcome.ts';
-import { removeRemains } from './remove-run.ts';
+import { removeRemains } from './end-run.ts';
 import { isSealed, parseRun, type Run, type RunState, schemaVersion } from './run.ts';
-import type { Target } from './target.ts';
 
 const runsAtOnce = 1_000;
 

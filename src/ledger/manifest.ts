@@ -1,7 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ExpungeError } from '../errors.ts';
-import type { Chunk, Position, SettledBlock } from '../input/row.ts';
-import { type Resource, resources } from './outcome.ts';
+import { type Resource, resources } from '../model/outcome.ts';
+import type { Chunk, Position, SettledBlock } from '../model/row.ts';
 
 const lineFeed = '\n'.charCodeAt(0);
 

@@ -1,4 +1,4 @@
-import type { Position } from '../input/row.ts';
+import type { Position } from '../model/row.ts';
 import type { OutcomeRow, Page } from './outcome-row.ts';
 
 const rowsPerPage = 1_000;

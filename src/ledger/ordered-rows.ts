@@ -1,8 +1,8 @@
+import { resources } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { mergePages } from './merge-pages.ts';
-import { resources } from './outcome.ts';
 import type { OutcomeRow } from './outcome-row.ts';
-import { readBlockPages, readChunkPages } from './row-pages.ts';
+import { readBlockPages, readChunkPages } from './outcome-rows.ts';
 import type { Run } from './run.ts';
 
 /**

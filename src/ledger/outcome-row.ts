@@ -1,8 +1,8 @@
-import type { Chunk, Position, SettledRow } from '../input/row.ts';
+import type { Outcome, Resource } from '../model/outcome.ts';
+import type { Chunk, Position, SettledRow } from '../model/row.ts';
 import { isSettled } from './cell.ts';
 import { type LedgerChunk, settledAtOf } from './cells.ts';
 import { fateIn } from './fate-in-run.ts';
-import type { Outcome, Resource } from './outcome.ts';
 import type { Run } from './run.ts';
 
 /** One row of the input and what happened to it, as reports show it. */

@@ -1,9 +1,9 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/settings.ts';
 import { countChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
+import { listOf, type Target } from '../model/target.ts';
 import type { RunPlan } from './create-run.ts';
 import type { Priority } from './priority.ts';
-import { listOf, type Target } from './target.ts';
 
 /** The settings that a run takes with it. */
 export type RunSettings = Pick<Config, 'rate' | 'burst' | 'treat' | 'expectAbsent' | 'keep'>;

@@ -1,8 +1,8 @@
-import { type Rate, rateFromStored } from '../limiter/rate.ts';
+import type { Outcome } from '../model/outcome.ts';
+import { type Rate, rateFromStored } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { longestSilenceMs } from './active-time.lua.ts';
-import type { Outcome } from './outcome.ts';
 import { type Priority, priorityFromStored } from './priority.ts';
 
 /**

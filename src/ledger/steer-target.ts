@@ -1,5 +1,5 @@
-import { type Rate, rateSetting, storedRate } from '../limiter/rate.ts';
 import { limiterScopes } from '../limiter/read-target.ts';
+import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';

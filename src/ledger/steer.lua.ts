@@ -1,6 +1,6 @@
 import { noteAuditLua } from './audit.ts';
-import type { HaltRule } from './halt-rule.ts';
 import { countersLua } from './halt-rules.lua.ts';
+import type { HaltRule } from './halt-rules.ts';
 import { keepFunction } from './keeper.lua.ts';
 import { sealFunction } from './seal.lua.ts';
 

@@ -1,7 +1,7 @@
 import { noteAuditLua } from './audit.ts';
 import { headerBytes, placeLua, writeTimesFunction } from './cells.ts';
-import type { HaltRule } from './halt-rule.ts';
 import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts';
+import type { HaltRule } from './halt-rules.ts';
 import { sealFunction } from './seal.lua.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
+import { isSuccess, outcomes } from '../model/outcome.ts';
 import type { ListedRun } from './list-runs.ts';
-import { isSuccess, outcomes } from './outcome.ts';
 import { activeMsOf, type HaltCode, isSealed, pendingOf } from './run.ts';
 
 /** The last line of `--json`, with its keys in this order. `exit` is null until the run ends. */

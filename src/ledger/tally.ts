@@ -1,14 +1,14 @@
 import { ExpungeError } from '../errors.ts';
+import { type Outcome, outcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { findBrokenChunks } from './broken-chunks.ts';
 import type { Cell, Fate } from './cell.ts';
 import { decodeLedgerChunk, headerBytes } from './cells.ts';
+import { expireRun } from './end-run.ts';
 import { fateIn } from './fate-in-run.ts';
 import { decodeBlock } from './manifest.ts';
-import { type Outcome, outcomes } from './outcome.ts';
 import { readNumbered } from './read-numbered.ts';
-import { expireRun } from './remove-run.ts';
 import { isSealed, type Run, readRun } from './run.ts';
 
 /** How many ids ended badly for one reason. */

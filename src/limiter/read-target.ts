@@ -1,10 +1,10 @@
+import { paceOf, type Rate, rateFromStored } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readClock } from '../redis/read-clock.ts';
 import type { InFlight } from './learn-in-flight.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
-import { paceOf, type Rate, rateFromStored } from './rate.ts';
 
 /** How a limiter of a target stands, for people. Rates are requests a second; times are ms of the Redis clock, since 1970. */
 export type TargetState = {

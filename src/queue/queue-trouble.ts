@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'bullmq';
 import type { Log } from '../logger.ts';
-import { redisWords } from '../redis/trouble.ts';
+import { redisWords } from '../redis/errors.ts';
 
 const sameAgainMs = 60_000;
 const textsAtMost = 20;

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { readNamedFile } from '../named-file.ts';
 import type { RedisAddress, RedisLogin } from './address.ts';

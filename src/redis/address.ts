@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
+import { listenText } from '../config/parse-setting.ts';
 import { ExpungeError } from '../errors.ts';
-import { listenText } from '../parse-setting.ts';
-import type { PrivatePlace } from './private-place.ts';
+import type { PrivatePlace } from './private/place.ts';
 
 /** A server of several. */
 export type RedisNode = { host: string; port: number };

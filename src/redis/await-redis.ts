@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './client.ts';
 import { isPermanent, reach } from './connect.ts';
-import { redisWords, rootOf, unreachable } from './trouble.ts';
+import { redisWords, rootOf, unreachable } from './errors.ts';
 
 const lookAgainMs = 500;
 const firstAgainMs = 5_000;

@@ -1,10 +1,10 @@
 import type { Cluster } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { clusterSlots, isCluster, type RedisClient, serversOf } from './client.ts';
+import { redisWords } from './errors.ts';
 import type { Finding } from './finding.ts';
-import { type Info, judgeServer } from './judge-server.ts';
 import { checkRights } from './rights.ts';
-import { redisWords } from './trouble.ts';
+import { type Info, judgeServer } from './server.ts';
 
 /** What kind of Redis answered. `runId` changes when its process does; `warnings` are lines for the user. */
 export type RedisFacts = { version: string; name: 'redis' | 'valkey'; runId: string; warnings: string[] };

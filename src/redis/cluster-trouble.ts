@@ -2,8 +2,8 @@ import type { RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
 import { parseInfo } from './boot-check.ts';
 import { clusterSlots } from './client.ts';
+import { redisWords } from './errors.ts';
 import { firstTroubleOf, oneShot } from './probe.ts';
-import { redisWords } from './trouble.ts';
 
 /**
  * Why the client of a cluster does not become ready, in words: ioredis keeps that to itself. What a server says of the cluster tells

@@ -3,8 +3,8 @@ import { systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
 import { clientName, isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
 import { clusterTrouble } from './cluster-trouble.ts';
-import { sentinelTrouble } from './look-at-sentinels.ts';
-import { redisWords, rootOf, unreachable } from './trouble.ts';
+import { redisWords, rootOf, unreachable } from './errors.ts';
+import { sentinelTrouble } from './sentinels.ts';
 
 /**
  * The connection of the ledger. Commands fail at once while Redis is away and after 3 s when it hangs, and are never

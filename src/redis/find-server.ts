@@ -1,9 +1,9 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import type { PrivatePlace } from './private-place.ts';
+import type { PrivatePlace } from './private/place.ts';
+import { startProcess } from './private/server-process.ts';
 import type { Route, RouteResult, ServerProgram, Surroundings } from './route.ts';
 import { runProgram } from './run-program.ts';
-import { startProcess } from './server-process.ts';
 import { isOldVersion, oldestVersion } from './version.ts';
 
 /** `valkey-server` or `redis-server` as installed on this machine. */

@@ -1,10 +1,10 @@
 import type { RedisOptions } from 'ioredis';
 import type { RedisAddress } from './address.ts';
-import { serverOptions } from './container-server.ts';
-import { identityOf, type PrivatePlace } from './private-place.ts';
+import { serverOptions } from './private/container.ts';
+import { identityOf, type PrivatePlace } from './private/place.ts';
+import { withStartLock } from './private/start-lock.ts';
+import { isAlone, stopInOrder } from './private/stop.ts';
 import { isOurs, oneShot } from './probe.ts';
-import { withStartLock } from './start-lock.ts';
-import { isAlone, stopInOrder } from './stop-redis.ts';
 
 const leaveLockMs = 3_000;
 

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { clientName } from './client.ts';
-import { redisWords } from './trouble.ts';
+import { redisWords } from './errors.ts';
 
 /** What a look at an address found; 'silent' accepts connections and says nothing, 'other' is not the server that was looked for. */
 export type Answer = 'ready' | 'loading' | 'nobody' | 'silent' | 'other';

@@ -1,6 +1,6 @@
 import { checkRedis, parseInfo, type RedisFacts } from './boot-check.ts';
-import { readContainer, serverOptions } from './container-server.ts';
-import { anotherServer, identityOf, privatePlace } from './private-place.ts';
+import { readContainer, serverOptions } from './private/container.ts';
+import { anotherServer, identityOf, privatePlace } from './private/place.ts';
 import { oneShot, probeOwn } from './probe.ts';
 
 /** The private Redis of a state folder, as `expunge redis status` shows it. */

@@ -1,7 +1,7 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/settings.ts';
 import { type RedisAccess, refuseAccess, withAccess } from './access.ts';
 import { addressFromUrl, type RedisAddress } from './address.ts';
-import { openPrivateRedis, refuseWithoutRedis } from './private-redis.ts';
+import { openPrivateRedis, refuseWithoutRedis } from './private/open.ts';
 
 type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'> & RedisAccess;
 

@@ -1,5 +1,5 @@
 import type { RedisOptions } from 'ioredis';
-import type { PrivatePlace } from './private-place.ts';
+import type { PrivatePlace } from './private/place.ts';
 
 /** A Redis server that can be started here. */
 export type ServerProgram = { path: string; version: string; env: NodeJS.ProcessEnv };

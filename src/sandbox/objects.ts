@@ -1,4 +1,4 @@
-import { type Resource, resources } from '../ledger/outcome.ts';
+import { type Resource, resources } from '../model/outcome.ts';
 
 /** One thing the sandbox holds and can delete. */
 export type SandboxObject = { resource: Resource; id: string };

@@ -1,4 +1,4 @@
-import type { Resource } from '../ledger/outcome.ts';
+import type { Resource } from '../model/outcome.ts';
 
 /** Where the resources live. Plain string work: this runs for every request, and a URL parser would cost more than the rest. */
 export type Paths = {

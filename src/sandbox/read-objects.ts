@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
+import { resource as parseResource } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { resource as parseResource } from '../parse-setting.ts';
 import { fileWords, isFileTrouble } from '../system-words.ts';
 import type { SandboxObject } from './objects.ts';
 

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import type { Resource } from '../ledger/outcome.ts';
+import type { Resource } from '../model/outcome.ts';
 import { answerDeleted, answerFault, answerJson } from './answer.ts';
+import type { House } from './capacity.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
-import type { House } from './house.ts';
 import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus, pageOf } from './journal.ts';
 import type { ObjectStore } from './objects.ts';
 import type { Paths } from './paths.ts';

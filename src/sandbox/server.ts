@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Resource } from '../ledger/outcome.ts';
+import type { Resource } from '../model/outcome.ts';
+import { type Capacity, type Census, House } from './capacity.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
-import { type Capacity, type Census, House } from './house.ts';
 import { type Counts, noteRequest, openJournal } from './journal.ts';
 import { holdObjects, type Objects } from './objects.ts';
 import { createPaths } from './paths.ts';

@@ -1,11 +1,11 @@
+import type { ListSource } from '../config/list-source.ts';
+import { duration, plural } from '../format.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
-import { duration, plural } from '../terminal/words.ts';
 import { archiveFiles, areHere } from './archive.ts';
 import { type Decision, decide, type LiveRun } from './decide.ts';
 import { dropHalfMade, follow } from './follow-run.ts';
 import { type Hand, takeInHand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';
-import type { ListSource } from './list-source.ts';
 import { makeRun, pauseAs } from './make-run.ts';
 import type { ReadFiles, Schedule } from './schedule.ts';
 import { readHistory, readSchedule, settle } from './schedule-store.ts';

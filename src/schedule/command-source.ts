@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
+import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import { shown } from '../token/secret-text.ts';
-import type { ListSource } from './list-source.ts';
 import type { Surroundings } from './open-source.ts';
 
 const stderrAtMost = 4_096;

@@ -1,5 +1,5 @@
 import { noteCompleted } from '../ledger/completed.ts';
-import { removeRun } from '../ledger/remove-run.ts';
+import { removeRun } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';

@@ -1,9 +1,9 @@
 import { glob, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve, sep } from 'node:path';
+import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
+import { plural } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
-import { plural } from '../terminal/words.ts';
-import type { ListSource } from './list-source.ts';
 import type { OpenSource, Surroundings } from './open-source.ts';
 
 type Look = Map<string, { size: number; mtimeMs: number; ino: number }>;

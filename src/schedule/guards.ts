@@ -1,5 +1,5 @@
+import { count, plural } from '../format.ts';
 import type { ProtectedList } from '../input/spool.ts';
-import { count, plural } from '../terminal/words.ts';
 import type { GuardCode, Schedule } from './schedule.ts';
 
 /** What the guards look at. */

@@ -1,11 +1,11 @@
 import { messageOf } from '../errors.ts';
 import { readChunks } from '../input/chunk-ids.ts';
 import { claimList, writeRun } from '../ledger/create-run.ts';
+import { removeRun } from '../ledger/end-run.ts';
 import { planRun } from '../ledger/plan-run.ts';
-import { removeRun } from '../ledger/remove-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { leaveToWorkers } from '../queue/leave-to-workers.ts';
-import { isRedisTrouble } from '../redis/trouble.ts';
+import { isRedisTrouble } from '../redis/errors.ts';
 import { type ListFacts, protectedChange, type Refusal, refusalOf, withRows } from './guards.ts';
 import type { Hand } from './hand.ts';
 import { type HistoryEntry, withEntry } from './history.ts';

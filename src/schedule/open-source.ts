@@ -1,9 +1,9 @@
-import { refusePlainHttp } from '../guard/check-target.ts';
+import { refusePlainHttp } from '../config/check-target.ts';
+import type { ListSource } from '../config/list-source.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import type { Log } from '../logger.ts';
 import { commandFile } from './command-source.ts';
 import { openGlob } from './glob-source.ts';
-import type { ListSource } from './list-source.ts';
 import type { ReadFiles } from './schedule.ts';
 import { urlFile } from './url-source.ts';
 

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
@@ -6,7 +7,6 @@ import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
 import { fileWords } from '../system-words.ts';
-import type { ListSource } from './list-source.ts';
 import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleWork } from './work.ts';

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
-import { type Config, type SettingName, settings } from '../config.ts';
+import { settingText } from '../config/setting-text.ts';
+import { type Config, type SettingName, settings } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Priority } from '../ledger/priority.ts';
 import type { RunState } from '../ledger/run.ts';
-import { settingText } from '../setting-text.ts';
 import type { Timing } from './slots.ts';
 
 /** What happens when a slot comes while the last run has not ended. */

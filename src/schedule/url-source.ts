@@ -1,9 +1,9 @@
+import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import { readCertificates } from '../named-file.ts';
 import { connectionWords } from '../system-words.ts';
 import { openDispatcher } from '../token/token-request.ts';
-import type { ListSource } from './list-source.ts';
 import type { Surroundings } from './open-source.ts';
 
 /**

@@ -1,8 +1,8 @@
+import type { ListSources } from '../config/list-source.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Target } from '../ledger/target.ts';
 import type { Log } from '../logger.ts';
+import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
-import type { ListSources } from './list-source.ts';
 import type { Surroundings } from './open-source.ts';
 
 /** What attending to the schedules of a target needs. */

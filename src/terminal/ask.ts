@@ -1,9 +1,9 @@
 import { openSync } from 'node:fs';
 import { ReadStream } from 'node:tty';
+import { count as readCount } from '../config/parse-setting.ts';
 import { ExpungeError } from '../errors.ts';
-import { count as readCount } from '../parse-setting.ts';
+import { count } from '../format.ts';
 import { isTerminal } from './style.ts';
-import { count } from './words.ts';
 
 /** Where a question is asked: on stderr, answered on stdin, or on the terminal itself where stdin is data. */
 export type Asking = {

@@ -1,8 +1,8 @@
-import { type Outcome, outcomes } from '../ledger/outcome.ts';
+import { count, duration, plural, rate } from '../format.ts';
 import type { HaltCode } from '../ledger/run.ts';
+import { type Outcome, outcomes } from '../model/outcome.ts';
 import { nextSteps } from './next-steps.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
-import { count, duration, plural, rate } from './words.ts';
 
 /** How a command about a run came to its end. */
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';

@@ -1,5 +1,5 @@
+import { count, duration, rate } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
-import { count, duration, rate } from './words.ts';
 
 /** How fast a run was and what held it back. Rates are requests a second; null = nobody measured it. */
 export type PaceSummary = {

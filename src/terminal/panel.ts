@@ -1,8 +1,8 @@
-import type { Outcome } from '../ledger/outcome.ts';
+import { count, duration, percent, rate, timeLeft } from '../format.ts';
+import type { Outcome } from '../model/outcome.ts';
 import { rightNow } from './right-now.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
-import { count, duration, percent, rate, timeLeft } from './words.ts';
 
 const longestBar = 40;
 const shownEvents = 5;

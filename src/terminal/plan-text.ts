@@ -1,11 +1,11 @@
-import { type Outcome, outcomes, type Resource } from '../ledger/outcome.ts';
+import { count, duration, rate as perSecond, plural, roughly } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
-import { leastMs, paceOf, type Rate, rateText } from '../limiter/rate.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
+import { type Outcome, outcomes, type Resource } from '../model/outcome.ts';
+import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { orderLine } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
-import { count, duration, rate as perSecond, plural, roughly } from './words.ts';
 
 /** What a run would do, as far as it is known before its first request. */
 export type Plan = {

@@ -1,8 +1,8 @@
+import { plural } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
-import { paceWords } from './pace-words.ts';
+import { paceWords } from './pace.ts';
 import type { Snapshot } from './snapshot.ts';
 import { plainLine } from './style.ts';
-import { plural } from './words.ts';
 
 /** What a run is doing at this moment and why, in words. */
 export function rightNow(snapshot: Snapshot): string {

@@ -1,4 +1,4 @@
-import { withoutUrlSecrets } from '../parse-setting.ts';
+import { withoutUrlSecrets } from '../config/parse-setting.ts';
 
 /** As a shell takes it for one word. */
 export function shellWord(text: string): string {

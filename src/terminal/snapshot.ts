@@ -1,8 +1,8 @@
-import type { Outcome } from '../ledger/outcome.ts';
 import type { RunState, SteeredBy } from '../ledger/run.ts';
-import type { Rate } from '../limiter/rate.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
+import type { Outcome } from '../model/outcome.ts';
+import type { Rate } from '../model/rate.ts';
 
 /** A run at one moment, as the panel shows it. */
 export type Snapshot = {

@@ -1,9 +1,9 @@
+import { count, duration, plural, timeOfDay } from '../format.ts';
 import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
-import type { Target } from '../ledger/target.ts';
 import type { Stop } from '../limiter/stop.ts';
+import type { Target } from '../model/target.ts';
 import { shellWord } from './shell-word.ts';
 import { plainLine } from './style.ts';
-import { count, duration, plural, timeOfDay } from './words.ts';
 
 // What stop-all and start-all say. All pure; times are ms since 1970.
 

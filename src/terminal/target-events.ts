@@ -1,5 +1,5 @@
+import { count, duration, rate } from '../format.ts';
 import type { TargetState } from '../limiter/read-target.ts';
-import { count, duration, rate } from './words.ts';
 
 /** Something about the target that people should hear of: the message is a constant, the reason has the numbers. */
 export type TargetEvent = { message: string; reason: string };

@@ -1,7 +1,7 @@
-import { rateText } from '../limiter/rate.ts';
+import { duration, rate, timeOfDay } from '../format.ts';
 import type { Pin, TargetState } from '../limiter/read-target.ts';
+import { rateText } from '../model/rate.ts';
 import { plainLine } from './style.ts';
-import { duration, rate, timeOfDay } from './words.ts';
 
 /**
  * What keeps a target from its rate until it is over or an operator lifts it, a line each: what the server asked for, and an open circuit.

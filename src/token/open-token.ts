@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
-import type { Config } from '../config.ts';
+import { refusePlainHttp } from '../config/check-target.ts';
+import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { refusePlainHttp } from '../guard/check-target.ts';
 import { readNamedFile } from '../named-file.ts';
 import { fixedToken } from './fixed-token.ts';
 import type { Issuer } from './issuer.ts';

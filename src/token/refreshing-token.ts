@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
-import { afterQuietEnd, afterRefusal, hopelessWords, isHopeless, noPast, type Past } from './early-refusals.ts';
 import type { IssueEnd, Issuer } from './issuer.ts';
+import { afterQuietEnd, afterRefusal, hopelessWords, isHopeless, noPast, type Past } from './refusals.ts';
 import type { Token } from './token.ts';
 import { askAgainAfterMs, leastWaitMs, refreshAfterMs } from './token-life.ts';
 

@@ -1,4 +1,4 @@
-import { retryAfterMs } from '../limiter/retry-after.ts';
+import { retryAfterMs } from '../http/retry-after.ts';
 import { type IssueEnd, refused, unavailable } from './issuer.ts';
 import { shown } from './secret-text.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../logger.ts';
-import { redisWords } from '../redis/trouble.ts';
+import { redisWords } from '../redis/errors.ts';
 import type { Part } from './parts.ts';
 
 /**

@@ -3,10 +3,10 @@ import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunLine } from '../delete/run-line.ts';
 import { RunMeter } from '../delete/run-meter.ts';
-import { chunkSize } from '../input/row.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { ClockOffset } from '../limiter/clock-offset.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
+import { chunkSize } from '../model/row.ts';
 import { jobsAtMost } from '../queue/consumer.ts';
 
 const everyMs = 100;

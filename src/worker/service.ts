@@ -1,13 +1,12 @@
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteWork } from '../delete/delete-chunk.ts';
-import { RequestMeter } from '../delete/request-meter.ts';
+import { RequestMeter } from '../delete/meters.ts';
 
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
-import type { Resource } from '../ledger/outcome.ts';
-
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
+import type { Resource } from '../model/outcome.ts';
 import { type Consumer, jobsAtMost, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';

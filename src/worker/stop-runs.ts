@@ -1,7 +1,7 @@
 import type { Ledger, SeenState, Steering } from '../ledger/ledger.ts';
 import { type HaltCode, readRun, schemaVersion } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
-import { redisWords } from '../redis/trouble.ts';
+import { redisWords } from '../redis/errors.ts';
 import type { Writes } from '../redis/writes.ts';
 import type { RunWatch } from './run-watch.ts';
 

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { anyRun, noteCompleted } from '../ledger/completed.ts';
+import { expireRun } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { expireRun } from '../ledger/remove-run.ts';
 import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
+import { redisWords } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { refusalWords } from '../redis/refusal-words.ts';
-import { redisWords } from '../redis/trouble.ts';
 import { lostWords, otherReleaseWords } from './stop-runs.ts';
 
 export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'nod
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { targetOf } from '../../src/ledger/target.ts';
+import { targetOf } from '../../src/model/target.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
 import { resolveRedis } from '../../src/redis/resolve-redis.ts';
 import { bin, type CliOptions, start } from '../support/cli.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { verbs } from '../../src/commands/verbs.ts';
-import { settings } from '../../src/config.ts';
+import { settings } from '../../src/config/settings.ts';
 
 const source = (path: string) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
 const cwd = mkdtempSync(join(tmpdir(), 'expunge-cli-'));

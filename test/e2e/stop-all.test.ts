@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { targetOf } from '../../src/ledger/target.ts';
 import { readStops } from '../../src/limiter/stop.ts';
+import { targetOf } from '../../src/model/target.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { liveRun } from '../support/live-run.ts';
 import { openTestRedis } from '../support/redis.ts';

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { haltRules } from '../../src/guard/thresholds.ts';
 import { noteTargetAction } from '../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../src/ledger/cell.ts';
 import { claimList } from '../../src/ledger/create-run.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../src/ledger/ledger.ts';
 import { pinRate } from '../../src/ledger/steer-target.ts';
 import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
+import { haltRules } from '../../src/ledger/thresholds.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
 import { Tally } from '../../src/limiter/tally.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../src/limiter/target-call.ts';

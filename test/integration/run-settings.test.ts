@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { settings } from '../../src/config.ts';
+import { settings } from '../../src/config/settings.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import { invoke } from '../support/invocation.ts';

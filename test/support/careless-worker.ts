@@ -1,7 +1,7 @@
-import { haltRules } from '../../src/guard/thresholds.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
-import { targetOf } from '../../src/ledger/target.ts';
+import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
+import { targetOf } from '../../src/model/target.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { connectLedger, openQueueConnection, ready } from '../../src/redis/connect.ts';

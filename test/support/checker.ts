@@ -1,9 +1,9 @@
 import { checkConservation } from '../../src/ledger/conservation.ts';
 import { readOutcomes } from '../../src/ledger/ordered-rows.ts';
-import type { Resource } from '../../src/ledger/outcome.ts';
 import type { OutcomeRow } from '../../src/ledger/outcome-row.ts';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import { sealTally, tallyLedger } from '../../src/ledger/tally.ts';
+import type { Resource } from '../../src/model/outcome.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 

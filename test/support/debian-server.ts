@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { aptIn, libraryPath, missingTools } from '../../src/redis/apt-packages.ts';
 import { knowServer } from '../../src/redis/find-server.ts';
+import { aptIn, libraryPath, missingTools } from '../../src/redis/private/apt-packages.ts';
 import type { ServerProgram } from '../../src/redis/route.ts';
 import { lastLine, runProgram } from '../../src/redis/run-program.ts';
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { haltRules } from '../../src/guard/thresholds.ts';
-import { chunkSize } from '../../src/input/row.ts';
 import { type RunPlan, writeRun } from '../../src/ledger/create-run.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
-import { targetOf } from '../../src/ledger/target.ts';
+import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
+import { chunkSize } from '../../src/model/row.ts';
+import { targetOf } from '../../src/model/target.ts';
 import { leaveToWorkers } from '../../src/queue/leave-to-workers.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';

@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis';
 import { serverOnPath } from '../../src/redis/find-server.ts';
-import { privatePlace } from '../../src/redis/private-place.ts';
-import { openPrivateRedis } from '../../src/redis/private-redis.ts';
-import { serverPid } from '../../src/redis/server-process.ts';
-import { unpackedServer } from '../../src/redis/unpack-server.ts';
+import { openPrivateRedis } from '../../src/redis/private/open.ts';
+import { privatePlace } from '../../src/redis/private/place.ts';
+import { serverPid } from '../../src/redis/private/server-process.ts';
+import { unpackedServer } from '../../src/redis/private/unpack.ts';
 import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 
 /** A Redis that only one test uses, because it breaks it or looks at all that is in there. Goes when the test is over. */

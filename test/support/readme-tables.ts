@@ -1,10 +1,10 @@
-import { type SettingName, settings } from '../../src/config.ts';
+import { settingText } from '../../src/config/setting-text.ts';
+import { type SettingName, settings } from '../../src/config/settings.ts';
 import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
-import { haltAnswers, haltWords } from '../../src/guard/halt-words.ts';
-import { haltRules } from '../../src/guard/thresholds.ts';
+import { haltRules } from '../../src/ledger/thresholds.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
-import { settingText } from '../../src/setting-text.ts';
+import { haltAnswers, haltWords } from '../../src/terminal/halt-words.ts';
 import { families } from '../../src/worker/http/families.ts';
 
 /** The README's table of settings: flag, variable, default, meaning. */

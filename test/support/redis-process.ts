@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { findServer } from '../../src/redis/find-server.ts';
-import { privatePlace } from '../../src/redis/private-place.ts';
+import { privatePlace } from '../../src/redis/private/place.ts';
+import { comesUp, isAlive, storeArguments } from '../../src/redis/private/server-process.ts';
+import { unpackServer } from '../../src/redis/private/unpack.ts';
 import { probe } from '../../src/redis/probe.ts';
 import type { ServerProgram } from '../../src/redis/route.ts';
-import { comesUp, isAlive, storeArguments } from '../../src/redis/server-process.ts';
-import { unpackServer } from '../../src/redis/unpack-server.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { GenericContainer } from 'testcontainers';
-import { storeArguments } from '../../src/redis/server-process.ts';
+import { storeArguments } from '../../src/redis/private/server-process.ts';
 import { type DebianServer, debianServer } from './debian-server.ts';
 import { whyMissing } from './engine.ts';
 import { startRedisProcess } from './redis-process.ts';

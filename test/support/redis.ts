@@ -7,9 +7,9 @@ import { inject } from 'vitest';
 import { addressFromUrl, type RedisAddress } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
-import { readContainer } from '../../src/redis/container-server.ts';
-import { privatePlace } from '../../src/redis/private-place.ts';
-import { stopPrivateRedis } from '../../src/redis/stop-redis.ts';
+import { readContainer } from '../../src/redis/private/container.ts';
+import { privatePlace } from '../../src/redis/private/place.ts';
+import { stopPrivateRedis } from '../../src/redis/private/stop.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,11 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { removeRun } from '../../src/ledger/end-run.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
-import { removeRun } from '../../src/ledger/remove-run.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
-import { targetOf } from '../../src/ledger/target.ts';
+import { targetOf } from '../../src/model/target.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { type CliOptions, type Ended, expunge } from './cli.ts';

@@ -1,6 +1,6 @@
 import { latencyBounds } from '../../ledger/measures.ts';
-import { resources } from '../../ledger/outcome.ts';
 import type { RunState } from '../../ledger/run.ts';
+import { resources } from '../../model/outcome.ts';
 import { slotResults } from '../../schedule/history.ts';
 import { type Seen, scheduleStandings } from './seen.ts';
 

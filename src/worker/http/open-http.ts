@@ -1,14 +1,14 @@
+import type { ListenAddress } from '../../config/parse-setting.ts';
 import type { Log } from '../../logger.ts';
-import type { ListenAddress } from '../../parse-setting.ts';
 import { sharedQueueName } from '../../queue/queue.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import type { Part, Parts } from '../parts.ts';
 import type { Service } from '../service.ts';
-import { createApp } from './app.ts';
 import { openMetrics } from './metrics.ts';
 import { openReadiness } from './readiness.ts';
 import { type Build, openLook } from './seen.ts';
 import { httpPart } from './serve.ts';
+import { createApp } from './server.ts';
 
 export type HttpOptions = {
   build: Build;

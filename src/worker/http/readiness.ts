@@ -1,7 +1,7 @@
 import type { Hold } from '../../limiter/target-limiter.ts';
 import type { RedisClient } from '../../redis/client.ts';
+import { redisWords } from '../../redis/errors.ts';
 import { refusalOfWrites } from '../../redis/probe-writes.ts';
-import { redisWords } from '../../redis/trouble.ts';
 import type { Token } from '../../token/token.ts';
 import type { Parts } from '../parts.ts';
 import { askOnce } from './ask-once.ts';

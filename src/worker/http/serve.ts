@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
+import { type ListenAddress, listenText } from '../../config/parse-setting.ts';
 import { ExpungeError } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
-import { type ListenAddress, listenText } from '../../parse-setting.ts';
 import { listenTrouble } from '../../system-words.ts';
 import type { Part } from '../parts.ts';
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { haltRules } from '../../../src/guard/thresholds.ts';
 import { auditLength, noteTargetAction, readAudit } from '../../../src/ledger/audit.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/stop-target.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { readStops } from '../../../src/limiter/stop.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';

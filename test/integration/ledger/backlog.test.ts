@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { haltRules } from '../../../src/guard/thresholds.ts';
 import { readBacklog } from '../../../src/ledger/backlog.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

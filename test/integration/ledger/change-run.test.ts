@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
-import { parseRate } from '../../../src/limiter/rate.ts';
+import { parseRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

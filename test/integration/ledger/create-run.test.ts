@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Chunk, SettledBlock } from '../../../src/input/row.ts';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { targetOf } from '../../../src/ledger/target.ts';
+import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
+import { targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

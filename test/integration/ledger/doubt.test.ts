@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { haltRules } from '../../../src/guard/thresholds.ts';
 import { readAudit } from '../../../src/ledger/audit.ts';
 import { fateOf, isDoubtful, isSettled, settle, untouched } from '../../../src/ledger/cell.ts';
 import { decodeLedgerChunk, headerBytes } from '../../../src/ledger/cells.ts';
@@ -8,6 +7,7 @@ import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledge
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { takeUpLost } from '../../../src/ledger/take-up.ts';
 import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { aofBytes, fallBack } from '../../support/aof.ts';

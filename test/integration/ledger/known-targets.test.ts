@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { knownTargets, noteTarget } from '../../../src/ledger/known-targets.ts';
-import { targetOf } from '../../../src/ledger/target.ts';
+import { targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
-import { removeRun } from '../../../src/ledger/remove-run.ts';
+import { removeRun } from '../../../src/ledger/end-run.ts';
 import { readRun } from '../../../src/ledger/run.ts';
-import { type Target, targetOf } from '../../../src/ledger/target.ts';
+import { type Target, targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 
 /** A planned run with `sizes.length` chunks, in Redis only, of a target of its own if none is given. Remove it with `forgetRun`. */

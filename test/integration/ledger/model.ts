@@ -1,7 +1,7 @@
 import { attemptsOf, type Cell, isSettled, learn, mark } from '../../../src/ledger/cell.ts';
 import type { Join, Steering } from '../../../src/ledger/ledger.ts';
-import { type SentOutcome, sentOutcomes } from '../../../src/ledger/outcome.ts';
 import type { RunState } from '../../../src/ledger/run.ts';
+import { type SentOutcome, sentOutcomes } from '../../../src/model/outcome.ts';
 
 const allowed: Record<Steering['action'], Partial<Record<RunState, RunState>>> = {
   start: { planned: 'running', paused: 'running', halted: 'running' },

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { haltRules } from '../../../src/guard/thresholds.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRunning } from '../../../src/ledger/list-runs.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';

@@ -7,7 +7,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type ReportDeps, reportRun } from '../../../src/commands/report.ts';
 import { openInputs } from '../../../src/input/open-inputs.ts';
 import { readRows } from '../../../src/input/read-rows.ts';
-import type { Row, SettledBlock } from '../../../src/input/row.ts';
 import { mark, settle } from '../../../src/ledger/cell.ts';
 import { headerBytes } from '../../../src/ledger/cells.ts';
 import { noteDetail, writePart } from '../../../src/ledger/chunk-store.ts';
@@ -18,6 +17,7 @@ import type { OutcomeRow } from '../../../src/ledger/outcome-row.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { writeRunFiles } from '../../../src/ledger/run-files.ts';
 import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
+import type { Row, SettledBlock } from '../../../src/model/row.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { haltRules } from '../../../src/guard/thresholds.ts';
 import {
   type Cell,
   countMarksAnew,
@@ -17,6 +16,7 @@ import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { checkRedis } from '../../../src/redis/boot-check.ts';
-import { redisWords } from '../../../src/redis/trouble.ts';
+import { redisWords } from '../../../src/redis/errors.ts';
 import { loginRule } from '../../support/login.ts';
 import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
 import { openLedgerOn } from '../../support/redis.ts';

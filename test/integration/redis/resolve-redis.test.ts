@@ -2,12 +2,12 @@ import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { containerServer } from '../../../src/redis/container-server.ts';
 import { serverOnPath } from '../../../src/redis/find-server.ts';
-import { openPrivateRedis, routes } from '../../../src/redis/private-redis.ts';
+import { containerServer } from '../../../src/redis/private/container.ts';
+import { openPrivateRedis, routes } from '../../../src/redis/private/open.ts';
+import { unpackedServer } from '../../../src/redis/private/unpack.ts';
 import { resolveRedis } from '../../../src/redis/resolve-redis.ts';
 import type { Route } from '../../../src/redis/route.ts';
-import { unpackedServer } from '../../../src/redis/unpack-server.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
 const canary = 'canary-pa55word';

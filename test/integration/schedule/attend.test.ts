@@ -1,10 +1,10 @@
 import { describe, test } from 'vitest';
+import { readSources } from '../../../src/config/list-source.ts';
 import { readCompleted } from '../../../src/ledger/completed.ts';
 import { isSealed } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { attend } from '../../../src/schedule/attend.ts';
 import { takeInHand } from '../../../src/schedule/hand.ts';
-import { readSources } from '../../../src/schedule/list-source.ts';
 import { readAudit, settle, steerSchedule } from '../../../src/schedule/schedule-store.ts';
 import { minute, openStage, type Stage, someIds, start } from './stage.ts';
 

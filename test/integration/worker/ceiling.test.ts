@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseRate } from '../../../src/limiter/rate.ts';
+import { parseRate } from '../../../src/model/rate.ts';
 import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
 import { annotations, makeIds } from '../../support/scene.ts';

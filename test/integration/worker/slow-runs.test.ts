@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseRate, storedRate } from '../../../src/limiter/rate.ts';
+import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';

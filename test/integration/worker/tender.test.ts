@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { haltRules } from '../../../src/guard/thresholds.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
-import { targetOf } from '../../../src/ledger/target.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
+import { targetOf } from '../../../src/model/target.ts';
 import { sharedQueueName } from '../../../src/queue/queue.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { parseInfo } from '../../../src/redis/boot-check.ts';

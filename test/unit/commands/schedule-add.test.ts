@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readCommandLine } from '../../../src/commands/read-command-line.ts';
+import { readCommandLine } from '../../../src/commands/command-line.ts';
 import { readDefinition } from '../../../src/commands/schedule-add.ts';
 import { verbs } from '../../../src/commands/verbs.ts';
-import { type Config, loadConfig, type SettingName, settings } from '../../../src/config.ts';
+import { settingText } from '../../../src/config/setting-text.ts';
+import { type Config, loadConfig, type SettingName, settings } from '../../../src/config/settings.ts';
 import { scheduledSettings, settingsOf } from '../../../src/schedule/schedule.ts';
-import { settingText } from '../../../src/setting-text.ts';
 
 /** A value of every setting that is not its default. */
 const samples: Record<SettingName, string> = {

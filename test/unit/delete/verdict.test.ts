@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { Answer } from '../../../src/delete/answer.ts';
-import { readTreat, type TreatWord, treatText, treatWords } from '../../../src/delete/treat.ts';
 import { verdictOf, verdictsWith, verdictTable } from '../../../src/delete/verdict.ts';
+import { readTreat, type TreatWord, treatText, treatWords } from '../../../src/model/treat.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {
   return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };

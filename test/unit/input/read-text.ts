@@ -1,7 +1,7 @@
 import type { InputOptions } from '../../../src/input/input-options.ts';
 import { type InputFile, openInputs } from '../../../src/input/open-inputs.ts';
 import { readRows } from '../../../src/input/read-rows.ts';
-import type { Row } from '../../../src/input/row.ts';
+import type { Row } from '../../../src/model/row.ts';
 
 export const options: InputOptions = {
   resource: 'annotations',

@@ -5,10 +5,10 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { countChunks, readChunks } from '../../../src/input/chunk-ids.ts';
 import { readSpool } from '../../../src/input/read-spool.ts';
-import type { Chunk, Row, SettledBlock } from '../../../src/input/row.ts';
 import { type Spool, spoolRows } from '../../../src/input/spool.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools } from '../../../src/input/spool-folder.ts';
 import { writeRejects } from '../../../src/input/write-rejects.ts';
+import type { Chunk, Row, SettledBlock } from '../../../src/model/row.ts';
 
 let stateDir = '';
 beforeEach(() => {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkId } from '../../../src/guard/check-id.ts';
-import type { Chunk, Position, SettledBlock } from '../../../src/input/row.ts';
 import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from '../../../src/ledger/manifest.ts';
-import { resources } from '../../../src/ledger/outcome.ts';
+import { checkId } from '../../../src/model/check-id.ts';
+import { resources } from '../../../src/model/outcome.ts';
+import type { Chunk, Position, SettledBlock } from '../../../src/model/row.ts';
 
 /** Ids the guard lets through, from everything Unicode has. */
 const hostileId = fc

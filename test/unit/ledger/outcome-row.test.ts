@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { checkId } from '../../../src/guard/check-id.ts';
-import type { SettledRow } from '../../../src/input/row.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { headerBytes } from '../../../src/ledger/cells.ts';
 import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { rowsOfBlock, rowsOfChunk } from '../../../src/ledger/outcome-row.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
+import { checkId } from '../../../src/model/check-id.ts';
+import type { SettledRow } from '../../../src/model/row.ts';
 
 const running = parseRun('r', { state: 'running', files: '["a.csv","b.csv"]' });
 const cancelled = { ...running, state: 'cancelled' as const, endedAt: Date.UTC(2026, 10, 20, 16) };

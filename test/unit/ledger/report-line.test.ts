@@ -1,9 +1,9 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { outcomes, resources } from '../../../src/ledger/outcome.ts';
 import type { OutcomeRow } from '../../../src/ledger/outcome-row.ts';
 import { reportHeader, reportText } from '../../../src/ledger/report-line.ts';
+import { outcomes, resources } from '../../../src/model/outcome.ts';
 
 const csv = { format: 'csv', spreadsheetSafe: false } as const;
 const safe = { format: 'csv', spreadsheetSafe: true } as const;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseRate } from '../../../src/limiter/rate.ts';
+import { parseRate } from '../../../src/model/rate.ts';
 import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts } from './snapshots.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { targetOf } from '../../../src/ledger/target.ts';
+import { targetOf } from '../../../src/model/target.ts';
 import type { HistoryEntry } from '../../../src/schedule/history.ts';
 import { listText, steeredText } from '../../../src/terminal/schedule-text.ts';
 import { aSchedule, minute, noon } from '../schedule/schedules.ts';

@@ -1,4 +1,4 @@
-import type { Outcome } from '../../../src/ledger/outcome.ts';
+import type { Outcome } from '../../../src/model/outcome.ts';
 import type { Snapshot } from '../../../src/terminal/snapshot.ts';
 
 export const noCounts: Record<Outcome, number> = {

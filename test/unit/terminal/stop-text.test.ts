@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { KnownTarget } from '../../../src/ledger/known-targets.ts';
-import { targetOf } from '../../../src/ledger/target.ts';
+import { targetOf } from '../../../src/model/target.ts';
 import { missedText, startedText, stoppedText } from '../../../src/terminal/stop-text.ts';
 
 const now = Date.UTC(2026, 10, 20, 16, 0);

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { parseRate } from '../../../src/limiter/rate.ts';
-import { paceWords } from '../../../src/terminal/pace-words.ts';
+import { timeOfDay } from '../../../src/format.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import { paceWords } from '../../../src/terminal/pace.ts';
 import { heldLines, pinText } from '../../../src/terminal/target-text.ts';
-import { timeOfDay } from '../../../src/terminal/words.ts';
 import { snapshot } from './snapshots.ts';
 import { target } from './target-states.ts';
 

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Config, loadConfig } from '../../../src/config.ts';
+import { readTarget } from '../../../src/config/check-target.ts';
+import { type Config, loadConfig } from '../../../src/config/settings.ts';
 import { ExpungeError } from '../../../src/errors.ts';
-import { readTarget } from '../../../src/guard/check-target.ts';
 import { openToken, startToken, tokenSource } from '../../../src/token/open-token.ts';
 import type { Token } from '../../../src/token/token.ts';
 

@@ -1,0 +1,146 @@
+import { CommanderError, Option, Command as Program } from 'commander';
+import type { SettingName } from '../config/settings.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { suggest } from '../suggest.ts';
+import type { Command, OwnOption } from './command.ts';
+import { addHelp, settingOption, subcommandTerm } from './help.ts';
+import { verbs } from './verbs.ts';
+
+/** What a command line asks for. */
+export type Call = {
+  verb: string; // 'run', 'runs remove'
+  command: Command;
+  args: string[];
+  options: Record<string, unknown>;
+  flags: Record<string, string | boolean>; // by the name of their setting
+  configFile: string | undefined;
+  color: boolean;
+};
+
+type Write = (text: string) => void;
+
+/**
+ * Reads the arguments after the program's name. Returns null when they asked for help or the version, which is then written.
+ * Throws USAGE, with a suggestion, for whatever it doesn't know; a value is never repeated there if it followed an unknown flag.
+ */
+export function readCommandLine(argv: string[], version: string, write: Write): Call | null {
+  let call: Call | null = null;
+  const program = makeProgram(version, write, (made) => {
+    call = made;
+  });
+  try {
+    program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error;
+  }
+  return call;
+}
+
+function makeProgram(version: string, write: Write, found: (call: Call) => void): Program {
+  const program = new Program('expunge')
+    .description('Deletes annotations and views in bulk, and says what happened to every id.')
+    .version(version, '-V, --version', 'print the version')
+    .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
+    .option('--no-color', 'no colours (also: NO_COLOR=1)')
+    .helpOption('-h, --help', 'print this help')
+    .configureHelp({ showGlobalOptions: true, subcommandTerm })
+    .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
+  addHelp(program, null);
+  throwUsage(program);
+  for (const verb of verbs) addVerb(program, verb, verb.name, found);
+  return program;
+}
+
+function addVerb(parent: Program, command: Command, verb: string, found: (call: Call) => void): void {
+  const program = parent.command(command.name, { hidden: command.hidden ?? false }).description(command.summary);
+  if (command.arguments) program.arguments(command.arguments);
+  for (const { flags, help } of command.options ?? []) program.option(flags, help);
+  for (const name of command.settings) program.addOption(settingOption(name));
+  addHelp(program, command);
+  throwUsage(program);
+  if (command.load) program.action(() => found(readCall(program, command, verb)));
+  for (const sub of command.subcommands ?? []) addVerb(program, sub, `${verb} ${sub.name}`, found);
+}
+
+function readCall(program: Program, command: Command, verb: string): Call {
+  const { config, color } = program.optsWithGlobals();
+  const options = Object.fromEntries((command.options ?? []).flatMap((option) => readOwn(program, option)));
+  const flags = Object.fromEntries(command.settings.flatMap((name) => readFlag(program, name)));
+  return { verb, command, args: program.args, options, flags, configFile: config, color };
+}
+
+function readFlag(program: Program, name: SettingName): [string, string | boolean][] {
+  const option = settingOption(name);
+  const value = givenValue(program, option);
+  return value === undefined ? [] : [[name, option.negate ? true : value]];
+}
+
+function readOwn(program: Program, { flags, help, parse }: OwnOption): [string, unknown][] {
+  const option = new Option(flags, help);
+  const value = givenValue(program, option);
+  if (value === undefined) return [];
+  try {
+    return [[option.attributeName(), parse ? parse(String(value)) : value]];
+  } catch (error) {
+    throw new ExpungeError('USAGE', `${option.long}: ${messageOf(error)}`);
+  }
+}
+
+/** What stood on the command line; not what commander assumes. An option of the verb above may stand behind its subcommand. */
+function givenValue(program: Program, option: Option): string | boolean | undefined {
+  const key = option.attributeName();
+  return program.getOptionValueSourceWithGlobals(key) === 'cli' ? program.optsWithGlobals()[key] : undefined;
+}
+
+/** Commander's words for a mistake, as our error. */
+function throwUsage(program: Program): void {
+  program.exitOverride((error) => {
+    if (error.exitCode === 0) throw error;
+    const next = secretAdvice(error) ?? `${pathOf(program)} --help`;
+    throw new ExpungeError('USAGE', describe(error, program), { next });
+  });
+}
+
+function describe({ code, message }: CommanderError, program: Program): string {
+  const quoted = quotedIn(message);
+  const subcommands = program.commands.map((sub) => sub.name());
+  if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, flagsOf(program))}`;
+  if (code === 'commander.unknownCommand') return `no such command: ${quoted}.${suggest(quoted, subcommands)}`;
+  if (code === 'commander.help') return `expected one of ${subcommands.join(', ')} after ${pathOf(program)}`;
+  if (code !== 'commander.excessArguments') return message.replace(/^error: /, '');
+  const [first = ''] = program.args.slice(program.registeredArguments.length);
+  return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
+}
+
+/** What people try, and where it belongs. */
+const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
+  [
+    /^--(access-|bearer-|api-|auth-)?(token|key)$/,
+    'a token',
+    'set EXPUNGE_TOKEN, or name a file with --token-file FILE',
+  ],
+  [/^--(client-)?secret$/, 'a secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],
+  [/^--refresh-token$/, 'a refresh token', 'name a file that holds it with --refresh-token-file FILE'],
+  [/^--redis(-url)?$/, 'the address of Redis, which may hold a password,', 'set REDIS_URL'],
+  [/^--(redis-)?pass(word)?$/, 'a password', 'name a file with --redis-password-file FILE, or set REDIS_URL'],
+];
+
+function secretAdvice({ code, message }: CommanderError): string | null {
+  const flag = code === 'commander.unknownOption' ? quotedIn(message) : '';
+  const found = secretFlags.find(([pattern]) => pattern.test(flag));
+  return found ? `${found[1]} is never an argument, since everybody on this machine can read those: ${found[2]}` : null;
+}
+
+/** An option without what stands behind its `=`. */
+function quotedIn(message: string): string {
+  return /'([^'=]*)/.exec(message)?.[1] ?? '';
+}
+
+function flagsOf(program: Program): string[] {
+  const above = program.parent ? flagsOf(program.parent) : [];
+  return [...program.options.map(({ long }) => long!), '--help', ...above];
+}
+
+function pathOf(program: Program): string {
+  return program.parent ? `${pathOf(program.parent)} ${program.name()}` : program.name();
+}

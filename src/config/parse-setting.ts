@@ -1,0 +1,182 @@
+import { resources } from '../model/outcome.ts';
+import { paceOf, parseRate } from '../model/rate.ts';
+import { readTreat, treatText } from '../model/treat.ts';
+import { suggest } from '../suggest.ts';
+
+// Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
+
+export const text = (value: string): string => {
+  if (value === '') throw new Error('expected a value, got nothing');
+  return value;
+};
+
+export const textUpTo = (most: number) => (value: string) => {
+  if (value.length <= most) return value;
+  throw new Error(`expected at most ${most} characters, got ${value.length}`);
+};
+
+export const flag = (value: string): boolean => {
+  if (['true', '1', 'yes', 'on'].includes(value)) return true;
+  if (['false', '0', 'no', 'off', ''].includes(value)) return false;
+  throw new Error(`expected true or false, got "${value}"`);
+};
+
+export const integerFrom = (least: number, most: number) => (value: string) => {
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number >= least && number <= most) return number;
+  throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+};
+
+export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
+
+/** A count as people copy it from our own output: 249981 or 249,981. */
+export const count = (value: string): number => {
+  if (/^\d+$|^\d{1,3}(,\d{3})+$/.test(value)) return Number(value.replaceAll(',', ''));
+  throw new Error(`expected a number like 249981 or 249,981, got "${value}"`);
+};
+
+export const oneOf =
+  <const W extends string>(words: readonly W[]) =>
+  (value: string): W => {
+    if ((words as readonly string[]).includes(value)) return value as W;
+    throw new Error(`"${value}" is not one of ${words.join(', ')}.${suggest(value, words)}`);
+  };
+
+export const resource = oneOf(resources);
+
+export const delimiter = (value: string): string => {
+  if (value === 'tab' || value === '\\t') return '\t';
+  if (value.length === 1 && !'"\r\n'.includes(value)) return value;
+  throw new Error(`expected one character or "tab", got "${value}"`);
+};
+
+export const idChars = (value: string): string => {
+  const wrong = [...value].find((character) => !'/\\%?#; '.includes(character));
+  if (wrong === undefined) return value;
+  throw new Error(`only / \\ % ? # ; and the space can be allowed, got "${wrong}"`);
+};
+
+/** What `--treat` says, in one form for all texts that mean the same. */
+export const treat = (value: string): string => treatText(readTreat(text(value)));
+
+export const rate = parseRate;
+
+/** Requests per second, as a plain number: `200/s` or `6000/min`. */
+export const perSecond = (value: string): number => {
+  const rate = parseRate(value);
+  if (rate.length === 1) return paceOf(rate);
+  throw new Error(`expected one rate like 200/s or 6000/min, got "${value}"`);
+};
+
+const unitsMs: Record<string, number> = { ms: 1, s: 1_000, min: 60_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of `500ms`, `5s`, `2min`, `12h` or `30d`. */
+export const duration = (value: string): number => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|min|m|h|d)$/.exec(value);
+  if (match) return Math.round(Number(match[1]) * unitsMs[match[2]!]!);
+  throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
+};
+
+/** Ms since 1970 of a date, which is that of UTC, or a time with its distance to UTC. */
+export const moment = (value: string): number => {
+  const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);
+  if (isMoment && Number.isFinite(Date.parse(value))) return Date.parse(value);
+  throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, got "${value}"`);
+};
+
+/** The same of a moment, or of one so long before `now`: `2d`, `90min`. */
+export const momentOrAgo = (value: string, now = Date.now()): number => {
+  if (/^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value)) return now - duration(value);
+  if (/^\d{4}-/.test(value)) return moment(value);
+  throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, or how long ago like 2d, got "${value}"`);
+};
+
+/** One word or more of these, with commas between. */
+export const someOf =
+  <const W extends string>(words: readonly W[]) =>
+  (value: string): W[] =>
+    value.split(',').map((word) => oneOf(words)(word.trim()));
+
+/** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
+export const durations = (value: string): number[] => {
+  const list = value.split(',').map((part) => duration(part.trim()));
+  if (list.length === 5) return list;
+  throw new Error(`expected five durations separated by commas, got ${list.length}`);
+};
+
+/** Where to listen. */
+export type ListenAddress = { host: string; port: number };
+
+/** `9464` is loopback only; `0.0.0.0:9464` and `[::]:9464` are all addresses of this machine. Port 0 takes a free one. */
+export const listenAddress = (value: string): ListenAddress => {
+  const match = /^(?:(\[[\da-f:.]+\]|[\w.-]+):)?(\d{1,5})$/i.exec(value);
+  const port = Number(match?.[2]);
+  if (match && port <= 65_535) return { host: match[1]?.replace(/^\[|\]$/g, '') ?? '127.0.0.1', port };
+  throw new Error(`expected a port like 9464 (this machine only) or an address like 0.0.0.0:9464, got "${value}"`);
+};
+
+/** The same as text. */
+export function listenText({ host, port }: ListenAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** A number over 1, for "so many times as usual". */
+export const factor = (value: string): number => {
+  const number = Number(value);
+  if (/^\d+(\.\d+)?$/.test(value) && number > 1) return number;
+  throw new Error(`expected a number over 1, got "${value}"`);
+};
+
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** Whether a host name of a URL is this machine. */
+export function isLoopback(hostname: string): boolean {
+  return loopback.test(hostname);
+}
+
+/**
+ * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
+ * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `guard/check-target.ts`.
+ */
+export const baseUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error(
+      `expected a URL like https://api.example.com, got "${url ? url.protocol : withoutUrlSecrets(value)}"`,
+    );
+  }
+  if (url.username || url.password) throw new Error('a base URL cannot hold a user name or password');
+  if (url.search || value.includes('?'))
+    throw new Error('a base URL cannot hold a query: ids are appended to its path');
+  if (url.hash || value.includes('#')) throw new Error('a base URL cannot hold a fragment');
+  return url.origin + url.pathname.replace(/\/+$/, '');
+};
+
+/** Kept as it is but for its normal form; it may hold a query (RFC 6749 §3.2), no fragment and no user-info, which would leak. */
+export const tokenUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error('expected a URL like https://auth.example.com/oauth/token');
+  }
+  if (url.username || url.password) throw new Error('a token URL cannot hold a user name or password');
+  if (url.hash || value.includes('#')) throw new Error('a token URL cannot hold a fragment');
+  return url.href;
+};
+
+export const proxyUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Error('expected an HTTP proxy like http://proxy.example.com:3128');
+  }
+  try {
+    decodeURIComponent(url.username + url.password);
+  } catch {
+    throw new Error('a "%" in its user or password must be written %25: they are percent-encoded');
+  }
+  return value;
+};
+
+/** A text as it can be shown: of URLs in it neither user and password nor the query. Rather too much is hidden than too little. */
+export function withoutUrlSecrets(text: string): string {
+  return text.replace(/^(.*?:\/\/)?[^/?#]*@/s, '$1***@').replace(/(:\/\/[^?]*)\?[^#]*/s, '$1?***');
+}

@@ -1,0 +1,64 @@
+import { isSettled } from '../ledger/cell.ts';
+import type { CodeWord } from '../ledger/code.ts';
+import type { Join } from '../ledger/ledger.ts';
+import { type SentOutcome, sentOutcomes } from '../model/outcome.ts';
+import { type Answer, noContent } from './answer.ts';
+
+/** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
+export type RetryReason = 'status' | CodeWord | 'throttled' | 'credentials' | 'unreachable' | 'outage';
+
+const codesAtMost = 40; // a server may answer anything; what is counted by itself stays bounded
+
+/**
+ * Counts what this process sends for one resource, and what comes of it, from its beginning on. Only ever grows; whoever wants to know
+ * reads it. Cheap, because it is called for each request.
+ */
+export class RequestMeter {
+  /** Answers by their status, or by why there was none. */
+  readonly #codes = new Map<string, number>();
+  #noContents = 0;
+  /** Answers by the bucket of how long they took; see `bucketOf` of the ledger's measures. */
+  readonly latencies: number[] = [];
+  latencySumMs = 0;
+  readonly retries = new Map<RetryReason, number>();
+  readonly #outcomes = sentOutcomes.map(() => 0); // by rank
+
+  /** `bucket`: of `ms`, which is how long the answer took. */
+  answered(answer: Answer, ms: number, bucket: number): void {
+    if (answer === noContent) this.#noContents++;
+    else this.#note(codeOf(answer));
+    if (answer.kind !== 'status') return;
+    this.latencies[bucket] = (this.latencies[bucket] ?? 0) + 1;
+    this.latencySumMs += ms;
+  }
+
+  retried(reason: RetryReason): void {
+    this.retries.set(reason, (this.retries.get(reason) ?? 0) + 1);
+  }
+
+  /** These results are in the ledger. */
+  joined(joins: readonly Join[]): void {
+    for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[(cell >> 13) - 1]!++;
+  }
+
+  /** Requests that were answered, or will never be, by code: `204`, `503`, `timeout`, `not_sent`; `4xx` for rare ones beyond 40. */
+  get codes(): readonly (readonly [code: string, requests: number])[] {
+    return [['204', this.#noContents], ...this.#codes];
+  }
+
+  get outcomes(): readonly (readonly [SentOutcome, ids: number])[] {
+    return sentOutcomes.map((outcome, at) => [outcome, this.#outcomes[at]!]);
+  }
+
+  #note(code: string): void {
+    const known = this.#codes.get(code);
+    if (known !== undefined) this.#codes.set(code, known + 1);
+    else if (this.#codes.size < codesAtMost || /xx$/.test(code)) this.#codes.set(code, 1);
+    else this.#note(`${code[0]}xx`);
+  }
+}
+
+function codeOf(answer: Answer): string {
+  if (answer.kind === 'status') return String(answer.status);
+  return answer.kind === 'not-sent' ? 'not_sent' : answer.code;
+}

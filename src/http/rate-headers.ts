@@ -1,0 +1,129 @@
+import { parseDictionary, parseList, Token } from 'structured-headers';
+import { type HeaderFields, valuesOf } from '../limiter/header-fields.ts';
+import { longestHoldMs, serverNowMs } from './retry-after.ts';
+
+/** What a server says of its limit before anything is refused. */
+export type Advice = {
+  remaining: number; // requests it still takes
+  resetMs: number; // until it counts afresh, from now
+  perSecond: number; // what spreads the remaining ones evenly until then
+};
+
+/** Whether there is anything to read for `adviceOf`. */
+export function hasAdvice(headers: HeaderFields): boolean {
+  return (
+    headers.ratelimit !== undefined ||
+    headers['ratelimit-policy'] !== undefined ||
+    headers['ratelimit-remaining'] !== undefined ||
+    headers['x-ratelimit-remaining'] !== undefined ||
+    headers['x-rate-limit-remaining'] !== undefined
+  );
+}
+
+/**
+ * The strictest advice of an answer's headers, or null if there is none that can be understood, or none for the next hour. Reads
+ * `RateLimit` with `RateLimit-Policy` (structured fields, also with the names of draft 07), `RateLimit-Remaining` and `-Reset` of the drafts
+ * before it, `X-RateLimit-*` and `X-Rate-Limit-*`; the first of these families that says something counts. `nowMs` is our clock in
+ * ms since 1970; it only matters for a reset at a point in time in an answer without a `Date`. Never throws. This is called for
+ * nearly every answer, and most have no such header: then it costs a few look-ups.
+ */
+export function adviceOf(headers: HeaderFields, nowMs: number): Advice | null {
+  if (headers.ratelimit !== undefined || headers['ratelimit-policy'] !== undefined) {
+    const advice = ofFields(headers);
+    if (advice !== null) return advice;
+  }
+  if (headers['ratelimit-remaining'] !== undefined) {
+    const advice = ofNumbers(headers, 'ratelimit', nowMs);
+    if (advice !== null) return advice;
+  }
+  if (headers['x-ratelimit-remaining'] !== undefined) {
+    const advice = ofNumbers(headers, 'x-ratelimit', nowMs);
+    if (advice !== null) return advice;
+  }
+  return headers['x-rate-limit-remaining'] === undefined ? null : ofNumbers(headers, 'x-rate-limit', nowMs);
+}
+
+function adviceFor(remaining: unknown, resetMs: unknown): Advice[] {
+  if (!isAmount(remaining) || !isAmount(resetMs) || resetMs === 0 || resetMs > longestHoldMs) return [];
+  return [{ remaining, resetMs, perSecond: (remaining * 1_000) / resetMs }];
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+function strictest(all: Advice[]): Advice | null {
+  return all.reduce<Advice | null>((least, one) => (least && least.perSecond <= one.perSecond ? least : one), null);
+}
+
+/** `RateLimit: "hourly";r=50;t=30` with `RateLimit-Policy: "hourly";q=100;w=3600`, or draft 07's `limit=100, remaining=50, reset=30`. */
+function ofFields(headers: HeaderFields): Advice | null {
+  const limits = readNamed(headers, 'ratelimit');
+  if (limits === null) return ofDictionary(headers);
+  const policies = readNamed(headers, 'ratelimit-policy') ?? [];
+  const counted = policies.filter(({ parameters }) => isOfRequests(parameters.get('qu')));
+  return strictest([
+    ...limits.flatMap(({ name, parameters }) => {
+      const policy = policies.find((one) => one.name === name);
+      if (policy && !counted.includes(policy)) return [];
+      // Without a time the whole window is the longest it can last.
+      const seconds = parameters.get('t') ?? policy?.parameters.get('w');
+      return adviceFor(parameters.get('r'), inMs(seconds));
+    }),
+    // A policy the server says nothing more of has a quota for each window all the same.
+    ...counted
+      .filter(({ name }) => limits.every((limit) => limit.name !== name))
+      .flatMap(({ parameters }) => adviceFor(parameters.get('q'), inMs(parameters.get('w')))),
+  ]);
+}
+
+type Named = { name: string; parameters: Map<string, unknown> };
+
+/** The items of such a list whose value is a name, as a string or a token; null if it is no list. */
+function readNamed(headers: HeaderFields, header: string): Named[] | null {
+  try {
+    return parseList(valuesOf(headers, header).join(', ')).flatMap(([value, parameters]) =>
+      value instanceof Token || typeof value === 'string' ? [{ name: String(value), parameters }] : [],
+    );
+  } catch {
+    return null;
+  }
+}
+
+/** Quotas of bytes or of requests at once are no rates of requests. */
+function isOfRequests(unit: unknown): boolean {
+  return unit === undefined || String(unit) === 'requests';
+}
+
+function inMs(seconds: unknown): unknown {
+  return typeof seconds === 'number' ? seconds * 1_000 : undefined;
+}
+
+function ofDictionary(headers: HeaderFields): Advice | null {
+  try {
+    const fields = parseDictionary(valuesOf(headers, 'ratelimit').join(', '));
+    const [remaining, reset] = [fields.get('remaining')?.[0], fields.get('reset')?.[0]];
+    return strictest(adviceFor(remaining, inMs(reset)));
+  } catch {
+    return null;
+  }
+}
+
+/** Two headers of plain numbers; where several servers on the way wrote one each, the strictest pair. */
+function ofNumbers(headers: HeaderFields, prefix: string, nowMs: number): Advice | null {
+  const remaining = readNumbers(headers, `${prefix}-remaining`);
+  const resets = readNumbers(headers, `${prefix}-reset`);
+  if (remaining.length !== resets.length) return null;
+  return strictest(remaining.flatMap((count, i) => adviceFor(count, untilReset(resets[i]!, headers, nowMs))));
+}
+
+function readNumbers(headers: HeaderFields, name: string): number[] {
+  const texts = valuesOf(headers, name).flatMap((value) => value.split(','));
+  return texts.map((text) => (/^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN));
+}
+
+/** Nobody agreed on what a reset is. A number of 10^12 or more is a time in ms, of 10^9 or more one in s, all else is a wait in s. */
+function untilReset(reset: number, headers: HeaderFields, nowMs: number): number {
+  if (reset >= 1e12) return reset - serverNowMs(headers, nowMs);
+  return reset >= 1e9 ? reset * 1_000 - serverNowMs(headers, nowMs) : reset * 1_000;
+}

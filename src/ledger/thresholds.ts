@@ -1,0 +1,65 @@
+import type { HaltRule } from './halt-rules.ts';
+
+/**
+ * What stops a run by itself, over all processes: answers that say that something is wrong with the run as a whole, not with one id.
+ * An answer counts for the status it had, also where `--treat` gives it another meaning; an id that ended `absent` counts as absent.
+ */
+export const haltRules: readonly HaltRule[] = [
+  {
+    halt: 'unexpected_answers',
+    statuses: [
+      [200, 203],
+      [205, 399],
+    ],
+    count: 3,
+    reason:
+      '{count} answers were neither 204 nor an error (another 2xx, or a redirect): ' +
+      'something else than the API may be answering, a login page for example; check --base-url',
+  },
+  {
+    halt: 'wrong_endpoint',
+    statuses: [
+      [405, 406],
+      [415, 415],
+      [501, 501],
+      [505, 505],
+    ],
+    count: 3,
+    reason: '{count} answers said that nothing can be deleted there ({statuses}): check --base-url and --resource',
+  },
+  {
+    halt: 'forbidden',
+    statuses: [[403, 403]],
+    allOfFirst: 20,
+    percent: { over: 10, after: 1_000 },
+    reason:
+      '{count} of {total} ids were forbidden (403): the token may lack the right to delete them, or belong to another account',
+  },
+  {
+    halt: 'refused_input',
+    statuses: [
+      [400, 400],
+      [412, 414],
+      [417, 417],
+      [422, 422],
+      [428, 428],
+      [431, 431],
+    ],
+    percent: { over: 20, after: 200 },
+    reason:
+      '{count} of {total} ids were refused as they are ({statuses}): check whether the list holds ids of this kind',
+  },
+  {
+    halt: 'all_absent',
+    statuses: [
+      [404, 404],
+      [410, 410],
+    ],
+    isAbsence: true,
+    allOfFirst: 50,
+    percent: { over: 50, after: 1_000 },
+    reason:
+      '{count} of {total} ids were not there (404 or 410): check --base-url, --resource and the account of the token; ' +
+      'if they may be gone, go on with --expect-absent',
+  },
+];

@@ -1,0 +1,46 @@
+import type { Resource } from './outcome.ts';
+
+/** Where a row stands: index of its file in the order they were named, and its line there, counted from 1. */
+export type Position = { file: number; line: number };
+
+/** Why a row was rejected; stable words that appear in reports. Append only: the spool numbers them. */
+export const rejectCodes = [
+  'empty_id',
+  'dot_segment',
+  'lone_surrogate',
+  'control_character',
+  'unsafe_character',
+  'outer_white_space',
+  'too_long',
+  'spreadsheet_number',
+  'not_a_string',
+  'unsafe_number',
+  'missing_id',
+  'unknown_resource',
+  'path_not_stable',
+  'repeated_header',
+  'duplicate_key',
+  'placeholder',
+] as const;
+export type RejectCode = (typeof rejectCodes)[number];
+
+/** One row of the input as it was read: either an id that can be sent, or the reason why it cannot. */
+export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };
+
+/** How many ids a chunk, and rows a block, hold at most. */
+export const chunkSize = 500;
+
+/** Up to 500 ids of one resource, in input order: the unit of the queue. */
+export type Chunk = { n: number; resource: Resource; ids: string[]; positions: Position[] };
+
+/** A row that was settled while reading. `id` is cut to 200 characters; `first` is where a duplicate stood first. */
+export type SettledRow = Position & {
+  resource: Resource | null;
+  id: string;
+  outcome: 'rejected' | 'duplicate' | 'protected';
+  code: RejectCode | 'duplicate' | 'protected';
+  first: Position | null;
+};
+
+/** Up to 500 rows settled while reading. */
+export type SettledBlock = { n: number; rows: SettledRow[] };

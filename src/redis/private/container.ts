@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { RedisOptions } from 'ioredis';
+import { findOnPath } from '../find-server.ts';
+import { probeOwn } from '../probe.ts';
+import type { Route, RouteResult, Surroundings } from '../route.ts';
+import { lastLine, type ProgramResult, runProgram } from '../run-program.ts';
+import { waitUntil } from '../wait-until.ts';
+import { identityOf, makeIdentity, type PrivatePlace } from './place.ts';
+import { storeArguments } from './server-process.ts';
+
+/**
+ * Redis in a container of Docker or Podman, on a random loopback port and with a password, its data in a volume of its
+ * own. The container removes itself when Redis stops; the volume stays.
+ */
+export const containerServer: Route = { store: 'container', start: startContainer };
+
+/**
+ * The container of a state folder: its name, which its volume has, too, is the identity of the folder. Its port is not remembered: once it has
+ * stopped, that may be anybody's, so the engine is asked for it each time.
+ */
+export type Container = { engine: string; name: string; password: string };
+
+const images = ['redis:8-alpine', 'redis:8'];
+const answerMs = 3_000; // a docker command without a daemon behind it is common
+const pullMs = 180_000;
+const inspectMs = 10_000;
+const upMs = 30_000;
+
+async function startContainer({ place, env, say }: Surroundings): Promise<RouteResult> {
+  const known = readContainer(place);
+  const engine = await findEngine(known ? [known.engine] : ['docker', 'podman'], env);
+  if (!engine) return { closed: `${known?.engine ?? 'docker or podman'} does not answer` };
+  const image = await findImage(engine, env, say);
+  if (!image) return { closed: `${engine} has no image ${images[0]} and cannot pull it` };
+  const password = known?.password ?? randomBytes(18).toString('hex');
+  return runContainer({ engine, name: makeIdentity(place), password }, image, { place, env, say });
+}
+
+async function findEngine(names: string[], env: NodeJS.ProcessEnv): Promise<string | null> {
+  for (const name of names) {
+    if (!findOnPath(name, env)) continue;
+    if ((await runProgram(name, ['ps', '--quiet'], { env, deadlineMs: answerMs })).ok) return name;
+  }
+  return null;
+}
+
+async function findImage(engine: string, env: NodeJS.ProcessEnv, say: (line: string) => void): Promise<string | null> {
+  for (const image of images) {
+    if ((await runProgram(engine, ['image', 'inspect', image], { env, deadlineMs: 10_000 })).ok) return image;
+  }
+  const image = images[0]!;
+  say(`Redis: ${engine} pulls ${image} …`);
+  return (await runProgram(engine, ['pull', '--quiet', image], { env, deadlineMs: pullMs })).ok ? image : null;
+}
+
+async function runContainer(container: Container, image: string, { place, env }: Surroundings): Promise<RouteResult> {
+  const { engine, name } = container;
+  await removeContainer(container, env); // one that is left over does not answer, or we would use it
+  const started = await startNamed(container, image, env);
+  const options = started.ok ? await containerOptions(container, env) : null;
+  const up = options && (await waitUntil(async () => (await probeOwn(options, name)) === 'ready', upMs, 50));
+  if (!up) {
+    await removeContainer(container, env);
+    return { closed: `${engine} could not run ${image}: ${lastLine(started.stderr) || 'its port does not answer'}` };
+  }
+  writeContainer(place, container);
+  return { options, how: `started ${image} with ${engine} (container ${name}, data in the volume ${name})` };
+}
+
+function startNamed(
+  { engine, name, password }: Container,
+  image: string,
+  env: NodeJS.ProcessEnv,
+): Promise<ProgramResult> {
+  // The password comes by the environment and standard input: the arguments of a process are for all to read.
+  const script = `exec docker-entrypoint.sh redis-server "$@" - <<end\nrequirepass $REDIS_PASSWORD\nend\n`;
+  const published = ['--publish', '127.0.0.1::6379', '--volume', `${name}:/data`, '--env', 'REDIS_PASSWORD'];
+  const command = ['--entrypoint', 'sh', image, '-c', script, 'sh', ...storeArguments(name)];
+  const args = ['run', '--detach', '--rm', '--name', name, ...published, ...command];
+  return runProgram(engine, args, { env: { ...env, REDIS_PASSWORD: password }, deadlineMs: upMs });
+}
+
+/** How to connect to a container of ours, at the port that its engine publishes for it now; null where it doesn't run. */
+async function containerOptions(
+  { engine, name, password }: Container,
+  env: NodeJS.ProcessEnv,
+): Promise<RedisOptions | null> {
+  const { stdout } = await runProgram(engine, ['port', name, '6379/tcp'], { env, deadlineMs: inspectMs });
+  const port = Number(/^127\.0\.0\.1:(\d+)$/m.exec(stdout)?.[1] ?? 0);
+  return port > 0 ? { host: '127.0.0.1', port, password } : null;
+}
+
+/** How to connect to the private Redis of a state folder, wherever it lives; null where that is a container that doesn't run. */
+export async function serverOptions(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
+  const container = readContainer(place);
+  return container ? containerOptions(container, env) : { path: place.socket };
+}
+
+/** The container this state folder has used, running or not; null where it never used one. */
+export function readContainer(place: PrivatePlace): Container | null {
+  const name = identityOf(place);
+  if (name === null) return null;
+  try {
+    return { ...JSON.parse(readFileSync(place.containerFile, 'utf8')), name };
+  } catch {
+    return null;
+  }
+}
+
+function writeContainer(place: PrivatePlace, { engine, password }: Container): void {
+  rmSync(place.containerFile, { force: true });
+  writeFileSync(place.containerFile, JSON.stringify({ engine, password }), { mode: 0o600 });
+}
+
+type Named = Pick<Container, 'engine' | 'name'>;
+
+/** True while the engine knows the container. */
+export async function containerExists({ engine, name }: Named, env: NodeJS.ProcessEnv): Promise<boolean> {
+  return (await runProgram(engine, ['container', 'inspect', name], { env, deadlineMs: inspectMs })).ok;
+}
+
+/** Ends the container whether it answers or not, and waits until it is gone; its volume stays. */
+export async function removeContainer(container: Named, env: NodeJS.ProcessEnv): Promise<void> {
+  // Where it is removing itself already, the command comes back before that is done.
+  await runProgram(container.engine, ['rm', '--force', container.name], { env, deadlineMs: upMs });
+  await waitUntil(async () => !(await containerExists(container, env)), upMs, 50);
+}

@@ -1,0 +1,119 @@
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import type { RedisOptions } from 'ioredis';
+import { ExpungeError } from '../../errors.ts';
+import { fileWords } from '../../system-words.ts';
+
+/** Where the private Redis of one state folder keeps its things. */
+export type PrivatePlace = {
+  folder: string; // <state folder>/redis: append-only files, log, locks
+  socket: string; // as Redis and its clients open it
+  socketLink: string | null; // points to the socket where that had to move to the temporary folder
+  pidFile: string;
+  logFile: string;
+  containerFile: string; // present where the data live in a container's volume
+  identityFile: string; // what the server of this folder shows of itself, and nobody else
+};
+
+const longestSocketPath = 100; // the kernel takes 107 bytes, macOS 103
+
+/** The place of a state folder; creates nothing. */
+export function privatePlace(stateDir: string): PrivatePlace {
+  const folder = join(realFolder(stateDir), 'redis');
+  const near = join(folder, 'redis.sock');
+  const fits = Buffer.byteLength(near) <= longestSocketPath;
+  return {
+    folder,
+    socket: fits ? near : movedSocket(near, folder),
+    socketLink: fits ? null : near,
+    pidFile: join(folder, 'redis.pid'),
+    logFile: join(folder, 'redis.log'),
+    containerFile: join(folder, 'container.json'),
+    identityFile: join(folder, 'identity'),
+  };
+}
+
+/** Creates the folders, closed to other users. Throws USAGE where that is impossible. */
+export function makePlace(place: PrivatePlace): void {
+  try {
+    mkdirSync(dirname(place.folder), { recursive: true, mode: 0o700 });
+    mkdirSync(place.folder, { recursive: true, mode: 0o700 });
+    if (place.socketLink) moveSocket(place.socketLink, place.socket);
+  } catch (error) {
+    throw new ExpungeError('USAGE', `the state folder ${dirname(place.folder)} cannot be used: ${fileWords(error)}`, {
+      next: 'name a writable folder with --state-dir',
+    });
+  }
+}
+
+/** What tells the private Redis of this folder from any other server; null before the first one is started. */
+export function identityOf(place: PrivatePlace): string | null {
+  try {
+    return /^expunge-[0-9a-f]{16}$/.exec(readFileSync(place.identityFile, 'utf8'))?.[0] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** The same, made up where there is none. Call it under the start lock. */
+export function makeIdentity(place: PrivatePlace): string {
+  const known = identityOf(place);
+  if (known !== null) return known;
+  const identity = `expunge-${randomBytes(8).toString('hex')}`;
+  writeFileSync(place.identityFile, identity, { mode: 0o600 });
+  return identity;
+}
+
+/** What answers in the place of the private Redis and doesn't show its identity: it is neither used nor stopped. */
+export function anotherServer(place: PrivatePlace, { path, host, port }: RedisOptions): ExpungeError {
+  const where = path ?? `${host}:${port}`;
+  const message = `another server answers at ${where}, which is for the private Redis of ${place.folder}`;
+  return new ExpungeError('UNREACHABLE', message, {
+    next: 'end that server, or name another folder with --state-dir',
+  });
+}
+
+/** True where a private Redis has kept data in the folder itself. */
+export function hasData(place: PrivatePlace): boolean {
+  return existsSync(join(place.folder, 'appendonlydir')) || existsSync(join(place.folder, 'appendonly.aof'));
+}
+
+// The link remembers the place: a process with another TMPDIR must find the same socket.
+function movedSocket(link: string, folder: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    const name = `expunge-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`;
+    return join(tmpdir(), `${name}-${process.getuid?.() ?? 0}`, 'redis.sock');
+  }
+}
+
+function moveSocket(link: string, socket: string): void {
+  const folder = dirname(socket);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const found = lstatSync(folder);
+  const isOurs = found.isDirectory() && (found.mode & 0o077) === 0 && found.uid === process.getuid?.();
+  if (!isOurs) throw new Error(`${folder} belongs to somebody else`);
+  rmSync(link, { force: true });
+  symlinkSync(socket, link);
+}
+
+function realFolder(stateDir: string): string {
+  try {
+    return realpathSync(stateDir);
+  } catch {
+    return resolve(stateDir);
+  }
+}

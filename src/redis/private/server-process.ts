@@ -1,0 +1,110 @@
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { systemCode } from '../../errors.ts';
+import { programWords } from '../../system-words.ts';
+import { type Answer, probeOwn } from '../probe.ts';
+import type { ServerProgram } from '../route.ts';
+import { lastLine } from '../run-program.ts';
+import { waitUntil } from '../wait-until.ts';
+import { makeIdentity, type PrivatePlace } from './place.ts';
+
+const loadingMs = 600_000; // a large append-only file takes its time
+
+/**
+ * Starts the server as a process that outlives this one and waits until it answers; data found in the folder are loaded.
+ * Returns why it did not come up, or null. Call it under the start lock: two servers on one folder would mix their files.
+ */
+export async function startProcess(program: ServerProgram, place: PrivatePlace): Promise<string | null> {
+  const identity = makeIdentity(place);
+  const output = openSync(place.logFile, 'a', 0o600);
+  const child = spawn(program.path, serverArguments(place, identity), {
+    cwd: place.folder,
+    env: program.env, // nothing else: it outlives this process, and our environment holds secrets
+    detached: true,
+    stdio: ['ignore', output, output],
+  });
+  closeSync(output);
+  child.unref();
+  let ended: string | null = null;
+  child.once('error', (error) => (ended = programWords(error)));
+  child.once('exit', () => (ended = lastLine(readLog(place)) || 'ended at once'));
+  const look = () => probeOwn({ path: place.socket }, identity);
+  const up = await comesUp(look, () => ended !== null);
+  if (up) return null;
+  child.kill('SIGKILL');
+  return `${program.path} did not start: ${ended ?? 'no answer on its socket'} (see ${place.logFile})`;
+}
+
+/** True once Redis answers there; false when it ended, gives no sign in time, or takes more than ten minutes to load its file. */
+export async function comesUp(
+  look: () => Promise<Answer>,
+  hasEnded: () => boolean,
+  firstSignMs = 10_000,
+): Promise<boolean> {
+  let answer = 'nobody' as Answer;
+  const isOver = async () => {
+    answer = await look();
+    return answer === 'ready' || hasEnded();
+  };
+  await waitUntil(async () => (await isOver()) || answer === 'loading', firstSignMs);
+  if (answer === 'loading') await waitUntil(isOver, loadingMs);
+  return answer === 'ready';
+}
+
+function serverArguments(place: PrivatePlace, identity: string): string[] {
+  const files = ['--dir', place.folder, '--pidfile', place.pidFile, '--logfile', place.logFile];
+  const socket = ['--port', '0', '--unixsocket', place.socket, '--unixsocketperm', '700'];
+  return [...files, ...socket, ...storeArguments(identity), '--daemonize', 'no'];
+}
+
+/** How every private Redis keeps its data, and shows whose it is: all in memory, each second to the append-only file, nothing evicted. */
+export function storeArguments(identity: string): string[] {
+  const files = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''];
+  return [...files, '--maxmemory-policy', 'noeviction', '--syslog-ident', identity];
+}
+
+/** The pid of the server process that works in the folder, answering or not; null where none does. */
+export function serverPid(place: PrivatePlace): number | null {
+  const pid = Number(readText(place.pidFile));
+  return pid > 0 && isServer(pid, place) ? pid : null;
+}
+
+/**
+ * True while the process lives and works in the folder. Where the system does not tell, a living pid counts as the server: one too few is
+ * better than one too many.
+ */
+export function isServer(pid: number, place: PrivatePlace): boolean {
+  return isAlive(pid) && worksIn(pid, place.folder) !== false;
+}
+
+/** After a reboot the pid may be anybody's; null where the system doesn't tell: then it must not be sent a signal. */
+export function worksIn(pid: number, folder: string, processes = '/proc'): boolean | null {
+  try {
+    return readlinkSync(`${processes}/${pid}/cwd`) === folder;
+  } catch (error) {
+    // A dead process that nobody has collected has no working folder.
+    return systemCode(error) === 'ENOENT' && existsSync(`${processes}/self`) ? false : null;
+  }
+}
+
+/** True while a process with this pid exists, whoever it belongs to. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCode(error) === 'EPERM';
+  }
+}
+
+function readLog(place: PrivatePlace): string {
+  return readText(place.logFile).slice(-2_000);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,158 @@
+import type { Redis, RedisOptions } from 'ioredis';
+import { ExpungeError } from '../../errors.ts';
+import { clientName } from '../client.ts';
+import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';
+import { waitUntil } from '../wait-until.ts';
+import { type Container, containerExists, readContainer, removeContainer, serverOptions } from './container.ts';
+import { leaveNote, sayGoodbye } from './lineage.ts';
+import { anotherServer, identityOf, type PrivatePlace, privatePlace } from './place.ts';
+import { isServer, serverPid, worksIn } from './server-process.ts';
+import { withStartLock } from './start-lock.ts';
+
+const endMs = 10_000;
+const lockMs = 3_000;
+const goodbyeMs = 500; // Redis notices a closed connection a little later
+
+/**
+ * Stops the private Redis of a state folder; its data stay. Where others use it, `agree` is asked first, and what that throws keeps it
+ * running. Throws UNREACHABLE if it does not end, and USAGE where somebody came whom nobody was asked about.
+ */
+export async function stopPrivateRedis(
+  stateDir: string,
+  agree: (users: readonly string[]) => Promise<void> = async () => {},
+): Promise<'stopped' | 'not_running'> {
+  const place = privatePlace(stateDir);
+  const options = await serverOptions(place, process.env);
+  if (!(await isThere(place, options))) return 'not_running';
+  const known = await withUsers(place, options, async (users) => users ?? []);
+  if (known.length > 0) await agree(known);
+  let hasTurn = false;
+  const inTurn = () => {
+    hasTurn = true;
+    return withUsers(place, options, async (users, redis) => {
+      if (known.length === 0 && users !== null && users.length > 0) throw cameMeanwhile(users);
+      await (users?.length === 0 ? stopInOrder(place, redis!) : stopServer(place));
+    });
+  };
+  try {
+    await withStartLock(place.folder, lockMs, inTurn);
+  } catch (error) {
+    if (hasTurn) throw error;
+    await stopServer(place); // whoever starts it waits for one that doesn't come up
+  }
+  return 'stopped';
+}
+
+/** Whether there is anything to stop, answering or not. Throws UNREACHABLE where only another server has its place. */
+async function isThere(place: PrivatePlace, options: RedisOptions | null): Promise<boolean> {
+  const container = readContainer(place);
+  if (container ? await containerExists(container, process.env) : serverPid(place) !== null) return true;
+  const answer = options === null ? 'nobody' : await probeOwn(options, identityOf(place));
+  if (answer === 'other') throw anotherServer(place, options!);
+  return answer !== 'nobody';
+}
+
+/** Does `body` with whoever else is connected, in words, on a connection to the server; null where it doesn't tell: it hangs, or has just ended. */
+async function withUsers<T>(
+  place: PrivatePlace,
+  options: RedisOptions | null,
+  body: (users: string[] | null, redis: Redis | null) => Promise<T>,
+): Promise<T> {
+  if (options === null) return body(null, null);
+  const redis = oneShot(options, 'stop');
+  try {
+    return await body(await readUsers(place, redis).catch(() => null), redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function readUsers(place: PrivatePlace, redis: Redis): Promise<string[] | null> {
+  await redis.connect();
+  if (!(await isOurs(redis, identityOf(place)))) return null;
+  return (await isAlone(redis)) ? [] : usersIn(await othersOn(redis));
+}
+
+/** Who has these connections: processes of ours by what they do, as their presence says, and how many are of others. Pure. */
+export function usersIn(names: readonly string[]): string[] {
+  const doing = new Map<string, string>();
+  for (const name of names) {
+    const [, pid, verb = ''] = /^expunge:(\d+)-[0-9a-f]{8}:(?:presence:(.+))?/.exec(name) ?? [];
+    if (pid) doing.set(pid, verb || (doing.get(pid) ?? ''));
+  }
+  const ours = [...doing].map(([pid, verb]) => (verb === '' ? `pid ${pid}` : `${verb} (pid ${pid})`));
+  const others = names.filter((name) => !name.startsWith('expunge:')).length;
+  if (others > 0) ours.push(others === 1 ? 'one more connection' : `${others} more connections`);
+  return names.length > 0 && ours.length === 0 ? ['somebody'] : ours;
+}
+
+function cameMeanwhile(users: readonly string[]): ExpungeError {
+  return new ExpungeError('USAGE', `${users.join(', ')} began to use it at this moment; nothing was stopped`, {
+    next: 'the same command again',
+  });
+}
+
+/** Whether nobody but this process is connected, or those who were go at this moment. */
+export function isAlone(redis: Redis): Promise<boolean> {
+  return waitUntil(async () => (await othersOn(redis)).length === 0, goodbyeMs);
+}
+
+/** The names of all connections but those of this process; '' for one that has none. */
+async function othersOn(redis: Redis): Promise<string[]> {
+  const clients = String(await redis.client('LIST')).trim();
+  const names = clients.split('\n').map((client) => / name=(\S*)/.exec(client)?.[1] ?? '');
+  return names.filter((name) => !name.startsWith(`${clientName}:`));
+}
+
+/** Call it alone and under the start lock: stops the server so that the next one is known to have lost nothing; see lineage.ts. */
+export async function stopInOrder(place: PrivatePlace, redis: Redis): Promise<void> {
+  const process = await sayGoodbye(redis).catch(() => '');
+  await stopServer(place);
+  if (process !== '') leaveNote(place, process);
+}
+
+/** Asks the server to save and end, and waits until it is gone. */
+async function stopServer(place: PrivatePlace): Promise<void> {
+  const container = readContainer(place);
+  await (container ? stopContainer(place, container) : stopProcess(place));
+}
+
+async function stopContainer(place: PrivatePlace, container: Container): Promise<void> {
+  const options = await serverOptions(place, process.env);
+  if (options !== null && (await shutDown(options, place)))
+    await waitUntil(async () => (await probe(options)) === 'nobody', endMs);
+  await removeContainer(container, process.env);
+}
+
+async function stopProcess(place: PrivatePlace): Promise<void> {
+  const pid = serverPid(place);
+  const options = { path: place.socket };
+  const isTold = (await shutDown(options, place)) || (pid !== null && endProcess(pid, place));
+  const hasEnded = async () => (pid === null ? (await probe(options)) === 'nobody' : !isServer(pid, place));
+  // Not until the process is gone: the last thing it removes is the socket, which could be its successor's.
+  if (await waitUntil(hasEnded, isTold ? endMs : 0)) return;
+  const who = pid === null ? place.socket : `pid ${pid}`;
+  throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} does not end (${who})`, {
+    next: `look into ${place.logFile}; a process that is no Redis only has its number: then remove ${place.pidFile}`,
+  });
+}
+
+/** Only where it is known to be the server: a number of long ago may be anybody's. False where it isn't sent. */
+function endProcess(pid: number, place: PrivatePlace): boolean {
+  return worksIn(pid, place.folder) === true && process.kill(pid, 'SIGTERM');
+}
+
+/** Asks the server to save and end, unless it is another one. Whether it was asked. */
+async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boolean> {
+  const redis = oneShot(options, 'stop');
+  try {
+    await redis.connect();
+    if (!(await isOurs(redis, identityOf(place)))) return false;
+    await redis.shutdown().catch(() => {}); // its answer is the end of the connection
+    return true;
+  } catch {
+    return false;
+  } finally {
+    redis.disconnect();
+  }
+}

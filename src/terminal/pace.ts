@@ -1,0 +1,124 @@
+import { duration, plural, rate, timeOfDay } from '../format.ts';
+import { isSilent, type TargetState } from '../limiter/read-target.ts';
+import { type Stop, stopAdvice } from '../limiter/stop.ts';
+import { paceOf, quotasText, type Rate } from '../model/rate.ts';
+import type { Waiting } from './snapshot.ts';
+
+/** What decides how fast a running run goes. */
+export type Pace = {
+  stop: Stop | null; // until somebody lifts it
+  waiting: Waiting | null;
+  targets: readonly TargetState[];
+  inFlight: number | null; // of this process; null when the run is seen from another one
+  rate: Rate | null; // the run's own
+  quotaUntil: number; // when a quota of it that is spent has room again, ms since 1970; 0 = none is spent
+  idleMs: number; // how long no id was settled
+  nextTryAt: number | null; // when ids in trouble are tried again, if nothing else is left to do; ms since 1970
+  at: number; // now, ms since 1970
+};
+
+/** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
+export function paceWords(pace: Pace): string {
+  const { stop, waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at } = pace;
+  if (stop) return stopAdvice(stop);
+  if (waiting) return waitingWords(waiting);
+  const own = rate === null ? null : paceOf(rate);
+  const live = liveOf(targets);
+  if (inFlight === null && targets.every(isSilent))
+    return 'Nobody works on it: start a worker, or the same command again.';
+  const held = live.find(({ hold, outage }) => hold !== null || outage !== null);
+  if (live.length < 2 && held) return targetWords(held, own);
+  if (rate !== null && quotaUntil > 0) return quotaWords(rate, quotaUntil, at);
+  const nextTryMs = nextTryAt === null ? 0 : nextTryAt - at;
+  if (!held && nextTryMs > 0 && !isForPermit(nextTryMs, own))
+    return waitingWords({ reason: nextTry, leftMs: nextTryMs });
+  if (!held && isIdle(idleMs, live, own)) return `Trying again: no id has got its outcome for ${duration(idleMs)}.`;
+  if (live.length < 2) return live[0] ? targetWords(live[0], own) : 'Deleting.';
+  return live.map((target) => `${target.scope}: ${targetWords(target, own)}`).join(' · ');
+}
+
+const nextTry = 'what is left are ids in trouble, which are tried again then';
+
+const longestPermitMs = 5_000;
+
+/** A chunk of a run with so low a rate is handed back until the next permit comes, or for so long: its ids are in no trouble. */
+function isForPermit(nextTryMs: number, own: number | null): boolean {
+  return own !== null && 1_000 / own > longestPermitMs && nextTryMs <= longestPermitMs;
+}
+
+const leastIdleMs = 5_000;
+const idleAnswers = 5;
+
+/** Nothing gets done, and no wait explains it: what is left is in trouble and is tried again, now or later. */
+function isIdle(idleMs: number, live: readonly TargetState[], own: number | null): boolean {
+  const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, ...live.map((target) => target.rate));
+  return idleMs >= Math.max(leastIdleMs, (idleAnswers * 1_000) / slowest);
+}
+
+/** The limiters that requests go by at present. Where the resources have limits of their own, there are two. */
+function liveOf(targets: readonly TargetState[]): TargetState[] {
+  const seen = targets.filter((target) => !isSilent(target) || target.hold !== null);
+  const busy = seen.filter(({ processes }) => processes > 0);
+  return busy.length > 0 ? busy : seen.slice(0, 1);
+}
+
+/** `leftMs` 0: nobody knows how long. */
+function waitingWords({ reason, leftMs, for: what }: Waiting): string {
+  return `Waiting${what ? ` for ${what}` : ''}${leftMs > 0 ? ` ${duration(leftMs)}` : ''}: ${reason}.`;
+}
+
+function quotaWords(rate: Rate, until: number, now: number): string {
+  return `Waiting: --rate allows no more until ${timeOfDay(until, now)} (${quotasText(rate)}).`;
+}
+
+function targetWords(target: TargetState, own: number | null): string {
+  const { hold, outage } = target;
+  if (hold) return waitingWords(hold);
+  if (outage) return outageWords(outage, target.at);
+  return sendingWords(target, own);
+}
+
+const noIdsFaultMs = 900_000;
+
+/** After a quarter of an hour ids use up their attempts again; see TargetLimiter.isOut. */
+function outageWords({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
+  const cost = now - since < noIdsFaultMs ? 'no id is failed by it' : 'by now each try counts as an attempt of its id';
+  return `${capital(reason)} since ${timeOfDay(since, now)}; trying one id every few seconds, ${cost}.`;
+}
+
+const fullUse = 0.75;
+
+function sendingWords(target: TargetState, own: number | null): string {
+  const asked = Math.min(own ?? Number.POSITIVE_INFINITY, target.ceiling ?? Number.POSITIVE_INFINITY);
+  const allowed = Math.min(target.rate, target.advised ?? Number.POSITIVE_INFINITY);
+  const isFull = target.use * target.rate >= fullUse * Math.min(asked, allowed);
+  if (!isFull && target.isStarved) return `Deleting as fast as ${plural(target.inFlight, 'requests')} at once allow.`;
+  if (!isFull) return `Deleting; ${boundWords(target, Math.min(asked, allowed) === asked ? asked : null)}.`;
+  if (asked <= allowed)
+    return `Deleting at ${rate(asked)}, as ${asked === target.pinned ? 'the target is pinned' : '--rate allows'}.`;
+  if (allowed < target.rate) return `Deleting at ${rate(allowed)}: the server says that no more is left of its limit.`;
+  return learningWords(target);
+}
+
+/** What is known where something else than a rate bounds us, or too little was sent yet to tell. */
+function boundWords({ limitMet, pinned }: TargetState, asked: number | null): string {
+  if (asked !== null)
+    return asked === pinned ? `the target is pinned to ${rate(asked)}` : `--rate allows ${rate(asked)}`;
+  return limitMet > 0 ? `the limit is about ${rate(limitMet)}` : 'no limit met so far';
+}
+
+const nearBelow = 0.95;
+const nearAbove = 1.01;
+
+/** How the rate stands to the limit that was met. Around it the search goes on in steps too small to speak of. */
+function learningWords({ phase, rate: now, limitMet }: TargetState): string {
+  if (phase === 'measure') return `Measuring the limit: the server refuses some requests at ${rate(now)}.`;
+  if (phase === 'seek' || limitMet === 0) return `Looking for the limit: ${rate(now)} so far.`;
+  const isNear = now >= nearBelow * limitMet && now <= nearAbove * limitMet;
+  if (isNear) return `Deleting at ${rate(now)}; the limit is about ${rate(limitMet)}.`;
+  return `Climbing: ${rate(now)}, last limit met at ${rate(limitMet)}.`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { checkId, idPath, isPlaceholder } from '../../../src/model/check-id.ts';
+
+test.each([
+  ['', 'empty_id'],
+  ['.', 'dot_segment'],
+  ['..', 'dot_segment'],
+  ['a\ud800', 'lone_surrogate'],
+  ['a\0b', 'control_character'],
+  ['a\tb', 'control_character'],
+  ['b\nc', 'control_character'],
+  ['a\x7f', 'control_character'],
+  ['a\x85b', 'control_character'],
+  ['a/b', 'unsafe_character'],
+  ['a\\b', 'unsafe_character'],
+  ['%2e%2e', 'unsafe_character'],
+  ['a?b', 'unsafe_character'],
+  ['a#b', 'unsafe_character'],
+  ['a;b', 'unsafe_character'],
+  [' ', 'outer_white_space'],
+  [' a', 'outer_white_space'],
+  ['a ', 'outer_white_space'],
+  ['a\u00a0', 'outer_white_space'],
+  ['\u200ba', 'outer_white_space'],
+  ['\ufeffa', 'outer_white_space'],
+  ['a\u202c', 'outer_white_space'],
+  ['a'.repeat(1025), 'too_long'],
+  ['é'.repeat(513), 'too_long'],
+  ['1.23457E+17', 'spreadsheet_number'],
+  ['9E+5', 'spreadsheet_number'],
+])('rejects %j as %s', (id, code) => {
+  expect(checkId(id)).toBe(code);
+});
+
+// What spreadsheets and programs make of long numbers: a decimal comma or the Arabic separator, `##0.0E+0`, a format without decimals,
+// a true minus, small letters (pandas, R, awk, JavaScript).
+test.each([
+  ...['1,2E+05', '1,23457E+17', '1٫2E+05', '-1,2E+05', '−1.2E+05', '123,5E+15', '12E+15', '1.E+05', '1,E+05'],
+  ...['1.23457e+17', '1e+21', '1.2E-05', '1,2E-05', '1,2E−05', '1.7976931348623157E+308'],
+])('rejects %j, the ruin of a number in scientific notation', (id) => {
+  expect(checkId(id)).toBe('spreadsheet_number');
+});
+
+test.each([
+  ...[
+    '1.234.567',
+    '1,234,567',
+    '1.2',
+    '1,2',
+    "1'234",
+    '1e3',
+    '1E5',
+    '12e10',
+    '1E-05',
+    '2e-4',
+    '1.2e17',
+    '1,2E05',
+    '9e107d9d',
+  ],
+  ...['A1.2E+05', '1.2E+05x', '1.2.3E+05', '1,2,3E+05', '1.2E+5.0', '1234E+05', 'E+05', '1E+1234', '+1E', '1..2E+05'],
+])('takes %j, which only looks like one', (id) => {
+  expect(checkId(id)).toBeNull();
+});
+
+test.each([
+  'a',
+  '0007',
+  '1e3',
+  '12345678901234567890',
+  '-rf',
+  '=1+1',
+  'a b',
+  'a..b',
+  '...',
+  'e\u0301',
+  'ü',
+  '👍🏽',
+  'a:b@c,d',
+  "it's",
+  'a'.repeat(1024),
+])('accepts %j as it is', (id) => {
+  expect(checkId(id)).toBeNull();
+});
+
+test.each([
+  ['a/b', '/', null],
+  ['a/b;c', '/', 'unsafe_character'],
+  ['a/../b', '/', null],
+  ['%2e%2e', '%', null],
+  ['..', '/%', 'dot_segment'],
+  [' a ', ' ', null],
+  ['a\u00a0', ' ', 'outer_white_space'],
+  ['/'.repeat(1025), '/', 'too_long'],
+])('judges %j with %j allowed as %s', (id, allowed, code) => {
+  expect(checkId(id, allowed)).toBe(code);
+});
+
+test.each([
+  ...[
+    'NULL',
+    'null',
+    'Null',
+    'undefined',
+    'NaN',
+    'nan',
+    'None',
+    'nil',
+    'NA',
+    '0',
+    '(null)',
+    '<null>',
+    '[object Object]',
+  ],
+])('knows %j as what programs write where there is no id', (id) => {
+  expect(isPlaceholder(id)).toBe(true);
+});
+
+test.each(['00', '-1', '10', 'nulls', 'null-1', 'nano', 'x0', '', 'O', 'none of it'])('takes %j for an id', (id) => {
+  expect(isPlaceholder(id)).toBe(false);
+});
+
+test('encodes an id exactly once', () => {
+  expect(idPath('views', 'a/%2F é')).toBe('/v2/views/a%2F%252F%20%C3%A9');
+});
+
+const hostile = fc.string({
+  unit: fc.constantFrom(...'ab.%2eEF/\\?#; \t\n\0\ud800\u00a0\u200b:@\'"<>|^`{}~é👍'.split('')),
+});
+const anyId = fc.oneof(hostile, fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }));
+
+test('every id that is accepted addresses one object: a URL parser keeps its path, and the id can be read back', () => {
+  fc.assert(
+    fc.property(anyId, fc.constantFrom('', '/\\%?#; '), (id, allowed) => {
+      fc.pre(checkId(id, allowed) === null);
+      const path = idPath('annotations', id);
+      const url = new URL(`https://h/p${path}`);
+      expect([url.pathname, url.search, url.hash]).toEqual([`/p${path}`, '', '']);
+      const segments = url.pathname.split('/');
+      expect(segments).toHaveLength(5);
+      expect(decodeURIComponent(segments[4]!)).toBe(id);
+    }),
+    { numRuns: 2000 },
+  );
+});

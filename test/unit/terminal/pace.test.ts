@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import type { TargetState } from '../../../src/limiter/read-target.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import { type Pace, paceWords } from '../../../src/terminal/pace.ts';
+import { snapshot } from './snapshots.ts';
+import { target } from './target-states.ts';
+
+const { at } = snapshot();
+const words = (changes: Partial<TargetState>, pace: Partial<Pace> = {}) =>
+  paceWords({ ...snapshot({ targets: [target(changes)] }), ...pace });
+const clock = (ms: number) => new Date(ms).toTimeString();
+const hold = { reason: 'the server answered 429 and sent Retry-After 30', leftMs: 21_000 };
+const trouble = { reason: 'the API answers 503 to everything', since: at - 300_000 };
+
+describe('the sentence about a running run', () => {
+  it.each<[string, Partial<TargetState>, string]>([
+    ['waits as the server asked', { hold }, 'Waiting 21 s: the server answered 429 and sent Retry-After 30.'],
+    [
+      'waits also where all processes are silent',
+      { hold, silentMs: 60_000, processes: 0 },
+      'Waiting 21 s: the server answered 429 and sent Retry-After 30.',
+    ],
+    ['is near the limit', { rate: 420 }, 'Deleting at 420/s; the limit is about 430/s.'],
+    ['has just passed it', { rate: 433 }, 'Deleting at 433/s; the limit is about 430/s.'],
+    ['comes from far below', { rate: 380 }, 'Climbing: 380/s, last limit met at 430/s.'],
+    ['climbs above', { rate: 470 }, 'Climbing: 470/s, last limit met at 430/s.'],
+    ['knows none', { phase: 'seek', rate: 1_280, limitMet: 0 }, 'Looking for the limit: 1,280/s so far.'],
+    [
+      'has met it now',
+      { phase: 'measure', rate: 480 },
+      'Measuring the limit: the server refuses some requests at 480/s.',
+    ],
+    ['goes at the rate of its workers', { ceiling: 200 }, 'Deleting at 200/s, as --rate allows.'],
+    ['is slower than that', { ceiling: 500 }, 'Deleting at 412/s; the limit is about 430/s.'],
+    [
+      'heeds the headers of the server',
+      { advised: 50 },
+      'Deleting at 50/s: the server says that no more is left of its limit.',
+    ],
+    [
+      'is bounded by its requests in flight',
+      { phase: 'seek', rate: 5_000, limitMet: 0, use: 0.3, isStarved: true },
+      'Deleting as fast as 64 requests at once allow.',
+    ],
+    [
+      'is bounded by something else',
+      { phase: 'seek', rate: 5_000, limitMet: 0, use: 0.3 },
+      'Deleting; no limit met so far.',
+    ],
+    ['does not use its limit', { use: 0.3 }, 'Deleting; the limit is about 430/s.'],
+    ['does not use its rate', { use: 0.3, ceiling: 200 }, 'Deleting; --rate allows 200/s.'],
+  ])('that %s', (_, changes, sentence) => {
+    expect(words(changes)).toBe(sentence);
+  });
+
+  it('tells since when nothing gets through, and what it costs', () => {
+    expect(words({ outage: trouble })).toBe(
+      `The API answers 503 to everything since ${clock(trouble.since).slice(0, 5)}; ` +
+        'trying one id every few seconds, no id is failed by it.',
+    );
+    expect(words({ outage: { ...trouble, since: at - 1_000_000 } })).toContain(
+      'by now each try counts as an attempt of its id.',
+    );
+    expect(words({ outage: { ...trouble, since: at - 30_000 } })).toContain(clock(at - 30_000).slice(0, 8));
+  });
+
+  it('goes by the rate of the run where that is the lower one', () => {
+    expect(words({}, { rate: parseRate('200/s') })).toBe('Deleting at 200/s, as --rate allows.');
+    expect(words({ ceiling: 100 }, { rate: parseRate('200/s') })).toBe('Deleting at 100/s, as --rate allows.');
+    expect(words({ rate: 420 }, { rate: parseRate('600/s') })).toBe('Deleting at 420/s; the limit is about 430/s.');
+  });
+
+  it('says until when a spent quota lets nothing leave', () => {
+    const rate = parseRate('200/s,100000/day');
+    const soon = at + 3_600_000;
+    expect(words({}, { rate, quotaUntil: soon })).toBe(
+      `Waiting: --rate allows no more until ${clock(soon).slice(0, 5)} (100,000 a day).`,
+    );
+    const far = new Date(at + 86_400_000);
+    expect(words({}, { rate, quotaUntil: far.getTime() })).toContain(` until ${far.getDate()} Nov `);
+    expect(words({ hold }, { rate, quotaUntil: soon })).toContain('Retry-After');
+  });
+
+  it('says what we ourselves wait for before anything else', () => {
+    const reason = 'the token endpoint answers 503; trying again in 4 s';
+    expect(words({ hold }, { waiting: { for: 'a token', reason, leftMs: 0 } })).toBe(`Waiting for a token: ${reason}.`);
+    expect(words({ outage: trouble }, { waiting: { reason: 'Redis does not answer', leftMs: 0 } })).toBe(
+      'Waiting: Redis does not answer.',
+    );
+  });
+
+  it('says when ids in trouble are tried again, where nothing else is left', () => {
+    const nextTryAt = at + 28_000;
+    const sentence = 'Waiting 28 s: what is left are ids in trouble, which are tried again then.';
+    expect(words({}, { nextTryAt, idleMs: 9_000 })).toBe(sentence);
+    expect(words({ processes: 0 }, { nextTryAt })).toBe(sentence);
+    expect(words({ hold }, { nextTryAt })).toContain('Retry-After');
+    const slow = { rate: parseRate('6/min'), idleMs: 9_000 };
+    expect(words({}, { ...slow, nextTryAt })).toBe(sentence);
+    expect(words({}, { ...slow, nextTryAt: at + 4_000 })).toBe('Deleting at 6/min, as --rate allows.');
+    expect(words({ rate: 420 }, { nextTryAt: at - 1 })).toContain('Deleting');
+  });
+
+  it('says that nothing gets done, where no wait explains it', () => {
+    expect(words({}, { idleMs: 9_000 })).toBe('Trying again: no id has got its outcome for 9 s.');
+    expect(words({ rate: 0.2 }, { idleMs: 9_000 })).not.toContain('Trying again');
+    expect(words({ hold }, { idleMs: 9_000 })).toContain('Retry-After');
+    expect(words({ outage: trouble }, { idleMs: 9_000 })).toContain('503');
+    expect(paceWords(snapshot({ idleMs: 9_000 }))).toContain('Trying again');
+  });
+
+  it('names the resources where each has a limit of its own', () => {
+    const targets = [target({ scope: 'annotations', rate: 420 }), target({ scope: 'views', hold })];
+    expect(paceWords(snapshot({ targets }))).toBe(
+      'annotations: Deleting at 420/s; the limit is about 430/s. · views: ' +
+        'Waiting 21 s: the server answered 429 and sent Retry-After 30.',
+    );
+  });
+
+  it('says that nobody works on a run that is seen from outside', () => {
+    const sentence = 'Nobody works on it: start a worker, or the same command again.';
+    const silent = { silentMs: 3_600_000, processes: 0 };
+    expect(words({ ...silent, outage: trouble }, { inFlight: null })).toBe(sentence);
+    expect(paceWords(snapshot({ inFlight: null }))).toBe(sentence);
+    expect(words({ rate: 420 }, { inFlight: null })).toBe('Deleting at 420/s; the limit is about 430/s.');
+  });
+
+  it('leaves out limiters that nobody uses', () => {
+    const targets = [target({ rate: 420 }), target({ scope: 'views', processes: 0 })];
+    expect(paceWords(snapshot({ targets }))).toBe('Deleting at 420/s; the limit is about 430/s.');
+    expect(paceWords(snapshot({ targets: [target({ silentMs: 3_600_000, processes: 0 })] }))).toBe('Deleting.');
+    expect(paceWords(snapshot())).toBe('Deleting.');
+  });
+});
