@@ -1,28 +1,25 @@
 import { lookup } from 'node:dns/promises';
 import { readTarget } from '../config/check-target.ts';
 import { isLoopback, withoutUrlSecrets } from '../config/parse-setting.ts';
-import type { Answer } from '../delete/answer.ts';
-import { excerptOf } from '../delete/excerpt.ts';
+import { excerptOf } from '../delete/delete-id.ts';
 import { Lane, type LaneOptions, reachOrigin } from '../delete/send-delete.ts';
-import { type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';
+import { type Answer, type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { duration } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
-import { readProtected } from '../input/read-protected.ts';
+import { readProtected } from '../input/with-list.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { checkId, idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
-import { type Finding, wrong } from '../redis/finding.ts';
+import { type Finding, wrong } from '../redis/server.ts';
 import { connectionTrouble } from '../system-words.ts';
 import { orderLine } from '../terminal/stop-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
-import type { Invocation } from './command.ts';
-import { reasonOf } from './reason-of.ts';
-import { type Credentials, readAuthorities } from './service-options.ts';
-import { type Session, whoAmI, withRedis } from './session.ts';
+import { type Invocation, reasonOf } from './command.ts';
+import { type Credentials, readAuthorities, type Session, whoAmI, withRedis } from './session.ts';
 
 /** One object that somebody has named as expendable. */
 export type Probe = { resource: Resource; id: string };

@@ -1,20 +1,21 @@
 import { readTarget } from '../config/check-target.ts';
+import { verdictsWith } from '../delete/verdict.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { duration } from '../format.ts';
 import { isIdle } from '../ledger/list-runs.ts';
+import { haltRules } from '../ledger/thresholds.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { lookAtRedis } from '../redis/check-redis.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
-import { type Finding, fine, wrong } from '../redis/finding.ts';
-import { leavePrivateRedis } from '../redis/leave-redis.ts';
-import { resolveRedis } from '../redis/resolve-redis.ts';
+import { resolveRedis } from '../redis/private/open.ts';
+import { leavePrivateRedis } from '../redis/private/stop.ts';
+import { type Finding, fine, wrong } from '../redis/server.ts';
+import { haltAnswers, haltWords } from '../terminal/halt-words.ts';
 import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
 import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
-import { printVerdicts } from './check-verdicts.ts';
 import type { Invocation } from './command.ts';
-import { type Credentials, readCredentials } from './service-options.ts';
-import { sayOn } from './session.ts';
+import { type Credentials, readCredentials, sayOn } from './session.ts';
 
 /**
  * Looks at target, token and Redis, and prints what it finds. Connects to the API and sends it nothing, since it knows no request but
@@ -118,4 +119,27 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
   } finally {
     redis.disconnect();
   }
+}
+
+/** The table in force, `*` before what `--treat` changes, and what halts a run whatever its ids mean. */
+export function printVerdicts({ config, options, stdout }: Invocation): number {
+  const table = verdictsWith(config.treat);
+  const verdicts = [
+    ...table.map(({ answers, means, treated }) => ({ answer: answers, means, treated })),
+    { answer: 'no answer', means: 'retried; may have been executed', treated: false },
+    { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', treated: false },
+  ];
+  const halts = haltRules.map((rule) => ({ halt: rule.halt, answer: haltAnswers(rule), when: haltWords(rule) }));
+  if (options.json) {
+    for (const row of verdicts) stdout.write(`${JSON.stringify({ v: 1, type: 'verdict', ...row })}\n`);
+    for (const row of halts) stdout.write(`${JSON.stringify({ v: 1, type: 'halt', ...row })}\n`);
+    return 0;
+  }
+  for (const { answer, means, treated } of verdicts) {
+    stdout.write(`${`${treated ? '*' : ' '} ${answer}`.padEnd(20)} ${means}\n`);
+  }
+  if (config.treat !== '') stdout.write('  * by --treat\n');
+  stdout.write('\nA run is halted by\n');
+  for (const { answer, when } of halts) stdout.write(`  ${when} answered ${answer}\n`);
+  return 0;
 }

@@ -1,4 +1,6 @@
+import * as parse from '../config/parse-setting.ts';
 import type { Config, SettingName, Sources } from '../config/settings.ts';
+import { priorities } from '../ledger/run.ts';
 
 /** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
 export type OwnOption = {
@@ -40,4 +42,74 @@ export type Invocation = {
   stderr: NodeJS.WriteStream;
   /** Aborted when whoever read stdout has gone: a verb that only shows something can end then. */
   outputClosed: AbortSignal;
+};
+
+/** Writes one `--json` object a line; without `--json` nothing. */
+export type JsonLines = (type: string, facts: Record<string, unknown>) => void;
+
+export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLines {
+  if (wanted !== true) return () => {};
+  return (type, facts) => stdout.write(`${JSON.stringify({ v: 1, type, ...facts })}\n`);
+}
+
+/** What `--reason` says: why something is done, for the audit trail. '' where nobody said. */
+export function reasonOf(options: Record<string, unknown>): string {
+  return typeof options.reason === 'string' ? options.reason.trim() : '';
+}
+
+// Groups of settings and options that several verbs have.
+
+const token = [
+  'tokenFile',
+  'tokenCommand',
+  'tokenUrl',
+  'clientId',
+  'clientSecretFile',
+  'refreshTokenFile',
+  'scope',
+  'tokenAudience',
+  'tokenAuth',
+] as const;
+
+/** Where requests go, and what proves who we are. */
+export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
+
+/** Which target is meant, for verbs that send it nothing. */
+export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
+
+export const sending = [
+  'maxConcurrency',
+  'requestTimeoutMs',
+  'retryDelays',
+  'patienceMs',
+  'strictConnections',
+  'stopFile',
+] as const;
+
+/** The settings of whatever only needs Redis. */
+export const store = [
+  'stateDir',
+  'allowPlaintextRedis',
+  'redisUsernameFile',
+  'redisPasswordFile',
+  'sentinelUsernameFile',
+  'sentinelPasswordFile',
+  'redisCaFile',
+  'redisCertFile',
+  'redisKeyFile',
+  'redisServerName',
+] as const;
+
+export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
+export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
+export const reason: OwnOption = {
+  flags: '--reason <text>',
+  help: 'why, for whoever looks at it later',
+  parse: parse.textUpTo(500),
+};
+
+export const share: OwnOption = {
+  flags: '--priority <share>',
+  help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+  parse: parse.oneOf(priorities),
 };

@@ -10,15 +10,11 @@ import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
-import type { Invocation } from './command.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Finish, finishRun } from './finish-run.ts';
-import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { jsonLines } from './json-lines.ts';
-import { reasonOf } from './reason-of.ts';
-import { type Credentials, serviceOptions } from './service-options.ts';
-import { sayOn, whoAmI } from './session.ts';
+import { type Interrupts, listenForInterrupts, unlessAborted } from './interrupts.ts';
+import { type Credentials, sayOn, serviceOptions, whoAmI } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
-import { unlessAborted } from './unless-aborted.ts';
 
 export type DeleteHere = Finish & { target: Target; credentials: Credentials };
 

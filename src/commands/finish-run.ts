@@ -1,28 +1,24 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
-import { checkConservation } from '../ledger/conservation.ts';
+import { undeliveredMs } from '../ledger/active-time.lua.ts';
 import { expireRun, markDelivered } from '../ledger/end-run.ts';
-import { haltExamples } from '../ledger/halt-examples.ts';
+import { haltExamples } from '../ledger/halt-rules.ts';
 import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
-import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
-import { undeliveredMs } from '../ledger/seal.lua.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { sealTally, tallyLedger } from '../ledger/tally.ts';
+import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
+import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
-import { isRedisTrouble } from '../redis/errors.ts';
-import { refusalWords } from '../redis/refusal-words.ts';
-import { type EndingKind, endingText } from '../terminal/ending.ts';
-import { paceFacts, paceLines, paceSummary } from '../terminal/pace-summary.ts';
-import { startProgress } from '../terminal/progress.ts';
-import { styleOf } from '../terminal/style.ts';
-import { lostWords } from '../worker/stop-runs.ts';
+import { isRedisTrouble, refusalWords } from '../redis/errors.ts';
+import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
+import { startProgress } from '../terminal/live-panel.ts';
+import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
+import { commandLine, styleOf } from '../terminal/style.ts';
+import { lostWords } from '../worker/chunk-handler.ts';
 import { isAttendedByOthers, removeOwnQueue } from './attended.ts';
-import type { Invocation } from './command.ts';
-import { endingOf } from './ending-of.ts';
+import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { jsonLines } from './json-lines.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** A run of this command that is to be left in order. */
@@ -161,4 +157,39 @@ function kindOf({ state, by }: Run): EndingKind {
   if (state === 'completed' || state === 'cancelled' || state === 'halted' || state === 'cancelling') return state;
   if (state === 'paused' && by === 'operator') return 'paused';
   return state === 'running' ? 'left' : 'interrupted';
+}
+
+/** What was written, measured and noticed about a run, where there is any of it. `examples`: ids that show why it halted. */
+type Told = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
+
+/** The facts of a command's last words. */
+export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], examples = [] }: Told = {}): Ending {
+  const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
+  const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
+  return {
+    kind,
+    runId: id,
+    reason,
+    who,
+    halt,
+    doubt,
+    rows,
+    ids,
+    isNoneThere: isNoneThere(run),
+    pending: pendingOf(run),
+    counts,
+    protectedRead,
+    attempts,
+    activeMs: activeMsOf(run, Date.now()),
+    pace,
+    failures: files?.groups ?? [],
+    examples,
+    files: written.map((file) => file.path),
+    failuresFile: files?.failures?.path ?? null,
+    command: typedCommand(),
+  };
+}
+/** The command line as somebody would type it again, without what may be a secret: it is printed, and stays with the run. */
+export function typedCommand(): string {
+  return commandLine(process.argv.slice(2));
 }

@@ -1,12 +1,8 @@
 import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { type Priority, priorities } from '../ledger/priority.ts';
-import { isSealed } from '../ledger/run.ts';
-import type { Invocation } from './command.ts';
-import { findRun } from './find-run.ts';
-import { jsonLines } from './json-lines.ts';
-import { reasonOf } from './reason-of.ts';
-import { sayOn, whoAmI, withRedis } from './session.ts';
+import { isSealed, type Priority, priorities } from '../ledger/run.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { findRun, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** Gives a live run another share of the workers, from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -1,11 +1,8 @@
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
-import type { Invocation } from './command.ts';
-import { findRun } from './find-run.ts';
-import { jsonLines } from './json-lines.ts';
-import { reasonOf } from './reason-of.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** What bounds a run by itself. A burst of null is the default. */
 type Pace = { rate: Rate | null; burst: number | null };

@@ -1,5 +1,4 @@
-import { stopPrivateRedis } from '../redis/private/stop.ts';
-import { redisStatus } from '../redis/redis-status.ts';
+import { redisStatus, stopPrivateRedis } from '../redis/private/stop.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import type { Invocation } from './command.ts';
 

@@ -1,9 +1,8 @@
 import { isSealed } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Invocation } from './command.ts';
-import { findRun } from './find-run.ts';
 import { reportRun } from './report.ts';
-import { sayOn, withRedis } from './session.ts';
+import { findRun, sayOn, withRedis } from './session.ts';
 
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;

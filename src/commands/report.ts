@@ -2,14 +2,11 @@ import { fstatSync, writeSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
-import { checkConservation, sumInWords } from '../ledger/conservation.ts';
 import { markDelivered } from '../ledger/end-run.ts';
-import { readOutcomes } from '../ledger/ordered-rows.ts';
-import { type Sink, writeReport } from '../ledger/report.ts';
-import { notWritten, ReportFile } from '../ledger/report-file.ts';
-import type { ReportFormat } from '../ledger/report-line.ts';
+import { readOutcomes } from '../ledger/outcome-rows.ts';
+import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
-import { sealTally, tallyLedger } from '../ledger/tally.ts';
+import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 
 export type ReportDeps = {

@@ -1,28 +1,43 @@
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
-import { removeSpool } from '../input/spool-folder.ts';
+import { readChunks } from '../input/chunk-ids.ts';
+import { formatOf } from '../input/input-options.ts';
+import { stdinName } from '../input/open-inputs.ts';
+import { removeSpool, type Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { runFolder } from '../ledger/kept-files.ts';
-import { findRunsBeside } from '../ledger/list-runs.ts';
-import { isOver, isSealed, type Run } from '../ledger/run.ts';
+import { findRunsBeside, type ListedRun } from '../ledger/list-runs.ts';
+import { isOver, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
-import { readStops, type Stop } from '../limiter/stop.ts';
+import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
+import { idPath } from '../model/check-id.ts';
 import { resources } from '../model/outcome.ts';
 import { listOf, type Target } from '../model/target.ts';
+import { createFeeder, leaveToWorkers } from '../queue/feeder.ts';
+import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { confirmCount } from '../terminal/ask.ts';
+import { endingText } from '../terminal/ending.ts';
 import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
-import { styleOf } from '../terminal/style.ts';
+import { orderLine } from '../terminal/stop-text.ts';
+import { plainLine, styleOf } from '../terminal/style.ts';
+import { tokenSource } from '../token/open-token.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { isAttended } from './attended.ts';
-import type { Invocation } from './command.ts';
+import { type Invocation, reasonOf } from './command.ts';
 import { deleteHere } from './delete-here.ts';
-import { detach } from './detach.ts';
-import { refuseOtherRelease } from './find-run.ts';
-import { finishEnded } from './finish-run.ts';
-import { planOf } from './plan-of.ts';
-import { type Credentials, refuseLoneBurst } from './service-options.ts';
-import { type Session, sayOn, withRedis } from './session.ts';
+import { endingOf, finishEnded } from './finish-run.ts';
+import {
+  type Credentials,
+  refuseLoneBurst,
+  refuseOtherRelease,
+  type Session,
+  sayOn,
+  whoAmI,
+  withRedis,
+} from './session.ts';
+import { withStop } from './status.ts';
 import { submitRun } from './submit-run.ts';
 
 type Work = { target: Target; credentials: Credentials; list: List };
@@ -122,4 +137,116 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
     : `${idsText(plan.ids)} on ${host}${plan.beside.map(({ runId }) => `, beside run ${runId}`).join('')}`;
   const question = { expected, what, yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+}
+
+/** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
+export async function detach({ options, stdout, stderr }: Invocation, session: Session, run: Run): Promise<number> {
+  const { redis, ledger, queueConnection } = session;
+  const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
+  try {
+    const by = { who: whoAmI(), reason: reasonOf(options) };
+    await leaveToWorkers(ledger, createFeeder(ledger, queue), run, by);
+    const workers = await queue.workers();
+    const now = (await readRun(redis, run.id)) ?? run;
+    stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);
+    warnOfWorkers(stderr, workers, run);
+    const { target: stop } = await readStops(redis, run.fp);
+    if (stop !== null)
+      stderr.write(`${plainLine(`warning: the run waits. ${stopAdvice(stop, orderLine('start-all', run))}`)}\n`);
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
+    return 0;
+  } finally {
+    await queue.close();
+  }
+}
+
+/** What is known of the list in Redis: the run that it would go on with, its last run, and unfinished runs of the same files. */
+type Known = Pick<Plan, 'learned' | 'stop'> & {
+  existing: Run | null;
+  isJoined: boolean;
+  last: Run | null;
+  beside: readonly ListedRun[];
+};
+
+export const nothingKnown: Known = {
+  learned: null,
+  stop: null,
+  existing: null,
+  isJoined: false,
+  last: null,
+  beside: [],
+};
+
+/** What a run of the list would do, as it is shown before anything is sent. */
+export function planOf({ config, env }: Invocation, target: Target, list: List, known: Known): Plan {
+  const { spool, rejectsFile } = list;
+  const { first } = spool;
+  const { learned, stop, existing, isJoined, last, beside } = known;
+  return {
+    files: spool.files,
+    rows: spool.rows,
+    ids: spool.ids,
+    samples: samplesOf(spool),
+    column: hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
+    duplicates: spool.duplicates,
+    rejected: spool.rejectedByCode,
+    rejectsFile,
+    protected: spool.protected,
+    protectedRead: spool.protectedList?.ids ?? null,
+    limited: spool.limited ? (config.limit ?? null) : null,
+    baseUrl: target.baseUrl,
+    account: target.account,
+    tokenSource: tokenSource(config, env),
+    firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
+    treat: existing?.treat ?? config.treat,
+    expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
+    rate: config.rate ?? existing?.rate ?? null,
+    rateBefore: existing?.rate ?? null,
+    learned,
+    maxConcurrency: config.maxConcurrency,
+    stop,
+    existing: existing && { ...existingOf(existing), isJoined },
+    before: last !== null && isSealed(last.state) ? beforeOf(last) : null,
+    beside: beside.map((run) => ({
+      ...existingOf(run),
+      files: run.files,
+      protectedRead: run.protectedRead,
+    })),
+  };
+}
+
+const shownSamples = 3;
+
+/** The first ids that would be sent. */
+function samplesOf(spool: Spool): string[] {
+  for (const part of readChunks(spool, shownSamples)) if ('ids' in part) return [...part.ids];
+  return [];
+}
+
+function hasColumns(files: readonly string[], { format }: Invocation['config']): boolean {
+  const formats = files.map((name) => formatOf({ name, isStdin: name === stdinName }, format ?? null));
+  return formats.some((used) => used !== 'lines');
+}
+
+function existingOf(run: ListedRun) {
+  return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+}
+
+function beforeOf({ id, state, endedAt, counts }: Run): Plan['before'] {
+  return { runId: id, state, endedAt, counts };
+}
+
+/** For a run that is left to workers of which there are none, or null if Redis doesn't tell. */
+export function warnOfWorkers(stderr: NodeJS.WritableStream, workers: number | null, target: Named): void {
+  if (workers !== null && workers > 0) return;
+  const words =
+    workers === null ? `${notTold('worker of this target')}; if none is,` : 'no worker of this target is alive;';
+  stderr.write(`warning: ${words} start one: ${orderLine('worker', target)}\n`);
+}
+
+type Named = Pick<Target, 'baseUrl' | 'account'>;
+
+/** For somebody who may be alive: CLIENT LIST, which would tell, is not allowed to every login. */
+export function notTold(who: string): string {
+  return `this Redis does not say whether a ${who} is alive (CLIENT LIST)`;
 }

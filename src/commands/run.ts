@@ -1,13 +1,17 @@
 import { readTarget } from '../config/check-target.ts';
 import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
+import { inputOptionsOf } from '../input/input-options.ts';
+import { openInputs } from '../input/open-inputs.ts';
+import { type List, withList } from '../input/with-list.ts';
+import { type Progress, startProgress } from '../terminal/live-panel.ts';
+import { type Plan, planText } from '../terminal/plan-text.ts';
+import { styleOf } from '../terminal/style.ts';
 import { checkMaxDeletes } from './check-max-deletes.ts';
-import type { Invocation } from './command.ts';
-import { showDryRun } from './dry-run.ts';
-import { nothingKnown, planOf } from './plan-of.ts';
-import { withNamedList } from './read-list.ts';
-import { readCredentials } from './service-options.ts';
-import { sending } from './shared-options.ts';
+import { type Invocation, jsonLines, sending } from './command.ts';
+import { nothingKnown, planOf } from './run-list.ts';
+import { readCredentials } from './session.ts';
 
 /** Plan, confirm, delete, report. The same command again resumes. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -37,4 +41,67 @@ function refuseOfWorkers({ sources }: Invocation): void {
       next: `leave it away here, and give it to them: expunge worker ${names.replaceAll(',', '')} …`,
     },
   );
+}
+
+/** Shows the plan and sends nothing; needs neither a token nor Redis. */
+export async function showDryRun(
+  { stdout, stderr, options }: Invocation,
+  { spool }: List,
+  plan: Plan,
+): Promise<number> {
+  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids)}\n`);
+  const { rows, ids, duplicates, rejected, sha256 } = spool;
+  const facts = {
+    rows,
+    ...ids,
+    duplicate: duplicates,
+    protected: spool.protected,
+    protected_read: spool.protectedList?.ids ?? null,
+    rejected,
+    sha256,
+    first_url: plan.firstUrl,
+  };
+  jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
+  return 0;
+}
+
+/** What stands below the plan: how to go on, where there is anything to delete. */
+export function dryRunEnd(ids: Plan['ids']): string {
+  if (ids.annotations + ids.views === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
+  return 'Dry run: nothing was sent.\n  Delete them: the same command without --dry-run';
+}
+
+/** Reads the list of a command and does `body` with it; shows how far the reading has come. */
+export async function withNamedList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
+  const { args, config, stdin, stderr, env } = invocation;
+  const shown: Progress[] = [];
+  const stop = () => shown.pop()?.stop();
+  const open = async () => {
+    refuseSilentTerminal(args, stdin);
+    const files = await openInputs(args, stdin);
+    const names = files.map(({ name }) => name).join(', ');
+    let rows = 0;
+    const onRows = (n: number) => {
+      rows += n;
+    };
+    shown.push(startProgress(stderr, env, () => `Reading ${names}: ${count(rows)} rows`));
+    const { protect = null, limit = null, keep: keepMs, expectRejected } = config;
+    const bounds = { protectFile: protect, limit, keepMs, expectRejected };
+    return { files, options: inputOptionsOf(config), ...bounds, onRows };
+  };
+  try {
+    return await withList(config.stateDir, open, (list) => {
+      stop();
+      return body(list);
+    });
+  } finally {
+    stop();
+  }
+}
+
+function refuseSilentTerminal(args: string[], stdin: NodeJS.ReadStream): void {
+  if (!args.includes('-') || !stdin.isTTY) return;
+  throw new ExpungeError('USAGE', 'ids are expected on stdin, but it is a terminal', {
+    next: 'pipe them in, or name a file: expunge run FILE --resource annotations',
+  });
 }

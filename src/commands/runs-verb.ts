@@ -1,8 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
-import { runOrders } from '../ledger/choose-runs.ts';
+import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
-import type { Command, OwnOption } from './command.ts';
-import { json, reason, store, yes } from './shared-options.ts';
+import { type Command, json, type OwnOption, reason, store, yes } from './command.ts';
 
 /** Which runs are listed, and in which order. */
 const choosing: readonly OwnOption[] = [

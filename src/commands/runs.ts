@@ -2,23 +2,19 @@ import { existsSync } from 'node:fs';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
-import { type ChosenRuns, chooseRuns, type RunChoice } from '../ledger/choose-runs.ts';
 import { removeRun } from '../ledger/end-run.ts';
-import type { ListedRun } from '../ledger/list-runs.ts';
+import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { refusalWords } from '../redis/refusal-words.ts';
+import { refusalWords } from '../redis/errors.ts';
 import { confirmYes } from '../terminal/ask.ts';
-import { plainLine } from '../terminal/style.ts';
-import { columns } from '../terminal/table.ts';
+import { columns, plainLine } from '../terminal/style.ts';
 import { removeOwnQueue } from './attended.ts';
-import type { Invocation } from './command.ts';
-import { findRun } from './find-run.ts';
-import { reasonOf } from './reason-of.ts';
+import { type Invocation, reasonOf } from './command.ts';
 import { reportWords } from './report-words.ts';
-import { type EarlySession, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type EarlySession, findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
 export async function execute(invocation: Invocation): Promise<number> {

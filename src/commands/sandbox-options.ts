@@ -1,7 +1,9 @@
 import * as parse from '../config/parse-setting.ts';
-import { rateHeaderKinds } from '../sandbox/rate-headers.ts';
-import { retryAfterForms } from '../sandbox/retry-after.ts';
-import type { OwnOption } from './command.ts';
+import { retryAfterForms } from '../sandbox/fault-kinds.ts';
+import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
+import type { Invocation, OwnOption } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
+import { runSandbox } from './sandbox.ts';
 
 /** What the sandbox can be told: what it holds, how fast it is and what goes wrong. */
 export const sandboxOptions: readonly OwnOption[] = [
@@ -49,4 +51,12 @@ function windowMs(text: string): number {
   const ms = parse.duration(text);
   if (ms > 0) return ms;
   throw new Error(`expected a duration above 0, got "${text}"`);
+}
+
+export async function execute({ options, stdout }: Invocation): Promise<number> {
+  const interrupts = listenForInterrupts(() => {});
+  const { writeToken, tokenLife, rateLimit, rateWindow, ...rest } = options as Record<string, never>;
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  return runSandbox(flags, (line) => stdout.write(`${line}\n`), interrupts.signal);
 }

@@ -1,15 +1,11 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
-import type { FaultTable } from '../sandbox/faults.ts';
-import { madeId } from '../sandbox/objects.ts';
-import { parseFaults } from '../sandbox/parse-faults.ts';
-import type { RateHeaderKind } from '../sandbox/rate-headers.ts';
-import type { RateLimit } from '../sandbox/rate-limit.ts';
-import { readObjects } from '../sandbox/read-objects.ts';
-import type { RetryAfterForm } from '../sandbox/retry-after.ts';
-import { journalPath } from '../sandbox/serve.ts';
+import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
+import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
+import { madeId, readObjects } from '../sandbox/objects.ts';
+import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
+import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
-import { writeToken } from '../sandbox/write-token.ts';
 import { listenTrouble } from '../system-words.ts';
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */

@@ -3,7 +3,7 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
-import type { Priority } from '../ledger/priority.ts';
+import type { Priority } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
 import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
@@ -11,13 +11,10 @@ import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
 import { checkTiming } from '../schedule/slots.ts';
 import { suggest } from '../suggest.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
-import type { Invocation } from './command.ts';
-import { jsonLines } from './json-lines.ts';
-import { scheduleFacts } from './schedule-facts.ts';
-import { withBells } from './schedule-work.ts';
-import { refuseLoneBurst } from './service-options.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
-import { notTold } from './warn-of-workers.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { notTold } from './run-list.ts';
+import { scheduleFacts, withBells } from './schedule-work.ts';
+import { refuseLoneBurst, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -4,10 +4,8 @@ import { listSchedules, readHistory } from '../schedule/schedule-store.ts';
 import { previewSlots } from '../schedule/slot-words.ts';
 import { nextSlots } from '../schedule/slots.ts';
 import { listText, previewText } from '../terminal/schedule-text.ts';
-import type { Invocation } from './command.ts';
-import { jsonLines } from './json-lines.ts';
-import { scheduleFacts } from './schedule-facts.ts';
-import { findSchedule } from './schedule-work.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { findSchedule, scheduleFacts } from './schedule-work.ts';
 import { type Session, sayOn, withRedis } from './session.ts';
 
 /** `schedule list` and `schedule preview`. */

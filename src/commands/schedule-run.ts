@@ -4,14 +4,13 @@ import { plural } from '../format.ts';
 import { logTo } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
+import { type Dry, dryRun, runNow } from '../schedule/follow-run.ts';
 import type { Made } from '../schedule/make-run.ts';
-import { type Dry, dryRun, runNow } from '../schedule/run-now.ts';
-import type { Invocation } from './command.ts';
+import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { jsonLines } from './json-lines.ts';
+import { warnOfWorkers } from './run-list.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
 import { sayOn, withRedis } from './session.ts';
-import { warnOfWorkers } from './warn-of-workers.ts';
 
 /** Makes a run of a schedule now, with the source of this machine's configuration file, and leaves it to the workers. */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -6,11 +6,8 @@ import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/schedule-store.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
-import type { Invocation } from './command.ts';
-import { jsonLines } from './json-lines.ts';
-import { reasonOf } from './reason-of.ts';
-import { scheduleFacts } from './schedule-facts.ts';
-import { findSchedule, withBells } from './schedule-work.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { findSchedule, scheduleFacts, withBells } from './schedule-work.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */

@@ -1,7 +1,6 @@
 import * as parse from '../config/parse-setting.ts';
 import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
-import type { Command, OwnOption } from './command.ts';
-import { json, reason, share, store, targetName, yes } from './shared-options.ts';
+import { type Command, json, type OwnOption, reason, share, store, targetName, yes } from './command.ts';
 
 const where = [...targetName, ...store] as const;
 

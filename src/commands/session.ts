@@ -1,7 +1,11 @@
 import { hostname, userInfo } from 'node:os';
+import { ExpungeError, readCertificates } from '../errors.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
+import { findRunId, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import type { Rate } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -13,8 +17,11 @@ import {
   ready,
 } from '../redis/connect.ts';
 import { isRedisTrouble, redisWords, unreachable } from '../redis/errors.ts';
-import { leavePrivateRedis } from '../redis/leave-redis.ts';
-import { resolveRedis } from '../redis/resolve-redis.ts';
+import { resolveRedis } from '../redis/private/open.ts';
+import { leavePrivateRedis } from '../redis/private/stop.ts';
+import { openToken } from '../token/open-token.ts';
+import type { Token } from '../token/token.ts';
+import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */
@@ -99,4 +106,71 @@ export async function withEarlyRedis<T>(
     await leavePrivateRedis(address, () => isIdle(redis));
     redis.disconnect();
   }
+}
+
+/** The run a person means by its id or an end of it. Throws USAGE if there is none, or if another release wrote it. */
+export async function findRun({ redis }: Session, text: string | undefined): Promise<Run> {
+  const id = await findRunId(redis, text ?? '');
+  const run = await readRun(redis, id);
+  if (run === null)
+    throw new ExpungeError('USAGE', `run ${id} is no longer in Redis`, { next: 'expunge runs lists them' });
+  refuseOtherRelease(run);
+  return run;
+}
+
+/** What another release has written this one would misread. */
+export function refuseOtherRelease({ id, schema }: Run): void {
+  if (schema === schemaVersion) return;
+  const message = `run ${id} was written by another release (version ${schema}, expected ${schemaVersion})`;
+  throw new ExpungeError('USAGE', message, { next: 'use that release for it until it has ended' });
+}
+
+/** What the settings say about how a process deletes. */
+export function serviceOptions(
+  { config }: Pick<Invocation, 'config'>,
+  { ledger, queueConnection }: Session,
+  target: Target,
+  { token, ca }: Credentials,
+): Omit<ServiceOptions, 'queueName' | 'log'> {
+  return {
+    ledger,
+    queueConnection,
+    target,
+    token,
+    lane: {
+      requestTimeoutMs: config.requestTimeoutMs,
+      ca,
+      proxy: config.proxy ?? null,
+      strictConnections: config.strictConnections,
+    },
+    maxConcurrency: config.maxConcurrency,
+    rate: null,
+    burst: null,
+    separateLimits: config.separateLimits,
+    retryDelaysMs: config.retryDelays,
+    patienceMs: config.patienceMs,
+    stopFile: config.stopFile ?? null,
+  };
+}
+
+/** What proves who we are to the API, and who the API is to us. */
+export type Credentials = { token: Token; ca: string | null };
+
+/** Opens where the token comes from, and reads the file of `--ca-file`. Throws CREDENTIALS or USAGE where that can't work. */
+export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
+  const ca = readAuthorities(config);
+  return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
+}
+
+/** The file of `--ca-file`, or null. Throws USAGE where it holds no certificates. */
+export function readAuthorities({ caFile }: Invocation['config']): string | null {
+  return caFile === undefined ? null : readCertificates('--ca-file', caFile);
+}
+
+/** Throws USAGE for a --burst that is a part of no rate: it would bound nothing. */
+export function refuseLoneBurst({ config, sources }: Pick<Invocation, 'config' | 'sources'>, known: Rate | null): void {
+  if (sources.burst !== 'flag' || (config.rate ?? known) !== null) return;
+  throw new ExpungeError('USAGE', '--burst is a part of the rate, and there is none: it would bound nothing', {
+    next: 'add --rate, as in --rate 200/s',
+  });
 }

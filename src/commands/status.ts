@@ -1,30 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { plural, timeOfDay } from '../format.ts';
-import { auditFacts, readAudit } from '../ledger/audit.ts';
-import { haltExamples } from '../ledger/halt-examples.ts';
+import { undeliveredMs } from '../ledger/active-time.lua.ts';
+import { auditFacts, readAudit, readTargetAudit } from '../ledger/audit.ts';
+import { haltExamples } from '../ledger/halt-rules.ts';
+import { isLive, knownTargets } from '../ledger/known-targets.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
-import { undeliveredMs } from '../ledger/seal.lua.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import { learnedStart, readPin, readTargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop, stopAdvice, stopText, type TargetStops } from '../limiter/stop.ts';
+import { paceOf, rateSetting } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { auditText } from '../terminal/audit-text.ts';
+import { nearestFirst } from '../suggest.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
-import { paceLines, paceSummary } from '../terminal/pace-summary.ts';
+import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { panelText } from '../terminal/panel.ts';
+import { paceText } from '../terminal/plan-text.ts';
+import { missedText, orderLine, targetName } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
+import { auditText, heldLines, pinText } from '../terminal/target-events.ts';
 import { isAbandoned } from './attended.ts';
-import type { Invocation } from './command.ts';
-import { findRun } from './find-run.ts';
+import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { jsonLines } from './json-lines.ts';
 import { day, reportWords } from './report-words.ts';
-import { type Session, sayOn, withRedis } from './session.ts';
+import { findRun, type Session, sayOn, withRedis } from './session.ts';
 import { readAround, SnapshotTaker } from './take-snapshot.ts';
-import { targetStatus } from './target-status.ts';
-import { withStop } from './with-stop.ts';
 
 const lookEveryMs = 250;
 
@@ -143,4 +148,97 @@ async function watch({ stderr, env }: Invocation, session: Session, run: Run): P
   panel.stop();
   interrupts.dispose();
   return last;
+}
+
+const shownTargetActions = 5;
+
+/** How a target stands: what stops or holds it, where its rate begins, and what was done to all of it. */
+export async function targetStatus({ config, options, stdout }: Invocation, { redis }: Session): Promise<number> {
+  const target = namedTarget(config);
+  const [standing, trail] = await Promise.all([
+    readStanding(redis, target, config.separateLimits),
+    readTargetAudit(redis, target.fp),
+  ]);
+  const print = jsonLines(stdout, options.json);
+  const names = { target: target.baseUrl, account: target.account };
+  if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
+  print('target', standingFacts(standing));
+  if (!options.json) {
+    const lines = [
+      ...standingLines(standing),
+      ...(await strangerLines(redis, standing, 'status')),
+      ...auditText(options.audit ? trail : trail.slice(-shownTargetActions)),
+    ];
+    stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
+  }
+  return 0;
+}
+
+/** What is known of a target at a moment. */
+export type Standing = Awaited<ReturnType<typeof readStanding>>;
+
+export async function readStanding(redis: RedisClient, target: Target, separateLimits: boolean) {
+  const reads = [readStops(redis, target.fp), readTargetState(redis, target.fp), readPin(redis, target.fp)] as const;
+  const [stops, limiters, pin] = await Promise.all(reads);
+  const scopes = separateLimits ? (['annotations', 'views'] as const) : (['all'] as const);
+  return { target, stops, limiters, pin, learned: learnedStart(limiters, scopes, pin && paceOf(pin.rate)) };
+}
+
+/** What is told of a target that Redis knows nothing of, and which ones are live: most likely one of those was meant. */
+export async function strangerLines(
+  redis: RedisClient,
+  { target, limiters }: Standing,
+  verb: string,
+): Promise<string[]> {
+  if (limiters.length > 0) return [];
+  const known = await knownTargets(redis);
+  if (known.some(({ fp }) => fp === target.fp)) return [];
+  const live = nearestFirst(known.filter(isLive), target);
+  const words = 'nothing was ever sent there by way of this Redis';
+  return [live.length > 0 ? `${words}; these are live:\n${missedText(verb, live)}` : words];
+}
+
+/** For `--json`. Times are ISO 8601. */
+export function standingFacts({ target, stops, limiters, pin, learned }: Standing): Record<string, unknown> {
+  const { baseUrl, account } = target;
+  const time = (ms: number) => new Date(ms).toISOString();
+  return {
+    ...{ target: baseUrl, account, stop: stops.target },
+    ...{ processes: stops.alive, stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null },
+    pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: time(pin.at) },
+    limiters: limiters.map(({ scope, at, rate, advised, hold, outage }) => ({
+      ...{ scope, per_second: rate, advised_per_second: advised },
+      hold: hold && { reason: hold.reason, until: time(at + hold.leftMs) },
+      outage: outage && { reason: outage.reason, since: time(outage.since) },
+    })),
+  };
+}
+
+export function standingLines({ target, stops, limiters, pin, learned }: Standing): string[] {
+  const held = heldLines(limiters, Date.now());
+  return [
+    ...stopLines(stops, target),
+    ...held,
+    ...(held.length > 0 ? [`lift that: ${orderLine('target release', target)}`] : []),
+    ...(pin === null ? [] : [pinText(pin)]),
+    paceText(null, learned) || 'nothing is known of its limit yet',
+  ];
+}
+
+function stopLines({ target: stop, processes }: TargetStops, target: Target): string[] {
+  const all = [stop, ...processes].filter((stop) => stop !== null);
+  return all.length === 0
+    ? ['not stopped']
+    : all.map((one) => plainLine(stopAdvice(one, orderLine('start-all', target))));
+}
+
+/** Why a run may stand still: `refused` says why Redis takes no writes; `isAbandoned`: the command that worked on it has ended. */
+type Standstill = { refused?: string; isAbandoned?: boolean };
+
+/** For a summary: a run that is `running` and stands still all the same has that as its reason. */
+export function withStop(run: Run, stop: Stop | null, { refused = '', isAbandoned = false }: Standstill = {}): Run {
+  if (run.state !== 'running') return run;
+  if (isAbandoned) return { ...run, reason: 'its command has ended and nobody works on it' };
+  if (stop !== null) return { ...run, reason: stopText(stop) };
+  return refused === '' ? run : { ...run, reason: `Redis refuses writes: ${refused}` };
 }

@@ -12,17 +12,15 @@ import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
-import { abandoned } from '../terminal/right-now.ts';
+import { abandoned } from '../terminal/panel.ts';
 import { orderLine } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
-import { heldLines } from '../terminal/target-text.ts';
+import { heldLines } from '../terminal/target-events.ts';
 import { isAbandoned, isAttended, removeOwnQueue } from './attended.ts';
-import type { Invocation } from './command.ts';
-import { detach } from './detach.ts';
-import { findRun } from './find-run.ts';
-import { reasonOf } from './reason-of.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
-import { withStop } from './with-stop.ts';
+import { type Invocation, reasonOf } from './command.ts';
+import { detach } from './run-list.ts';
+import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { withStop } from './status.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 

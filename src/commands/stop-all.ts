@@ -1,14 +1,12 @@
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { isLive, type KnownTarget, knownTargets, liveRuns, noteTarget } from '../ledger/known-targets.ts';
-import { startTarget, stopTarget } from '../ledger/stop-target.ts';
+import { startTarget, stopTarget } from '../ledger/steer-target.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
 import { missedText, type Ordered, orderLine, startedText, stoppedText, targetName } from '../terminal/stop-text.ts';
-import type { Invocation } from './command.ts';
-import { jsonLines } from './json-lines.ts';
-import { reasonOf } from './reason-of.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
 
 /**

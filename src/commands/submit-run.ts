@@ -3,20 +3,17 @@ import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
-import { claimList, writeRun } from '../ledger/create-run.ts';
+import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { planRun } from '../ledger/plan-run.ts';
-import type { Priority } from '../ledger/priority.ts';
-import { type Run, readRun } from '../ledger/run.ts';
+import { type Priority, type Run, readRun } from '../ledger/run.ts';
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { startProgress } from '../terminal/progress.ts';
-import { shellWord } from '../terminal/shell-word.ts';
-import type { Invocation } from './command.ts';
-import { typedCommand } from './ending-of.ts';
-import { reasonOf } from './reason-of.ts';
+import { startProgress } from '../terminal/live-panel.ts';
+import { shellWord } from '../terminal/style.ts';
+import { type Invocation, reasonOf } from './command.ts';
+import { typedCommand } from './finish-run.ts';
 import { type Session, whoAmI } from './session.ts';
 
 /** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */

@@ -1,10 +1,10 @@
-import { readNextTry } from '../ledger/next-try.ts';
+import { readNextTry } from '../ledger/backlog.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { refusalOfWrites } from '../redis/probe-writes.ts';
-import { RateMeter } from '../terminal/rate-meter.ts';
+import { refusalOfWrites } from '../redis/writes.ts';
+import { RateMeter } from '../terminal/panel.ts';
 import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 

@@ -7,11 +7,9 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
 import { missedText, targetName } from '../terminal/stop-text.ts';
-import type { Invocation } from './command.ts';
-import { jsonLines } from './json-lines.ts';
-import { reasonOf } from './reason-of.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
-import { readStanding, standingFacts, standingLines, strangerLines } from './target-status.ts';
+import { readStanding, standingFacts, standingLines, strangerLines } from './status.ts';
 
 /** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {

@@ -1,12 +1,10 @@
 import * as parse from '../config/parse-setting.ts';
 import { type SettingName, settings } from '../config/settings.ts';
-import type { Command } from './command.ts';
+import { type Command, json, reason, sending, share, store, target, yes } from './command.ts';
 import { runs } from './runs-verb.ts';
 import { sandboxOptions } from './sandbox-options.ts';
 import { schedule } from './schedule-verbs.ts';
-import { json, reason, sending, share, store, target, yes } from './shared-options.ts';
-import { startAll, stopAll } from './stop-verbs.ts';
-import { target as targetVerbs } from './target-verbs.ts';
+import { startAll, stopAll, target as targetVerbs } from './target-verbs.ts';
 
 const input = [
   'resource',
@@ -275,7 +273,7 @@ const sandbox: Command = {
     ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with bad weather'],
     ['expunge sandbox --rate-limit 6000/min --rate-window 1min --retry-after seconds', 'with a quota for each minute'],
   ],
-  load: () => import('./sandbox-verb.ts'),
+  load: () => import('./sandbox-options.ts'),
 };
 
 const quickstart: Command = {

@@ -1,4 +1,6 @@
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { readTarget } from '../config/check-target.ts';
 import type { ListenAddress } from '../config/parse-setting.ts';
 import type { Config } from '../config/settings.ts';
@@ -13,17 +15,24 @@ import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
 import { readVersion } from '../version.ts';
-import { type Part, Parts } from '../worker/parts.ts';
-import { repeat } from '../worker/repeat.ts';
+import { keepCrew } from '../worker/crew.ts';
+import { type Part, Parts, repeat } from '../worker/parts.ts';
 import { ScheduleKeeper } from '../worker/schedule-keeper.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { Tender } from '../worker/tender.ts';
 import type { Invocation } from './command.ts';
-import { type InCrew, inCrew, leadCrew } from './crew.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
-import { type Credentials, readCredentials, refuseLoneBurst, serviceOptions } from './service-options.ts';
-import { checkSession, type EarlySession, type Session, withEarlyRedis } from './session.ts';
+import {
+  type Credentials,
+  checkSession,
+  type EarlySession,
+  readCredentials,
+  refuseLoneBurst,
+  type Session,
+  serviceOptions,
+  withEarlyRedis,
+} from './session.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. With `--workers` it
@@ -123,7 +132,7 @@ async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
   const { invocation, session, target, crew, log, state } = work;
   const { config, env } = invocation;
   if (config.http === undefined) return [];
-  const { openHttp } = await import('../worker/http/open-http.ts');
+  const { openHttp } = await import('../worker/http/server.ts');
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
   const { redis, trouble } = session;
   return [openHttp(portOf(config.http, crew), { build, service, redis, trouble, fp: target.fp, state, log })];
@@ -151,4 +160,45 @@ function newsTeller({ redis }: Session, fp: string, token: Token, log: Log): () 
     const news = events.see(await readTargetState(redis, fp), token.refreshes, performance.now());
     for (const { message, reason } of news) log.info({ reason }, message);
   };
+}
+
+const bin = fileURLToPath(new URL('../bin.js', import.meta.url));
+const numberVariable = 'EXPUNGE_WORKER';
+
+/**
+ * Runs so many workers as children of this process, each as this command would have been without `--workers`. They write to the same log.
+ * However this process ends, they do: those it can't tell notice that it is gone, and drain.
+ */
+export async function leadCrew(size: number, stop: AbortSignal, log: Log): Promise<number> {
+  const children = new Set<ChildProcess>();
+  const killAll = () => {
+    for (const child of children) child.kill('SIGKILL');
+  };
+  process.once('exit', killAll); // after a second signal: nothing is lost by that
+  const start = (worker: number) => {
+    const env = { ...process.env, [numberVariable]: String(worker) };
+    const child = fork(bin, [...process.argv.slice(2), '--workers', '1'], { env });
+    children.add(child);
+    child.once('exit', () => children.delete(child));
+    child.on('error', (error) => log.warn({ worker, reason: error.message }, 'the worker can not be told'));
+    return child;
+  };
+  log.info({ workers: size }, 'starting the workers');
+  try {
+    return await keepCrew({ size, start, stop, log, random: Math.random });
+  } finally {
+    process.off('exit', killAll);
+  }
+}
+
+/** Of a process that is one of a crew: its number, and when it shall drain. Null for all others. */
+export type InCrew = { worker: number; leave: AbortSignal };
+
+export function inCrew(env: NodeJS.ProcessEnv): InCrew | null {
+  if (env[numberVariable] === undefined || process.send === undefined) return null;
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  process.once('message', leave).once('disconnect', leave);
+  if (!process.connected) leave();
+  return { worker: Number(env[numberVariable]), leave: leaving.signal };
 }

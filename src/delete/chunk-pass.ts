@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsOf, type Cell, isSettled, putBack, settle } from '../ledger/cell.ts';
-import { codeOfStatus } from '../ledger/code.ts';
 import type { Grant, Join } from '../ledger/ledger.ts';
-import { type Answer, noContent } from './answer.ts';
+import { codeOfStatus } from '../model/outcome.ts';
 import { deleteId, type Tries } from './delete-id.ts';
 import type { QueuedRequest } from './lanes.ts';
 import type { Way } from './run-line.ts';
-import { waitStatuses } from './verdict.ts';
+import { type Answer, noContent, waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsOf, type Cell, hasManyMarks, isSettled } from '../ledger/cell.ts';
-import { noteDetail } from '../ledger/chunk-store.ts';
 import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
+import { noteDetail } from '../ledger/manifest.ts';
 import { bucketOf } from '../ledger/measures.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
@@ -10,17 +10,14 @@ import type { Resource } from '../model/outcome.ts';
 import { redisWords } from '../redis/errors.ts';
 import type { Writes } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
-import type { Answer } from './answer.ts';
-import { parkedForMs } from './backoff.ts';
 import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
-import { excerptOf } from './excerpt.ts';
+import { excerptOf, parkedForMs } from './delete-id.ts';
 import type { Gate } from './gate.ts';
 import type { Lanes } from './lanes.ts';
-import type { RequestMeter, RetryReason } from './meters.ts';
+import type { RequestMeter, RetryReason, RunMeter } from './meters.ts';
 import type { RunLine } from './run-line.ts';
-import type { RunMeter } from './run-meter.ts';
 import type { TargetLimits } from './target-limits.ts';
-import { type VerdictTable, verdictsWith } from './verdict.ts';
+import { type Answer, type VerdictTable, verdictsWith } from './verdict.ts';
 
 /** What a process brings to every chunk it works on. */
 export type DeleteWork = {

@@ -1,14 +1,12 @@
 import pRetry from 'p-retry';
 import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle, timesMarked } from '../ledger/cell.ts';
-import { codeOfStatus, codeOfWord } from '../ledger/code.ts';
 import type { HaltCode } from '../ledger/run.ts';
+import { codeOfStatus, codeOfWord } from '../model/outcome.ts';
 import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';
-import type { Answer } from './answer.ts';
-import { attemptsAtMost, backoffMs, quickTries, waitsForMs } from './backoff.ts';
 import type { RetryReason } from './meters.ts';
 import type { TargetLimits } from './target-limits.ts';
-import { type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
+import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
 /**
  * What the tries of one id in this pass came to: its next cell, whether this pass may send it again, and for how long it is to be left alone,
@@ -148,4 +146,57 @@ function codeOf(answer: Answer): number {
 
 function whyOf(answer: Answer): string {
   return answer.kind === 'status' ? `status ${answer.status}` : connectionWords(answer.why);
+}
+
+const baseMs = 200;
+const capMs = 10_000;
+
+/**
+ * The wait before quick try number `attempt` + 1, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s.
+ * `random` is from 0 to 1.
+ */
+function backoffMs(attempt: number, random: number): number {
+  return random * Math.min(capMs, baseMs * 2 ** attempt);
+}
+
+/** Quick tries in an id's first pass. */
+const quickTries = 3;
+
+/** Attempts an id has at most: the quick ones and one in each later pass. */
+function attemptsAtMost(retryDelaysMs: readonly number[]): number {
+  return quickTries + retryDelaysMs.length;
+}
+
+/** How long after its last pass an id with this many attempts is due again; 0 if it had none yet. */
+export function parkedForMs(attempts: number, retryDelaysMs: readonly number[]): number {
+  if (attempts === 0) return 0;
+  return retryDelaysMs[Math.max(0, attempts - quickTries)] ?? 0;
+}
+
+/** How long an id waits that was told to, after being sent or handed back so many times: no attempt tells how often it was. */
+function waitsForMs(times: number, retryDelaysMs: readonly number[]): number {
+  return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
+}
+
+const longest = 200;
+const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'];
+
+/**
+ * What an error answer says, for people: its request id and at most 200 printable characters of its body. Control characters
+ * are dropped, and whatever looks like a bearer token is masked: servers echo what they were sent.
+ */
+export function excerptOf(answer: Answer): string {
+  if (answer.kind !== 'status') return connectionWords(answer.why);
+  const name = requestIdHeaders.find((header) => answer.headers[header] !== undefined);
+  const requestId = name === undefined ? '' : `[${String(answer.headers[name])}] `;
+  return clean(requestId + answer.body, answer.authorization).slice(0, longest);
+}
+
+function clean(text: string, authorization: string): string {
+  const token = authorization.replace(/^Bearer /, '');
+  const masked = token === '' ? text : text.replaceAll(token, '***');
+  return masked
+    .replace(/bearer\s+\S+/gi, 'Bearer ***')
+    .replace(/[\p{C}\s]+/gu, ' ')
+    .trim();
 }

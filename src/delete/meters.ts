@@ -1,8 +1,8 @@
 import { isSettled } from '../ledger/cell.ts';
-import type { CodeWord } from '../ledger/code.ts';
 import type { Join } from '../ledger/ledger.ts';
-import { type SentOutcome, sentOutcomes } from '../model/outcome.ts';
-import { type Answer, noContent } from './answer.ts';
+import type { MeasureChanges } from '../ledger/measures.ts';
+import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
+import { type Answer, noContent } from './verdict.ts';
 
 /** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
 export type RetryReason = 'status' | CodeWord | 'throttled' | 'credentials' | 'unreachable' | 'outage';
@@ -61,4 +61,39 @@ export class RequestMeter {
 function codeOf(answer: Answer): string {
   if (answer.kind === 'status') return String(answer.status);
   return answer.kind === 'not-sent' ? 'not_sent' : answer.code;
+}
+
+/** Counts what this process sees of one run, until the sums are taken to be added to those of the others. */
+export class RunMeter {
+  #requests = 0;
+  #refused = 0;
+  readonly #latencies: number[] = [];
+  #changes: MeasureChanges = new Map();
+
+  /** Called for each request: cheap. `bucket`: of how long the answer took. */
+  answered(answer: Answer, bucket: number): void {
+    this.#requests++;
+    if (answer.kind !== 'status') return;
+    if (answer.status === 429) this.#refused++;
+    this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
+  }
+
+  add(field: 'refreshes' | 'workMs' | 'heldMs' | 'allowed' | 'limitedMs', by: number): void {
+    this.#changes.set(field, (this.#changes.get(field) ?? 0) + by);
+  }
+
+  /** The changes since the last time. */
+  take(): MeasureChanges {
+    const changes = this.#changes;
+    if (this.#requests > 0) changes.set('requests', this.#requests);
+    if (this.#refused > 0) changes.set('refused', this.#refused);
+    this.#latencies.forEach((n, bucket) => {
+      changes.set(`l${bucket}`, n);
+    });
+    this.#changes = new Map();
+    this.#latencies.length = 0;
+    this.#requests = 0;
+    this.#refused = 0;
+    return changes;
+  }
 }

@@ -1,7 +1,7 @@
-import { priorityFromStored, shares } from '../ledger/priority.ts';
-import { Line } from '../limiter/line.ts';
+import { priorityFromStored, shares } from '../ledger/run.ts';
 import { Permits } from '../limiter/permits.ts';
 import type { PaceReply } from '../limiter/run-pace.ts';
+import { Line } from '../limiter/turns.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
 import type { Lanes, QueuedRequest } from './lanes.ts';
 

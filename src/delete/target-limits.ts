@@ -1,11 +1,11 @@
 import { adviceOf } from '../http/rate-headers.ts';
 import { longestHoldMs, retryAfterMs } from '../http/retry-after.ts';
+import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
 import { connectionWords } from '../system-words.ts';
 import type { Token } from '../token/token.ts';
-import type { Answer } from './answer.ts';
 import type { LaneLimits } from './lanes.ts';
-import { signalOf } from './signal.ts';
+import { type Answer, noContent } from './verdict.ts';
 
 /** What deleting asks the limiter of its target. */
 export type TargetLimits = LaneLimits & {
@@ -96,4 +96,16 @@ function whyOf(answer: Answer): string {
   if (answer.kind === 'not-sent') return `the API cannot be reached (${connectionWords(answer.why)})`;
   if (answer.kind === 'maybe-sent') return `the API gives no answers (${answer.code})`;
   return `the API answers ${answer.status} to everything`;
+}
+
+/** What an answer tells about the target as a whole, whatever it means for its id. `waits`: statuses by which it says "not now". */
+function signalOf(answer: Answer, waits: ReadonlySet<number>): Signal {
+  if (answer === noContent) return 'accepted';
+  if (answer.kind === 'not-sent') return 'unreachable';
+  if (answer.kind === 'maybe-sent') return 'lost';
+  if (answer.status === 429 || waits.has(answer.status)) return 'refused';
+  if (answer.status === 401) return 'nothing'; // about the token, not about the load
+  if (answer.status === 408 || (answer.status >= 500 && answer.status !== 501 && answer.status !== 505))
+    return 'trouble';
+  return 'accepted';
 }

@@ -1,9 +1,8 @@
+import type { HeaderFields } from '../http/retry-after.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import type { HeaderFields } from '../limiter/header-fields.ts';
-import type { SentOutcome } from '../model/outcome.ts';
+import type { CodeWord, SentOutcome } from '../model/outcome.ts';
 import { isAmbiguous, readTreat, type Treatment, type TreatWord } from '../model/treat.ts';
 import { connectionWords } from '../system-words.ts';
-import type { Answer } from './answer.ts';
 
 /** What one answer means for its id. `ambiguous`: the request may have been executed, which the id keeps in mind. */
 export type Verdict =
@@ -152,3 +151,15 @@ const withoutScope: Verdict = {
 function lacksScope(headers: HeaderFields): boolean {
   return /\berror\s*=\s*"?insufficient_scope\b/i.test(String(headers['www-authenticate'] ?? ''));
 }
+
+/** What came of one request. Whether it may have been executed is told by its kind alone (see send-delete.ts). */
+export type Answer =
+  /** The server answered. `body` holds at most 2 kB; `authorization` is the header that was sent. */
+  | { kind: 'status'; status: number; headers: HeaderFields; body: string; authorization: string }
+  /** It was written and no status came: it may have been executed. */
+  | { kind: 'maybe-sent'; code: CodeWord; why: string }
+  /** It was never written. `why` is the system's code, for example ECONNREFUSED. */
+  | { kind: 'not-sent'; why: string };
+
+/** The one success, shared by all requests so that the hot path makes no objects; only a 204 with advice on the rate comes by itself. */
+export const noContent: Answer = { kind: 'status', status: 204, headers: {}, body: '', authorization: '' };

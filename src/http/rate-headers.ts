@@ -1,6 +1,5 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { type HeaderFields, valuesOf } from '../limiter/header-fields.ts';
-import { longestHoldMs, serverNowMs } from './retry-after.ts';
+import { type HeaderFields, longestHoldMs, serverNowMs, valuesOf } from './retry-after.ts';
 
 /** What a server says of its limit before anything is refused. */
 export type Advice = {

@@ -1,5 +1,5 @@
 import { inputError } from './input-error.ts';
-import { maxRecordSize } from './split-lines.ts';
+import { maxRecordSize } from './read-lines.ts';
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
-import { peek } from './peek.ts';
 
 const lf = 10;
 const cr = 13;

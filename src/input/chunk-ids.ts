@@ -1,8 +1,18 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { type Resource, resources } from '../model/outcome.ts';
-import { type Chunk, chunkSize, type SettledBlock, type SettledRow } from '../model/row.ts';
-import { readSpool, type SpooledRow } from './read-spool.ts';
+import { type Chunk, chunkSize, type Position, type Row, type SettledBlock, type SettledRow } from '../model/row.ts';
 import type { Spool } from './spool.ts';
-import { cutId } from './spool-files.ts';
+import {
+  BlockReader,
+  cutId,
+  headerBytes,
+  placeBytes,
+  protectedLine,
+  rejectAt,
+  resourceAt,
+  rowsPerSettledFile,
+  spoolFile,
+} from './spool-files.ts';
 
 /** How many chunks and blocks `readChunks` will make of a spool. */
 export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {
@@ -58,4 +68,78 @@ function settle({ file, line, resource, id, reject, settled, first }: SpooledRow
   const row = { file, line, resource, id: cutId(id) };
   if (reject !== null) return { ...row, outcome: 'rejected', code: reject, first: null };
   return { ...row, outcome: settled!, code: settled!, first };
+}
+
+/** A row with what became of it: to be sent where both `reject` and `settled` are null. */
+type SpooledRow = Row & Settled;
+
+/** All rows of a spool in input order, in bounded memory. Can be read as often as one likes. */
+export function* readSpool(spool: Spool): Generator<SpooledRow> {
+  const rows = new BlockReader(spoolFile.rows(spool.folder));
+  const positions = new BlockReader(spoolFile.positions(spool.folder));
+  const settled = new SettledRange(spool.folder);
+  try {
+    for (let n = 0; n < spool.rows; n++) {
+      settled.moveTo(n);
+      yield { ...readRow(rows), ...readPosition(positions), ...settled.at(n) };
+    }
+  } finally {
+    rows.close();
+    positions.close();
+  }
+}
+
+function readRow(reader: BlockReader): Pick<Row, 'resource' | 'reject' | 'id'> {
+  const at = reader.take(headerBytes);
+  const resource = resourceAt(reader.block, at);
+  const reject = rejectAt(reader.block, at);
+  const length = reader.block.readUInt16LE(at + 2);
+  const start = reader.take(length);
+  return { resource, reject, id: reader.block.toString('utf8', start, start + length) };
+}
+
+function readPosition(reader: BlockReader): Position {
+  const at = reader.take(8);
+  return { file: reader.block.readUInt32LE(at), line: reader.block.readUInt32LE(at + 4) };
+}
+
+/** What became of a row that can be sent; `first` is where the id of a duplicate stood first. */
+type Settled = { settled: 'duplicate' | 'protected' | null; first: Position | null };
+
+const toSend: Settled = { settled: null, first: null };
+
+/** The settled rows among the range of rows that is being read: flat numbers, since all of them can be duplicates. */
+class SettledRange {
+  readonly #folder: string;
+  readonly #isSettled = new Uint8Array(rowsPerSettledFile);
+  readonly #first = new Uint32Array(2 * rowsPerSettledFile);
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** To be called for every row, in order. */
+  moveTo(row: number): void {
+    if (row % rowsPerSettledFile !== 0) return;
+    this.#isSettled.fill(0);
+    const path = spoolFile.settled(this.#folder, row / rowsPerSettledFile);
+    if (existsSync(path)) this.#load(readFileSync(path));
+  }
+
+  at(row: number): Settled {
+    const index = row % rowsPerSettledFile;
+    if (this.#isSettled[index] === 0) return toSend;
+    const line = this.#first[2 * index + 1]!;
+    if (line === protectedLine) return { settled: 'protected', first: null };
+    return { settled: 'duplicate', first: { file: this.#first[2 * index]!, line } };
+  }
+
+  #load(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; at += placeBytes) {
+      const index = bytes.readUInt32LE(at) % rowsPerSettledFile;
+      this.#isSettled[index] = 1;
+      this.#first[2 * index] = bytes.readUInt32LE(at + 4);
+      this.#first[2 * index + 1] = bytes.readUInt32LE(at + 8);
+    }
+  }
 }

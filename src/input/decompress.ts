@@ -2,7 +2,6 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { systemCode } from '../errors.ts';
 import { inputError } from './input-error.ts';
-import { peek } from './peek.ts';
 
 type Packing = 'gzip' | 'zstd';
 
@@ -69,4 +68,28 @@ function damaged(name: string, packing: Packing, error: unknown): unknown {
 function severalFrames(name: string, packing: Packing): Error {
   const next = `${packing} -dc FILE | expunge run -`;
   return inputError(name, null, `something follows the first ${packing} frame, which we cannot unpack`, next);
+}
+
+/** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */
+export async function peek(
+  chunks: AsyncIterable<Buffer>,
+  length: number,
+): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  let head: Buffer = Buffer.alloc(0);
+  while (head.length < length) {
+    const { value, done } = await iterator.next();
+    if (done) break;
+    head = head.length === 0 ? value : Buffer.concat([head, value]);
+  }
+  return { head, all: resume(head, iterator) };
+}
+
+async function* resume(head: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    if (head.length > 0) yield head;
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
 }

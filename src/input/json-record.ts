@@ -1,6 +1,5 @@
 import type { Row } from '../model/row.ts';
-import type { InputOptions } from './input-options.ts';
-import type { RowMaker } from './make-row.ts';
+import type { InputOptions, RowMaker } from './input-options.ts';
 
 type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
 

@@ -1,13 +1,11 @@
-import { type CsvError, Parser } from 'csv-parse';
+import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
-import { type Columns, delimiters, findColumns } from './csv-header.ts';
-import { CsvLines } from './csv-lines.ts';
-import { inputError } from './input-error.ts';
-import type { InputOptions } from './input-options.ts';
-import type { RowMaker } from './make-row.ts';
-import { peek } from './peek.ts';
+import { suggest } from '../suggest.ts';
+import { peek } from './decompress.ts';
+import { inputError, shown } from './input-error.ts';
+import type { InputOptions, RowMaker } from './input-options.ts';
+import { maxRecordSize } from './read-lines.ts';
 import { refuseHeader } from './refuse-header.ts';
-import { maxRecordSize } from './split-lines.ts';
 
 /** The rows of a CSV. Throws USAGE, naming the line, for what is not one table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(
@@ -107,3 +105,76 @@ function ragged(name: string, line: number, expected: number, got: number): Erro
 
 const raggedNext =
   'a cell that holds the delimiter must stand in quotes; if something else separates the columns, add --delimiter';
+
+/** Where the columns we need stand in a row, and how many cells each row has. */
+type Columns = { id: number; resource: number; cells: number };
+
+/** Finds the columns in a header. Throws USAGE for one that is missing, and for names that stand twice. */
+function findColumns(name: string, line: number, header: string[], options: InputOptions): Columns {
+  const twice = header.find((column, index) => header.indexOf(column) !== index);
+  if (twice !== undefined) throw inputError(name, line, `two columns are named ${shown(twice)}`, 'rename one of them');
+  const find = (column: string) => {
+    const index = header.indexOf(column);
+    if (index === -1) throw missing(name, line, header, column);
+    return index;
+  };
+  const { column, resourceColumn } = options;
+  return { id: find(column), resource: resourceColumn === null ? -1 : find(resourceColumn), cells: header.length };
+}
+
+function missing(name: string, line: number, header: string[], column: string): Error {
+  const columns = header.slice(0, 20).map(shown).join(', ');
+  const message = `no column ${shown(column)} in the header, which has: ${columns}.${suggest(column, header)}`;
+  return inputError(name, line, message, wayOut(header, column));
+}
+
+function wayOut(header: string[], column: string): string {
+  const delimiter = delimiterThatFits(header, column);
+  if (delimiter) return `try --delimiter ${delimiter}`;
+  if (column === 'id' && header.includes('id_safe')) {
+    return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
+  }
+  return 'name the column with --column, or add --no-header if the first line holds an id already';
+}
+
+function delimiterThatFits(header: string[], column: string): string | undefined {
+  if (header.length > 1) return undefined;
+  return delimiters.find(([character]) => header[0]?.split(character).includes(column))?.[1];
+}
+
+/** What people separate columns with, and how they would type it. */
+const delimiters = [
+  [';', "';'"],
+  ['\t', 'tab'],
+  [',', ','],
+  ['|', "'|'"],
+] as const;
+
+/**
+ * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and tells where a record ends;
+ * people look where it begins.
+ */
+class CsvLines {
+  #end = 0; // last line of the last record
+  #blank = 0; // blank lines up to there
+  #parserLines = 0; // the parser's count up to there
+
+  /** The line where this record, which the parser has just finished, begins. */
+  advance(cells: string[], info: Info): number {
+    const begin = this.next(info);
+    const counted = info.lines - this.#parserLines - (info.empty_lines - this.#blank);
+    this.#end = begin + (counted > 1 ? newlinesIn(cells) : 0);
+    this.#blank = info.empty_lines;
+    this.#parserLines = info.lines;
+    return begin;
+  }
+
+  /** The line where the record begins that the parser has not finished. */
+  next(info: Info): number {
+    return this.#end + (info.empty_lines - this.#blank) + 1;
+  }
+}
+
+function newlinesIn(cells: string[]): number {
+  return cells.reduce((sum, cell) => sum + (cell.match(/\r\n|\n|\r/g)?.length ?? 0), 0);
+}

@@ -2,10 +2,9 @@ import { messageOf } from '../errors.ts';
 import type { Row } from '../model/row.ts';
 import { ArraySplitter } from './array-splitter.ts';
 import { inputError } from './input-error.ts';
-import type { InputOptions } from './input-options.ts';
+import type { InputOptions, RowMaker } from './input-options.ts';
 import { rowOfRecord } from './json-record.ts';
-import type { RowMaker } from './make-row.ts';
-import { splitLines } from './split-lines.ts';
+import { splitLines } from './read-lines.ts';
 
 type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
 

@@ -1,7 +1,7 @@
 import type { Row } from '../model/row.ts';
-import type { RowMaker } from './make-row.ts';
+import { inputError } from './input-error.ts';
+import type { RowMaker } from './input-options.ts';
 import { refuseHeader } from './refuse-header.ts';
-import { splitLines } from './split-lines.ts';
 
 /** One id a line, byte for byte; empty lines are no rows. Throws USAGE for a first line that is a header or JSON. */
 export async function* readLines(
@@ -18,4 +18,33 @@ export async function* readLines(
     isFirst &&= rows.length === 0;
     yield rows;
   }
+}
+
+/** Most characters a line, and bytes a CSV row, can have: what bounds the memory of reading. */
+export const maxRecordSize = 1024 * 1024;
+
+/** Lines that stand one after the other; the first of them has this number. */
+type Lines = { first: number; texts: string[] };
+
+/** Splits text of whole UTF-8 characters at CRLF, LF or CR. Throws USAGE for a line that is too long. */
+export async function* splitLines(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
+  let first = 1;
+  let rest = '';
+  for await (const chunk of chunks) {
+    const texts = split(rest + chunk.toString());
+    rest = texts.pop()!;
+    if (rest.length > maxRecordSize) throw inputError(name, first + texts.length, 'a line longer than 1 MiB');
+    yield { first, texts };
+    first += texts.length;
+  }
+  if (rest !== '') yield { first, texts: [rest.replace(/\r$/, '')] };
+}
+
+/** The last text is the line that has no end yet. A CR at the very end stays with it: its LF may follow. */
+function split(text: string): string[] {
+  if (!text.includes('\r')) return text.split('\n');
+  const isOpen = text.endsWith('\r');
+  const texts = (isOpen ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);
+  if (isOpen) texts.push(`${texts.pop()}\r`);
+  return texts;
 }

@@ -1,8 +1,7 @@
 import type { Row } from '../model/row.ts';
 import { checkText } from './check-text.ts';
 import { decompress } from './decompress.ts';
-import { checkOptions, delimiterOf, formatOf, type InputOptions } from './input-options.ts';
-import { rowMaker } from './make-row.ts';
+import { checkOptions, delimiterOf, formatOf, type InputOptions, rowMaker } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readCsv } from './read-csv.ts';
 import { readJsonArray, readNdjson } from './read-json.ts';

@@ -1,10 +1,18 @@
 import { rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { Resource } from '../model/outcome.ts';
-import { BlockReader } from './block-reader.ts';
 import { ByteIndex } from './byte-index.ts';
-import { SettledFiles } from './settled-files.ts';
-import { bucketCount, headerBytes, placeBytes, protectedLine, resourceAt, spoolFile } from './spool-files.ts';
+import {
+  BlockFile,
+  BlockReader,
+  bucketCount,
+  headerBytes,
+  placeBytes,
+  protectedLine,
+  resourceAt,
+  rowsPerSettledFile,
+  spoolFile,
+} from './spool-files.ts';
 
 /** An id that will be sent, and the number of its row. */
 export type Kept = { row: number; resource: Resource; id: string };
@@ -131,4 +139,32 @@ function takeRecord(reader: BlockReader, before: number): number {
 /** Where the record whose header begins here ends. */
 function endOf(bytes: Buffer, at: number): number {
   return at + headerBytes + bytes.readUInt16LE(at + 2);
+}
+
+/** Writes which rows were settled, by ranges of rows: they come in any order, and a reader needs one range in memory. */
+class SettledFiles {
+  readonly #folder: string;
+  readonly #files: BlockFile[] = [];
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  add(row: number, firstFile: number, firstLine: number): void {
+    const file = this.#fileOf(row);
+    const at = file.reserve(placeBytes);
+    file.block.writeUInt32LE(row, at);
+    file.block.writeUInt32LE(firstFile, at + 4);
+    file.block.writeUInt32LE(firstLine, at + 8);
+  }
+
+  flush(): void {
+    for (const file of this.#files) file?.flush();
+  }
+
+  #fileOf(row: number): BlockFile {
+    const n = Math.floor(row / rowsPerSettledFile);
+    this.#files[n] ??= new BlockFile(spoolFile.settled(this.#folder, n), 12 * 1024);
+    return this.#files[n];
+  }
 }

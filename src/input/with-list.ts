@@ -1,18 +1,16 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
-import { mostlyRejected, mostlyRejectedAs } from '../guard/check-rejected.ts';
+import { count } from '../format.ts';
 import { removeOldFiles } from '../ledger/kept-files.ts';
-import type { Row } from '../model/row.ts';
+import { csvCell, neutralised, type RejectCode, type Row } from '../model/row.ts';
 import { fileWords } from '../system-words.ts';
-import type { InputOptions } from './input-options.ts';
-import type { InputFile } from './open-inputs.ts';
-import { readProtected } from './read-protected.ts';
+import { readSpool } from './chunk-ids.ts';
+import { inputError } from './input-error.ts';
+import { formatByName, type InputOptions } from './input-options.ts';
+import { type InputFile, openInputs } from './open-inputs.ts';
 import { readRows } from './read-rows.ts';
-import { readSpool } from './read-spool.ts';
-import { type Spool, spoolRows } from './spool.ts';
-import { createSpoolFolder, removeSpool, removeStaleSpools } from './spool-folder.ts';
-import { writeRejects } from './write-rejects.ts';
+import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from './spool.ts';
 
 /** A list that was read to its end, and where its rejected rows are written out, if there are any. */
 export type List = { spool: Spool; rejectsFile: string | null };
@@ -105,4 +103,81 @@ async function writeRejectsFile(spool: Spool, stateDir: string): Promise<string 
   const path = join(folder, `${spool.sha256.slice(0, 12)}.csv`);
   await writeRejects(spool, path);
   return path;
+}
+
+/** Fewer bad rows say nothing about a list. */
+const leastRows = 10;
+
+type Facts = Pick<Spool, 'rows' | 'rejectedByCode'>;
+
+/** The code for which more than half of a list was rejected, or null. */
+export function mostlyRejectedAs({ rows, rejectedByCode }: Facts): RejectCode | null {
+  const found = Object.entries(rejectedByCode).find(([, bad]) => bad >= leastRows && 2 * bad > rows);
+  return found === undefined ? null : (found[0] as RejectCode);
+}
+
+/**
+ * What refuses such a list: the wrong column was read, or another file than somebody meant, and what is left of it may be as wrong.
+ * `examples` are a few of its bad ids.
+ */
+export function mostlyRejected(list: Facts, code: RejectCode, examples: string[], rejectsFile: string): ExpungeError {
+  const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
+  const like = examples.map((id) => JSON.stringify(id)).join(', ');
+  const next = [`see if it is the file and the column that was meant; all are in ${rejectsFile}`, advice[code] ?? ''];
+  return new ExpungeError('USAGE', `${bad}, like ${like}; nothing was sent`, {
+    next: [...next, 'to go on with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
+  });
+}
+
+const advice: Partial<Record<RejectCode, string>> = {
+  unsafe_character:
+    'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
+  placeholder: 'if ids of this API are such words: --allow-placeholders',
+  missing_id: 'name the field that holds the id with --column',
+  unknown_resource: 'name the column that holds annotations or views with --resource-column',
+  spreadsheet_number: 'export the ids as text, not through a spreadsheet',
+};
+
+/**
+ * The ids of a `--protect` file, of either resource: one a line, or CSV or JSON by its name. Stricter than the input:
+ * throws USAGE for any id that could not be sent, and where there is none: what is misread or lost protects nothing.
+ */
+export async function* readProtected(path: string, options: InputOptions): AsyncGenerator<string[]> {
+  if (path === '-') throw inputError(path, null, 'protected ids come from a file, stdin is for the list');
+  const files = await openInputs([path], noStdin());
+  const format = formatByName(path) ?? 'lines';
+  let read = 0;
+  for await (const rows of readRows(files, { ...options, format, resource: 'annotations', resourceColumn: null })) {
+    const ids = rows.filter((row) => row.reject !== 'repeated_header');
+    const wrong = ids.find((row) => row.reject !== null);
+    if (wrong) throw inputError(path, wrong.line, `this protected id cannot match any id (${wrong.reject})`, mend);
+    read += ids.length;
+    yield ids.map((row) => row.id);
+  }
+  if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', wayOn);
+}
+
+const mend = 'mend or remove that line; a file of ids has one a line and no header, of a CSV the name ends with .csv';
+const wayOn = 'see why the file is empty, or leave --protect away if nothing is to be protected';
+
+async function* noStdin(): AsyncGenerator<Buffer> {}
+
+/**
+ * Writes all rejected rows to a CSV for people: its ids are made safe for spreadsheets, hence the name of their column, which
+ * no `--column id` accepts. Replaces the file.
+ */
+export async function writeRejects(spool: Spool, path: string): Promise<void> {
+  await writeFile(path, rejectLines(spool), { mode: 0o600 });
+}
+
+function* rejectLines(spool: Spool): Generator<string> {
+  let text = 'file,line,id_safe,code\n';
+  for (const { file, line, id, reject } of readSpool(spool)) {
+    if (reject === null) continue;
+    text += `${csvCell(neutralised(spool.files[file]!))},${line},${csvCell(neutralised(id))},${reject}\n`;
+    if (text.length < 64 * 1024) continue;
+    yield text;
+    text = '';
+  }
+  yield text;
 }

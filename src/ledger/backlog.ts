@@ -1,6 +1,6 @@
 import { paceOf } from '../model/rate.ts';
 import { chunkSize } from '../model/row.ts';
-import type { RedisClient } from '../redis/client.ts';
+import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type RunState, readableRate } from './run.ts';
 
@@ -56,4 +56,14 @@ function addTo(backlog: Backlog, left: Left | null): void {
   backlog.runs[left.state] = (backlog.runs[left.state] ?? 0) + 1;
   backlog.pending += left.pending;
   backlog.runnable += left.runnable;
+}
+
+/** When the next ids are tried again (ms since 1970 by our clock), if all chunks that are left wait for that; else null. Only reads. */
+export async function readNextTry(redis: RedisClient, run: string): Promise<number | null> {
+  const [now, open, [, due]] = await Promise.all([
+    readClock(redis, keys.later(run)),
+    redis.hlen(keys.open(run)),
+    redis.zrange(keys.later(run), 0, '0', 'WITHSCORES'),
+  ]);
+  return open > 0 || due === undefined ? null : Date.now() + Number(due) - now;
 }

@@ -1,10 +1,7 @@
-import { activeTimeFunctions } from './active-time.lua.ts';
-import { marksKept } from './cell.ts';
-import { headerBytes } from './cells.ts';
+import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
+import { headerBytes, marksKept } from './cell.ts';
 import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
-import { shares } from './priority.ts';
-import { schemaVersion } from './run.ts';
-import { sealFunction } from './seal.lua.ts';
+import { schemaVersion, shares } from './run.ts';
 
 /**
  * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be

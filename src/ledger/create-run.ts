@@ -1,18 +1,19 @@
+import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
+import { countChunks } from '../input/chunk-ids.ts';
+import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
-import type { Target } from '../model/target.ts';
+import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { readKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
-import { writePart } from './chunk-store.ts';
 import { hasRemains } from './end-run.ts';
 import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
 import { forgetExpired } from './list-runs.ts';
-import type { Priority } from './priority.ts';
-import { isOver, type Run, readRun, schemaVersion } from './run.ts';
-import { newRunId } from './run-id.ts';
+import { writePart } from './manifest.ts';
+import { isOver, newRunId, type Priority, type Run, readRun, schemaVersion } from './run.ts';
 
 /** What planning found out; it becomes the run record. */
 export type RunPlan = {
@@ -164,4 +165,32 @@ async function writeParts(
     onProgress(chunks);
   }
   await Promise.all(writes);
+}
+
+/** The settings that a run takes with it. */
+export type RunSettings = Pick<Config, 'rate' | 'burst' | 'treat' | 'expectAbsent' | 'keep'>;
+
+/** Who makes a run, why, and for whom. */
+type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
+
+/** The run that a list becomes. */
+export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
+  return {
+    target,
+    list: listOf(target, spool.sha256),
+    sha256: spool.sha256,
+    files: spool.files,
+    layout: spool.layout,
+    rows: spool.rows,
+    ids: spool.ids.annotations + spool.ids.views,
+    ...countChunks(spool),
+    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
+    protectedRead: spool.protectedList?.ids ?? null,
+    rate: settings.rate ?? null,
+    burst: settings.burst ?? null,
+    treat: settings.treat,
+    expectAbsent: settings.expectAbsent,
+    keepMs: settings.keep,
+    ...origin,
+  };
 }

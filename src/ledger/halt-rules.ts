@@ -1,5 +1,9 @@
-import type { Fate } from './cell.ts';
-import type { HaltCode } from './run.ts';
+import { codeOfStatus } from '../model/outcome.ts';
+import { type RedisClient, readValues } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { decodeLedgerChunk, type Fate, fateOf } from './cell.ts';
+import { decodeIdsOfChunk } from './manifest.ts';
+import type { HaltCode, Run } from './run.ts';
 
 /**
  * When answers of one kind stop a whole run. What counts are ids that settled since the run was last started, over all processes.
@@ -22,7 +26,7 @@ export type HaltRule = {
 };
 
 /** Whether a rule counts an id with this fate. The step script does the same in Lua. */
-export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: Fate): boolean {
+function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: Fate): boolean {
   if (outcome === 'absent') return isAbsence === true;
   if (outcome !== 'failed' && outcome !== 'unknown') return false;
   return statuses.some(([from, to]) => status !== null && status >= from && status <= to);
@@ -31,4 +35,64 @@ export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: F
 /** `405, 406, 501-505`. */
 export function statusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
+}
+
+const shown = 5;
+const chunksRead = 20;
+
+/** The first few ids whose answers a rule counts, from the first chunks of a run; none where Redis has lost them. */
+export async function haltExamples(redis: RedisClient, run: Run, rules: readonly HaltRule[]): Promise<string[]> {
+  const rule = rules.find(({ halt }) => halt === run.halt);
+  const examples: string[] = [];
+  const end = rule === undefined || run.state !== 'halted' ? 0 : Math.min(run.next, chunksRead);
+  for (let n = 0; n < end && examples.length < shown; n++) examples.push(...(await examplesIn(redis, run, n, rule!)));
+  return examples.slice(0, shown);
+}
+
+async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: HaltRule): Promise<string[]> {
+  const [bytes, manifest] = await readValues(redis, [keys.ledger(id, n), keys.manifest(id, n)]);
+  if (!bytes || !manifest) return [];
+  const { cells } = decodeLedgerChunk(bytes);
+  const found = [...cells.keys()].filter((index) => counts(rule, fateOf(cells[index]!))).slice(0, shown);
+  const ids = decodeIdsOfChunk(n, manifest, cells.length);
+  return found.map((index) => ids.idAt(index));
+}
+
+const codes = 512;
+const never = 1e15;
+
+/** A Lua string with one digit for each code of a cell: the number of the rule that counts it, from 1, or 0. */
+export function ruleOfCodeLua(rules: readonly HaltRule[]): string {
+  const digits = new Array<number>(codes).fill(0);
+  for (const [i, { statuses }] of rules.entries()) {
+    for (const [from, to] of statuses) digits.fill(i + 1, codeOfStatus(from), codeOfStatus(to) + 1);
+  }
+  return `'${digits.join('')}'`;
+}
+
+/** The number of the rule that counts absent ids, or 0. */
+export function ruleOfAbsence(rules: readonly HaltRule[]): number {
+  return rules.findIndex(({ isAbsence }) => isAbsence) + 1;
+}
+
+/** The rules as a Lua table; a limit that a rule has not is out of reach. */
+export function haltRulesLua(rules: readonly HaltRule[]): string {
+  return `{${rules.map(ruleLua).join(', ')}}`;
+}
+
+function ruleLua(rule: HaltRule): string {
+  const { halt, count = never, allOfFirst = never, percent = { over: 100, after: never } } = rule;
+  const reason = rule.reason.replace('{statuses}', statusesText(rule));
+  const limits = `count = ${count}, first = ${allOfFirst}, over = ${percent.over}, after = ${percent.after}`;
+  return `{halt = '${halt}', field = '${counterOf(rule)}', ${limits}, reason = ${JSON.stringify(reason)}}`;
+}
+
+/** The fields that count for the rules, as the inside of a Lua list. */
+export function countersLua(rules: readonly HaltRule[]): string {
+  return rules.map((rule) => `'${counterOf(rule)}'`).join(', ');
+}
+
+/** The field of the run record that counts the answers of a rule. */
+function counterOf({ halt }: HaltRule): string {
+  return `seen:${halt}`;
 }

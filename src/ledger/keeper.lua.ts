@@ -1,6 +1,6 @@
 import type { Keeper } from '../redis/keeper.ts';
 import { noteAuditLua } from './audit.ts';
-import { headerBytes } from './cells.ts';
+import { headerBytes } from './cell.ts';
 
 /**
  * Doubt. What Redis loses is always the end of what it acknowledged: an append-only file that was cut, a snapshot, a replica that was

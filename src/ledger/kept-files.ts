@@ -1,6 +1,6 @@
 import { lstat, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { removeDrafts } from './report-file.ts';
+import { removeDrafts } from './report.ts';
 
 /*
  * How long the files in a state folder are kept.

@@ -3,16 +3,20 @@ import type { RedisClient } from '../redis/client.ts';
 import { hasAllOf, type Keeper, watchKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
 import { storedEntry } from './audit.ts';
-import type { Cell } from './cell.ts';
-import { decodeLedgerChunk, type LedgerChunk } from './cells.ts';
-import { changeRunLua } from './change-run.lua.ts';
+import { type Cell, decodeLedgerChunk, type LedgerChunk } from './cell.ts';
 import { claimLua, feedLua, handBackLua, holdLua, isAdriftLua, reclaimLua, takeUpLua } from './chunks.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
 import { keeperArguments } from './keeper.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
-import { type Priority, priorityFromStored } from './priority.ts';
-import { type HaltCode, type RunState, readableRate, type SteeredBy } from './run.ts';
-import { steerLua } from './steer.lua.ts';
+import {
+  type HaltCode,
+  type Priority,
+  priorityFromStored,
+  type RunState,
+  readableRate,
+  type SteeredBy,
+} from './run.ts';
+import { changeRunLua, steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
 /**
@@ -21,7 +25,7 @@ import { stepLua } from './step.lua.ts';
  */
 export type SeenState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
 
-/** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
+/** A chunk in hand. `fed`: chunks that became open with it. */
 export type Claim = {
   fed: number[];
   epoch: number;
@@ -33,8 +37,7 @@ export type Claim = {
   ids: ChunkIds;
 };
 
-/** An index of a chunk and its new cell. */
-export type Join = { index: number; cell: Cell };
+export type Join = { index: number; cell: Cell }; // an index of a chunk and its new cell
 
 /** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for, or is empty. */
 export type Grant = { state: SeenState; cells: Cell[] };

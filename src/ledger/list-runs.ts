@@ -5,7 +5,7 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { removeRemains } from './end-run.ts';
-import { isSealed, parseRun, type Run, type RunState, schemaVersion } from './run.ts';
+import { isSealed, parseRun, pendingOf, type Run, type RunState, schemaVersion } from './run.ts';
 
 const runsAtOnce = 1_000;
 
@@ -41,7 +41,7 @@ export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
 }
 
 /** The runs made since a moment (ms since 1970), newest first, a thousand at a time: each page is one round trip. */
-export async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
+async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
   for (let from = 0; from < ids.length; from += runsAtOnce)
     yield await readPage(redis, ids.slice(from, from + runsAtOnce));
@@ -123,4 +123,52 @@ function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   const hash: Record<string, string> = {};
   for (const [i, value] of values.entries()) if (value !== null) hash[fields[i]!] = value;
   return hash.state === undefined ? null : parseRun(id, hash);
+}
+
+/** Which runs somebody wants to see, and in which order. What is missing lets every run pass. */
+export type RunChoice = {
+  states?: readonly RunState[];
+  since?: number; // made then or later; ms since 1970
+  target?: string; // a part of its base URL or account
+  list?: string; // a part of a file's name
+  by?: string; // a part of who submitted it
+  sort: RunOrder;
+  limit: number;
+};
+
+/** `hasMore`: there are runs that fit beyond `limit`. */
+export type ChosenRuns = { runs: ListedRun[]; hasMore: boolean };
+
+const orders = {
+  created: null, // the order of the registry
+  changed: (run: ListedRun) => Math.max(run.changedAt, run.endedAt, run.createdAt),
+  rows: (run: ListedRun) => run.rows,
+  pending: pendingOf,
+  failed: (run: ListedRun) => run.counts.failed + run.counts.unknown,
+} satisfies Record<string, ((run: ListedRun) => number) | null>;
+
+export type RunOrder = keyof typeof orders;
+export const runOrders = Object.keys(orders) as RunOrder[];
+
+/** The newest first, or the largest. In the order of their making no more is read than is wanted. */
+export async function chooseRuns(redis: RedisClient, choice: RunChoice): Promise<ChosenRuns> {
+  const measure = orders[choice.sort];
+  const runs: ListedRun[] = [];
+  for await (const page of runPages(redis, choice.since)) {
+    for (const run of page) if (fits(run, choice)) runs.push(run);
+    if (measure === null && runs.length > choice.limit) break;
+  }
+  if (measure !== null) runs.sort((a, b) => measure(b) - measure(a));
+  return { runs: runs.slice(0, choice.limit), hasMore: runs.length > choice.limit };
+}
+
+function fits(run: ListedRun, { states, target, list, by }: RunChoice): boolean {
+  if (states !== undefined && !states.includes(run.state)) return false;
+  if (target !== undefined && !holds(`${run.baseUrl} ${run.account}`, target)) return false;
+  if (list !== undefined && !run.files.some((file) => holds(file, list))) return false;
+  return by === undefined || holds(run.createdBy, by);
+}
+
+function holds(text: string, part: string): boolean {
+  return text.toLowerCase().includes(part.toLowerCase());
 }

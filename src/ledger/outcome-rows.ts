@@ -1,15 +1,12 @@
 import { ExpungeError } from '../errors.ts';
-import type { Resource } from '../model/outcome.ts';
-import type { Chunk } from '../model/row.ts';
-import type { RedisClient } from '../redis/client.ts';
+import { type Outcome, type Resource, resources } from '../model/outcome.ts';
+import type { Chunk, Position, SettledRow } from '../model/row.ts';
+import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { readValues } from '../redis/read-values.ts';
-import { fateOf } from './cell.ts';
-import { decodeLedgerChunk, headerBytes, type LedgerChunk } from './cells.ts';
+import { decodeLedgerChunk, fateIn, fateOf, headerBytes, isSettled, type LedgerChunk, settledAtOf } from './cell.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
-import { type Page, rowsOfBlock, rowsOfChunk } from './outcome-row.ts';
-import { readNumbered } from './read-numbered.ts';
 import type { Run } from './run.ts';
+import { readNumbered } from './tally.ts';
 
 const windowSize = 16;
 
@@ -17,7 +14,7 @@ const windowSize = 16;
  * The rows of one resource, a chunk a page. Only the chunks of one resource follow each other in input order; those of the
  * other may lie anywhere between them, so each resource is read on its own and passes the manifest of the other by.
  */
-export async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
+async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
     const all = window.map(({ n, bytes }) => decodeChunk(n, present(run, `manifest chunk ${n}`, bytes)));
     const chunks = all.filter((chunk) => chunk.resource === resource);
@@ -28,7 +25,7 @@ export async function* readChunkPages(redis: RedisClient, run: Run, resource: Re
 }
 
 /** The rows settled while reading, a block a page. */
-export async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Page> {
+async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
     for (const { n, bytes } of window) {
       yield rowsOfBlock(run, decodeBlock(n, present(run, `block ${n} of settled rows`, bytes)).rows);
@@ -75,4 +72,144 @@ function isBad(cell: number): boolean {
 function present(run: Run, what: string, bytes: Buffer | null): Buffer {
   if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run.id}: ${what} is missing in Redis`);
   return bytes;
+}
+
+const rowsPerPage = 1_000;
+
+/** Merges streams that are each in input order into one. Holds one page of each stream and one of its own. */
+export async function* mergePages(streams: AsyncIterator<Page>[]): AsyncGenerator<OutcomeRow[]> {
+  let cursors = await loadAll(streams.map((stream) => ({ stream, page: noPage, at: 0 })));
+  let rows: OutcomeRow[] = [];
+  while (cursors.length > 0) {
+    const [first, second] = cursors.toSorted((a, b) => compare(headOf(a), headOf(b)));
+    takeRows(first!, second ? headOf(second) : null, rows);
+    cursors = await loadAll(cursors);
+    if (rows.length < rowsPerPage) continue;
+    yield rows;
+    rows = [];
+  }
+  if (rows.length > 0) yield rows;
+}
+
+/** A stream and where we are in its current page. */
+type Cursor = { stream: AsyncIterator<Page>; page: Page; at: number };
+
+const noPage: Page = { positions: [], rows: [] };
+
+/** Gives each cursor that is at the end of its page the next one; without those whose stream has ended. */
+async function loadAll(cursors: Cursor[]): Promise<Cursor[]> {
+  const ended = new Set<Cursor>();
+  for (const cursor of cursors) {
+    while (cursor.at === cursor.page.rows.length && !ended.has(cursor)) {
+      const next = await cursor.stream.next();
+      if (next.done) ended.add(cursor);
+      else [cursor.page, cursor.at] = [next.value, 0];
+    }
+  }
+  return ended.size === 0 ? cursors : cursors.filter((cursor) => !ended.has(cursor));
+}
+
+/** Moves the rows before `end` out of the page; at least one. */
+function takeRows(cursor: Cursor, end: Position | null, into: OutcomeRow[]): void {
+  const { positions, rows } = cursor.page;
+  do into.push(rows[cursor.at++]!);
+  while (cursor.at < rows.length && (end === null || compare(positions[cursor.at]!, end) < 0));
+}
+
+function headOf({ page, at }: Cursor): Position {
+  return page.positions[at]!;
+}
+
+function compare(a: Position, b: Position): number {
+  return a.file - b.file || a.line - b.line;
+}
+
+/**
+ * All rows of a run in input order: by file as it was named, then by line. Holds a few chunks in memory, whatever the size
+ * of the run. Throws INTERNAL for a chunk that Redis has lost. A live run moves on while it is read: each row is as it was
+ * when its chunk was read.
+ */
+export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
+  const chunks = resources.map((resource) => readChunkPages(redis, run, resource));
+  return mergePages([...chunks, readBlockPages(redis, run)]);
+}
+
+/** One row of the input and what happened to it, as reports show it. */
+export type OutcomeRow = {
+  file: string; // as named when the run was made; the same name can stand for two files
+  line: number;
+  resource: Resource | null;
+  id: string;
+  outcome: Outcome | 'pending';
+  status: number | null;
+  attempts: number;
+  settledAt: string; // ISO time by which the id was settled, to the second; '' = not yet, or settled while reading
+  code: string;
+  excerpt: string; // what the server said, or where a duplicate stood first
+};
+
+/** Rows and where each of them stands, in input order. */
+export type Page = { positions: Position[]; rows: OutcomeRow[] };
+
+/** The rows of a chunk. `excerpts` runs parallel to its ids. */
+export function rowsOfChunk(
+  run: Run,
+  chunk: Chunk,
+  ledger: Pick<LedgerChunk, 'times' | 'cells'>,
+  excerpts: (string | null)[],
+): Page {
+  const fate = fateIn(run);
+  const rows = chunk.ids.map((id, i): OutcomeRow => {
+    const { outcome, status, attempts, code } = fate(ledger.cells[i]!);
+    const { file, line } = chunk.positions[i]!;
+    const settledAt =
+      outcome === 'pending' ? '' : timeText(isSettled(ledger.cells[i]!) ? settledAtOf(ledger, i) : run.endedAt);
+    const excerpt = excerpts[i] ?? '';
+    return {
+      file: run.files[file]!,
+      line,
+      resource: chunk.resource,
+      id,
+      outcome,
+      status,
+      attempts,
+      settledAt,
+      code,
+      excerpt,
+    };
+  });
+  return { positions: chunk.positions, rows };
+}
+
+function timeText(ms: number): string {
+  return ms > 0 ? new Date(ms).toISOString() : '';
+}
+
+/** The rows of a block. They were never sent. */
+export function rowsOfBlock(run: Run, settled: SettledRow[]): Page {
+  const rows = settled.map((row): OutcomeRow => {
+    const { line, resource, outcome, code, first } = row;
+    const excerpt = first === null ? '' : `first at ${run.files[first.file]}:${first.line}`;
+    const file = run.files[row.file]!;
+    return { file, line, resource, id: shownId(row), outcome, status: null, attempts: 0, settledAt: '', code, excerpt };
+  });
+  return { positions: settled, rows };
+}
+
+const cutFrom = 199; // rows of blocks hold at most 200 characters, 199 if the cut met a surrogate pair
+const notAnId = new Set<string>([
+  'lone_surrogate',
+  'not_a_string',
+  'unsafe_number',
+  'repeated_header',
+  'duplicate_key',
+]);
+
+/**
+ * A report is input again, and text that is not the id of its row could name another object there. It gets a tab at its
+ * end: no option lets an id with a control character through.
+ */
+function shownId({ id, code }: SettledRow): string {
+  if (id.length >= cutFrom) return `${id}…\t`;
+  return notAnId.has(code) ? `${id}\t` : id;
 }

@@ -1,13 +1,11 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Outcome } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { auditFacts, readAudit } from './audit.ts';
-import { type FailureGroup, FailureGroups } from './failure-groups.ts';
 import { keepUntil } from './kept-files.ts';
-import { readOutcomes } from './ordered-rows.ts';
-import type { OutcomeRow } from './outcome-row.ts';
-import { notWritten, ReportFile } from './report-file.ts';
-import { type ReportStyle, reportHeader, reportText } from './report-line.ts';
+import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
+import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText } from './report.ts';
 import { isSealed, type Run } from './run.ts';
 
 /** A file of a run and how many rows it holds, without its header. */
@@ -102,4 +100,36 @@ class List {
     await this.file.commit();
     return { path: this.file.path, rows: this.rows };
   }
+}
+
+const grouped = ['failed', 'unknown', 'not_attempted', 'rejected'] as const satisfies readonly Outcome[];
+type Grouped = (typeof grouped)[number];
+
+/** Rows that ended in the same way for the same reason, and the first few of their ids. */
+type FailureGroup = { outcome: Grouped; code: string; count: number; samples: string[] };
+
+const samplesMax = 3;
+
+/** Groups rows that need somebody's attention while they pass by. Memory is bounded by the number of reasons. */
+export class FailureGroups {
+  readonly #groups = new Map<string, FailureGroup>();
+
+  add({ outcome, code, id }: OutcomeRow): void {
+    if (!isGrouped(outcome)) return;
+    const key = `${outcome} ${code}`;
+    const group = this.#groups.get(key) ?? { outcome, code, count: 0, samples: [] };
+    group.count += 1;
+    if (group.samples.length < samplesMax) group.samples.push(id);
+    this.#groups.set(key, group);
+  }
+
+  /** By outcome, the largest group first. */
+  list(): FailureGroup[] {
+    const rank = ({ outcome }: FailureGroup) => grouped.indexOf(outcome);
+    return [...this.#groups.values()].sort((a, b) => rank(a) - rank(b) || b.count - a.count);
+  }
+}
+
+function isGrouped(outcome: OutcomeRow['outcome']): outcome is Grouped {
+  return (grouped as readonly string[]).includes(outcome);
 }

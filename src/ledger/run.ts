@@ -1,9 +1,10 @@
+import { randomInt } from 'node:crypto';
+import { ExpungeError } from '../errors.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { type Rate, rateFromStored } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { longestSilenceMs } from './active-time.lua.ts';
-import { type Priority, priorityFromStored } from './priority.ts';
 
 /**
  * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are
@@ -200,4 +201,40 @@ export function readableRate(text: string): Rate | null {
   } catch {
     return null;
   }
+}
+
+/** The share of a run beside others of its target: of the workers' requests, and of the chunks that may wait in the queue. */
+export const shares = { high: 16, normal: 4, low: 1 } as const;
+
+export type Priority = keyof typeof shares;
+
+export const priorities = Object.keys(shares) as Priority[];
+
+/** As a run's hash holds it; normal where it holds none. */
+export function priorityFromStored(stored: string): Priority {
+  return priorities.find((priority) => priority === stored) ?? 'normal';
+}
+
+const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // none that look alike
+
+/** A run id that people can read out: `20261120-1549-k7qd`. It sorts by time and is legal in a job id. */
+export function newRunId(now: number): string {
+  const stamp = new Date(now).toISOString().replaceAll('-', '').replace('T', '-').replace(':', '').slice(0, 13);
+  const tail = Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('');
+  return `${stamp}-${tail}`;
+}
+
+/** The run a person means: its id, or a beginning or end of it that only one run has. Throws USAGE otherwise. */
+export async function findRunId(redis: RedisClient, text: string): Promise<string> {
+  const all = await redis.zrevrange(keys.runs, 0, -1);
+  if (all.includes(text)) return text;
+  const matches = text === '' ? [] : all.filter((id) => id.startsWith(text) || id.endsWith(text));
+  if (matches.length === 1) return matches[0]!;
+  const next = 'expunge runs lists them';
+  if (matches.length === 0) throw new ExpungeError('USAGE', `no run is called "${text}"`, { next });
+  throw new ExpungeError(
+    'USAGE',
+    `"${text}" fits ${matches.length} runs, among them ${matches.slice(0, 3).join(', ')}`,
+    { next },
+  );
 }

@@ -1,8 +1,7 @@
+import { sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
-import { headerBytes, placeLua, writeTimesFunction } from './cells.ts';
-import { haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.lua.ts';
-import type { HaltRule } from './halt-rules.ts';
-import { sealFunction } from './seal.lua.ts';
+import { headerBytes, placeLua, writeTimesFunction } from './cell.ts';
+import { type HaltRule, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.ts';
 
 /**
  * The step: joins finished results into their cells, then marks the next window before those requests leave.

@@ -1,14 +1,10 @@
 import { ExpungeError } from '../errors.ts';
 import { type Outcome, outcomes } from '../model/outcome.ts';
-import type { RedisClient } from '../redis/client.ts';
+import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { findBrokenChunks } from './broken-chunks.ts';
-import type { Cell, Fate } from './cell.ts';
-import { decodeLedgerChunk, headerBytes } from './cells.ts';
+import { type Cell, decodeLedgerChunk, type Fate, fateIn, headerBytes } from './cell.ts';
 import { expireRun } from './end-run.ts';
-import { fateIn } from './fate-in-run.ts';
-import { decodeBlock } from './manifest.ts';
-import { readNumbered } from './read-numbered.ts';
+import { decodeBlock, decodeChunk } from './manifest.ts';
 import { isSealed, type Run, readRun } from './run.ts';
 
 /** How many ids ended badly for one reason. */
@@ -35,7 +31,7 @@ export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> 
   return tally;
 }
 
-export function sumOf(counts: Record<Outcome, number>): number {
+function sumOf(counts: Record<Outcome, number>): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
@@ -100,4 +96,105 @@ async function writeTally(redis: RedisClient, run: Run): Promise<void> {
   const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = counts;
   const sent = { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted };
   await redis.hset(keys.run(run.id), { ...sent, tallied: 1 });
+}
+
+const brokenWindowSize = 16;
+const namesMax = 10;
+
+/** Names chunks and blocks that Redis has lost or cut, at most ten. Empty if every one of them is whole. */
+async function findBrokenChunks(redis: RedisClient, run: Run): Promise<string[]> {
+  const names: string[] = [];
+  for await (const name of brokenNames(redis, run)) {
+    names.push(name);
+    if (names.length === namesMax) break;
+  }
+  return names;
+}
+
+async function* brokenNames(redis: RedisClient, run: Run): AsyncGenerator<string> {
+  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, brokenWindowSize)) {
+    const cells = await readValues(
+      redis,
+      chunks.map(({ n }) => keys.ledger(run.id, n)),
+    );
+    for (const [i, { n, bytes }] of chunks.entries()) yield* compare(n, bytes, cells[i]!);
+  }
+  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, brokenWindowSize)) {
+    for (const { n, bytes } of blocks) if (bytes === null) yield `block ${n} of settled rows is missing`;
+  }
+}
+
+function* compare(n: number, manifest: Buffer | null, ledger: Buffer | null): Generator<string> {
+  if (manifest === null) yield `manifest chunk ${n} is missing`;
+  if (ledger === null) yield `ledger chunk ${n} is missing`;
+  if (manifest === null || ledger === null) return;
+  const ids = decodeChunk(n, manifest).ids.length;
+  const expected = headerBytes + 2 * ids;
+  if (ledger.length !== expected) {
+    yield `ledger chunk ${n} has ${ledger.length} bytes instead of ${expected} for its ${ids} ids`;
+  }
+}
+
+/**
+ * Whether nothing was lost: rows = Σ outcomes + pending, and the counters of the run equal the scan. Returns null, or a
+ * sentence that says what does not add up. `run` must have been read before the scan: a live run moves on meanwhile.
+ */
+export function checkConservation(run: Run, tally: Tally): string | null {
+  if (tally.broken.length > 0) return sentence(tally.broken);
+  const rows = sumOf(tally.counts) + tally.pending;
+  if (rows !== run.rows) return sentence([`the list had ${count(run.rows)} rows, the ledger holds ${count(rows)}`]);
+  const troubles = hasFinalCounters(run) ? compareCounters(run, tally) : compareProgress(run, tally);
+  return troubles.length === 0 ? null : sentence(troubles);
+}
+
+/** `12,345 rows = 12,000 deleted + 340 absent + 5 failed`. */
+export function sumInWords(tally: Tally): string {
+  const parts = [...outcomes.map((outcome) => [tally.counts[outcome], outcome] as const), [tally.pending, 'pending']];
+  const words = parts.filter(([n]) => n !== 0).map(([n, word]) => `${count(Number(n))} ${word}`);
+  return `${count(sumOf(tally.counts) + tally.pending)} rows = ${words.join(' + ') || '0'}`;
+}
+
+function hasFinalCounters(run: Run): boolean {
+  return run.state === 'completed' || (run.state === 'cancelled' && run.tallied);
+}
+
+function compareCounters(run: Run, tally: Tally): string[] {
+  const pairs: (readonly [string, number, number])[] = [
+    ...outcomes.map((outcome) => [outcome, run.counts[outcome], tally.counts[outcome]] as const),
+    ['attempts', run.attempts, tally.attempts],
+  ];
+  const unequal = pairs.filter(([, counted, found]) => counted !== found);
+  return unequal.map(([word, counted, found]) => `${word}: ${count(counted)} counted, ${count(found)} in the ledger`);
+}
+
+/** A cell that was settled once stays settled, so a later scan never finds fewer than were counted. */
+function compareProgress(run: Run, tally: Tally): string[] {
+  const pendingThen = run.ids - run.settled;
+  if (run.state === 'cancelled' || tally.pending <= pendingThen) return [];
+  return [`${count(pendingThen)} ids were pending, ${count(tally.pending)} are open in the ledger`];
+}
+
+function sentence(troubles: string[]): string {
+  return `does not add up: ${troubles.join('; ')}`;
+}
+
+function count(n: number): string {
+  return n.toLocaleString('en-US');
+}
+
+/** The value of one of a run's numbered keys; null where Redis has lost it. */
+export type Numbered = { n: number; bytes: Buffer | null };
+
+/** The values of the keys 0 … count − 1, `size` of them a round trip and in memory. */
+export async function* readNumbered(
+  redis: RedisClient,
+  keyOf: (n: number) => string,
+  count: number,
+  size: number,
+): AsyncGenerator<Numbered[]> {
+  for (let from = 0; from < count; from += size) {
+    const numbers = Array.from({ length: Math.min(size, count - from) }, (_, i) => from + i);
+    const values = await readValues(redis, numbers.map(keyOf));
+    yield numbers.map((n, i) => ({ n, bytes: values[i]! }));
+  }
 }

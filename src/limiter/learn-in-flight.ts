@@ -1,4 +1,4 @@
-import type { Observation } from './observation.ts';
+import type { Observation } from './learned-rate.ts';
 
 /** Every number of the learned concurrency, with its unit. */
 const rules = {

@@ -1,8 +1,14 @@
-import { limitOnRamp, nextEarly } from './burst.ts';
-import { acceptedRate, acceptedShare, isNoise, isWellUsed, type LearnedRate, seeMore, step } from './learned-rate.ts';
-import type { Observation } from './observation.ts';
-import { type Bounds, type Cost, startRamp } from './ramp.ts';
-import { rateOn } from './ramp-line.ts';
+import {
+  acceptedRate,
+  acceptedShare,
+  isNoise,
+  isWellUsed,
+  type LearnedRate,
+  type Observation,
+  seeMore,
+  step,
+} from './learned-rate.ts';
+import { type Bounds, type Cost, limitOnRamp, nextEarly, rateOn, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
 
 /**

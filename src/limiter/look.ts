@@ -1,8 +1,7 @@
 import { type Blame, blameLoad, firstBlame } from './blame.ts';
 import { firstInFlight, type InFlight, learnInFlight } from './learn-in-flight.ts';
 import { learnRate, recallRate } from './learn-rate.ts';
-import { firstRate, type LearnedRate } from './learned-rate.ts';
-import type { Observation } from './observation.ts';
+import { firstRate, type LearnedRate, type Observation } from './learned-rate.ts';
 import type { Learned, TargetReply } from './target-call.ts';
 
 /** What is kept of a target between looks, and from one run to the next. */

@@ -1,4 +1,3 @@
-import { burstMs } from './burst.ts';
 import { type LearnedRate, step } from './learned-rate.ts';
 import { rateRules as rules } from './rate-rules.ts';
 
@@ -48,4 +47,55 @@ function rampLength(low: number, spread: number, cost: Cost, burstMs: number, si
   const forWait = (cost.blockedMs / rules.blockedPrice) * Math.min(1, rules.narrow / spread) ** 2;
   const soon = Math.min(rules.longestBlockedMs, forWait, rules.backShare * sinceFallMs);
   return Math.max(length, burstMs * rules.burstsInRamp, soon);
+}
+
+/**
+ * The burst a target seems to allow, in milliseconds of its limit: the shortest until ramps began above the limit again and
+ * again, which happens while a larger burst hides that they do.
+ */
+function burstMs(early: number): number {
+  return Math.min(rules.longestBurstMs, rules.shortestBurstMs * 2 ** Math.max(0, early - 1));
+}
+
+/**
+ * The limit (a second) of a target whose burst was full when the ramp began and is used up now: the rate above which just so
+ * many requests were sent. A Retry-After leaves time to fill it. Found by halving, between half the first rate and the last.
+ */
+export function limitOnRamp(state: LearnedRate, early: number): number {
+  const untilMs = Math.max(state.rampedMs / 2, state.rampedMs - rules.behindMs);
+  let low = state.from / 2;
+  let high = rateOn(state, untilMs);
+  for (let round = 0; round < 20; round++) {
+    const limit = (low + high) / 2;
+    if (sentAbove(limit, state, untilMs) > (limit * burstMs(early)) / 1000) low = limit;
+    else high = limit;
+  }
+  return low;
+}
+
+/** The next `early`: one more after a ramp that began above the limit, one less after one that came later than its burst allows. */
+export function nextEarly(state: LearnedRate): number {
+  const { early, from, rampedMs, rampMs } = state;
+  const limit = limitOnRamp(state, early);
+  if (limit < from * rules.fallen) return 0;
+  if (limit < from * (1 - rules.surelyAbove)) return early + 1;
+  const isLate = rampedMs > Math.max(rampMs, rules.burstsInRamp * burstMs(early));
+  return isLate ? Math.max(0, early - 1) : early;
+}
+
+/** A straight line from one rate (a second) to another in `rampMs`, then a climb that grows steeper: `climb` in `climbMs`, 8 times that in twice this time. */
+export type RampLine = { from: number; to: number; rampMs: number; climbMs: number };
+
+/** The rate after so much of the ramp. */
+export function rateOn({ from, to, rampMs, climbMs }: RampLine, afterMs: number): number {
+  if (afterMs < rampMs) return from + (to - from) * (afterMs / rampMs);
+  return Math.min(rules.mostPerSecond, to * (1 + rules.climb * ((afterMs - rampMs) / climbMs) ** 3));
+}
+
+/** How many requests the ramp sends above a limit until then. */
+function sentAbove(limit: number, line: RampLine, untilMs: number): number {
+  const parts = 100;
+  let rates = 0;
+  for (let part = 0; part < parts; part++) rates += Math.max(0, rateOn(line, ((part + 0.5) / parts) * untilMs) - limit);
+  return (rates / parts) * (untilMs / 1000);
 }

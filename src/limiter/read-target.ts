@@ -1,7 +1,6 @@
 import { paceOf, type Rate, rateFromStored } from '../model/rate.ts';
-import type { RedisClient } from '../redis/client.ts';
+import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { readClock } from '../redis/read-clock.ts';
 import type { InFlight } from './learn-in-flight.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';

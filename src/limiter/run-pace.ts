@@ -1,5 +1,5 @@
 import type { RedisClient } from '../redis/client.ts';
-import { runPaceLua } from './run-pace.lua.ts';
+import { leaseFunction } from './lease.lua.ts';
 
 export type PaceKeys = { run: string; members: string; quotas: string };
 
@@ -34,3 +34,49 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
     };
   };
 }
+
+/**
+ * A process' question about a run it works on, ten times a second: in which state it is, how it stands beside others, and which permits
+ * of its own rate the process may use next. Repeating it grants further permits, never more than the rate brings.
+ *
+ * When a spent quota has room again is also kept with the run, for whoever looks at it.
+ *
+ * KEYS  1 run  2 members  3 quotas
+ * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
+ * returns {state or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
+ *       priority as stored or '', when the next permit is due that nobody has yet or 0}; times in ms of the Redis clock
+ */
+const runPaceLua = `${leaseFunction}
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority')
+local limits = parseRate(run[2])
+local now = redisNow(ARGV[5])
+-- A rate that can't be read goes back as it is: whoever gets it knows no more what it allows, and sends nothing.
+if not run[1] or #limits == 0 then
+  return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0}
+end
+local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
+local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
+local back, perSecond = tonumber(ARGV[4]), limits[1].count * 1000 / limits[1].period
+useQuotas(KEYS[3], now, limits, -back) -- first: it may be all the room there is
+if ARGV[2] == '1' and run[1] == 'running' then
+  room, quotaUntil = quotaRoom(KEYS[3], now, limits)
+  tat, first, gap, count, owed = lease(now, tat, {
+    perSecond = perSecond,
+    burst = tonumber(run[3] or ''),
+    members = members,
+    till = tonumber(ARGV[3]),
+    back = back,
+    owed = tonumber(run[5] or '0'),
+    leasedAt = tonumber(run[6] or now),
+    notBefore = 0,
+    atMost = room,
+  })
+  redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat), 'owed', string.format('%.4f', owed), 'leasedAt', string.format('%.4f', now),
+    'quotaUntil', string.format('%.0f', quotaUntil))
+  useQuotas(KEYS[3], now, limits, count)
+elseif back > 0 then
+  redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat - back * 1000 / perSecond))
+end
+local function time(value) return string.format('%.4f', value) end
+return {run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or '', time(math.max(tat, quotaUntil))}
+`;

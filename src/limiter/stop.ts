@@ -1,6 +1,5 @@
-import type { RedisClient } from '../redis/client.ts';
+import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { readClock } from '../redis/read-clock.ts';
 
 /** Nothing leaves until somebody lifts it. */
 export type Stop = {

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
-import type { Tally } from './tally.ts';
+import type { Tally } from './outage.ts';
 import { learnedLua, targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */

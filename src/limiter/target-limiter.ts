@@ -1,11 +1,9 @@
-import { ClockOffset } from './clock-offset.ts';
 import { Holds } from './holds.ts';
 import { look } from './look.ts';
-import { OutageWatch } from './outage.ts';
+import { OutageWatch, type Signal, Tally } from './outage.ts';
 import { openOwnLoad } from './own-load.ts';
-import { Permits } from './permits.ts';
+import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
-import { type Signal, Tally } from './tally.ts';
 import type { Learned, OutageKind, TargetCall, TargetReply } from './target-call.ts';
 
 /** A limiter's connection to Redis; see `openTargetCalls`. */

@@ -2,9 +2,7 @@ import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
-import { lazily } from './lazily.ts';
-import { bellQueueName, countListeners, workerOptions } from './queue.ts';
-import { brake, troubleTeller } from './queue-trouble.ts';
+import { bellQueueName, brake, countListeners, lazily, troubleTeller, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
 /** The bells of one source of a target: only who has the source hears them. */

@@ -4,9 +4,7 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
-import { lazily } from './lazily.ts';
-import { type ChunkJob, type QueueAddress, workerOptions } from './queue.ts';
-import { troubleTeller } from './queue-trouble.ts';
+import { type ChunkJob, lazily, type QueueAddress, troubleTeller, workerOptions } from './queue.ts';
 import { within } from './within.ts';
 
 /**

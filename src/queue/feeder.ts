@@ -1,5 +1,6 @@
 import type { Ledger } from '../ledger/ledger.ts';
-import { takeUpLost } from '../ledger/take-up.ts';
+import type { Run } from '../ledger/run.ts';
+import { startRun, takeUpLost } from '../ledger/start-run.ts';
 import { keys } from '../redis/keys.ts';
 import type { ChunkQueue } from './queue.ts';
 
@@ -25,4 +26,16 @@ export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
     await queue.restore(open.map((chunk) => ({ run, chunk: Number(chunk) })));
   };
   return { add, feed, tend };
+}
+
+/** Leaves a planned run to the workers of its target, and starts it. Repeating it is harmless. */
+export async function leaveToWorkers(
+  ledger: Ledger,
+  feeder: Feeder,
+  run: Run,
+  by: { who: string; reason: string },
+): Promise<void> {
+  await ledger.redis.sadd(keys.targetRuns(run.fp), run.id);
+  await startRun(ledger, run, by);
+  await feeder.tend(run.id);
 }

@@ -1,8 +1,10 @@
-import { type ConnectionOptions, type JobsOptions, Queue, type WorkerOptions } from 'bullmq';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ConnectionOptions, type JobsOptions, Queue, type Worker, type WorkerOptions } from 'bullmq';
+import type { Log } from '../logger.ts';
+import { waitUntil } from '../redis/await-redis.ts';
 import type { QueueConnection } from '../redis/connect.ts';
+import { redisWords } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { waitUntil } from '../redis/wait-until.ts';
-import { lazily } from './lazily.ts';
 
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
@@ -126,4 +128,50 @@ async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {
       await queue.add('chunk', data, { jobId: jobId(data) });
     }
   }
+}
+
+/** Something that is made when it is first asked for: whatever belongs to BullMQ connects as soon as there is one. */
+export type Lazy<T> = { (): T; readonly made: T | null };
+
+export function lazily<T>(make: () => T): Lazy<T> {
+  let made: T | null = null;
+  const get = () => {
+    made ??= make();
+    return made;
+  };
+  return Object.defineProperty(get, 'made', { get: () => made }) as Lazy<T>;
+}
+
+const sameAgainMs = 60_000;
+const textsAtMost = 20;
+
+/** Tells of trouble, the same text once a minute: while something is wrong with Redis there may be thousands of errors a second. */
+export function troubleTeller(log: Log, message: string, clock: () => number): (error: unknown) => void {
+  const toldAt = new Map<string, number>();
+  return (error) => {
+    const reason = redisWords(error);
+    const now = clock();
+    if (now - (toldAt.get(reason) ?? Number.NEGATIVE_INFINITY) < sameAgainMs) return;
+    if (toldAt.size >= textsAtMost) toldAt.clear();
+    toldAt.set(reason, now);
+    log.warn({ reason }, message);
+  };
+}
+
+const brakeMs = 500;
+
+/**
+ * Lets the loop of a BullMQ worker rest for half a second after an error. By itself it rests only where the connection is lost, and asks
+ * a Redis that refuses writes thousands of times a second.
+ */
+export function brake(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
+  let isResting = false;
+  worker.on('error', async () => {
+    if (isResting) return;
+    isResting = true;
+    await worker.pause(true).catch(() => {});
+    await sleep(brakeMs);
+    isResting = false;
+    if (!worker.closing) await worker.resume(); // tells of errors by itself
+  });
 }

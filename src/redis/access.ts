@@ -1,8 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Config } from '../config/settings.ts';
-import { ExpungeError, messageOf } from '../errors.ts';
-import { readNamedFile } from '../named-file.ts';
+import { ExpungeError, messageOf, readNamedFile } from '../errors.ts';
 import type { RedisAddress, RedisLogin } from './address.ts';
 
 const logins = {

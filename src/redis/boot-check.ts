@@ -2,9 +2,8 @@ import type { Cluster } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { clusterSlots, isCluster, type RedisClient, serversOf } from './client.ts';
 import { redisWords } from './errors.ts';
-import type { Finding } from './finding.ts';
 import { checkRights } from './rights.ts';
-import { type Info, judgeServer } from './server.ts';
+import { type Finding, type Info, judgeServer } from './server.ts';
 
 /** What kind of Redis answered. `runId` changes when its process does; `warnings` are lines for the user. */
 export type RedisFacts = { version: string; name: 'redis' | 'valkey'; runId: string; warnings: string[] };

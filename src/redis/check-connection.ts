@@ -3,8 +3,8 @@ import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from 'nod
 import type { RedisOptions } from 'ioredis';
 import { isLoopback } from './address.ts';
 import { redisWords, tlsAdvice } from './errors.ts';
-import { doubtful, type Finding, fine, wrong } from './finding.ts';
 import { firstTroubleOf, oneShot } from './probe.ts';
+import { doubtful, type Finding, fine, wrong } from './server.ts';
 
 const deadlineMs = 3_000;
 const soonMs = 14 * 86_400_000;

@@ -6,14 +6,11 @@ import { parseInfo } from './boot-check.ts';
 import { knock } from './check-connection.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
-import { redisWords } from './errors.ts';
-import { type Finding, fine, wrong } from './finding.ts';
-import { lookAtCluster } from './look-at-cluster.ts';
-import { refusalOfWrites } from './probe-writes.ts';
-import { refusalAdvice } from './refusal-words.ts';
+import { redisWords, refusalAdvice } from './errors.ts';
 import { checkRights } from './rights.ts';
 import { askSentinels, judgeSentinels } from './sentinels.ts';
-import { judgeServer } from './server.ts';
+import { type Finding, fine, judgeServer, lookAtCluster, wrong } from './server.ts';
+import { refusalOfWrites } from './writes.ts';
 
 /**
  * Looks at the Redis of an address, from how it is reached to what it promises, and tells one thing after the other. Ends where what

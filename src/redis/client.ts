@@ -1,7 +1,50 @@
 import { randomBytes } from 'node:crypto';
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, type ClusterOptions, Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import type { RedisAddress, RedisLogin } from './address.ts';
-import { OurSentinelConnector } from './sentinel-connector.ts';
+
+/** The clock of the server that holds this key, in ms since 1970: in a cluster each server has its own. */
+export async function readClock(redis: RedisClient, key: string): Promise<number> {
+  const time = (await redis.eval("return redis.call('TIME')", 1, key)) as unknown[];
+  return Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
+}
+
+/**
+ * The values of keys of one run, null for what is missing, in one round trip. Each key by itself: while a slot of a cluster moves to
+ * another server, MGET would wait until the last key is there.
+ */
+export function readValues(redis: RedisClient, keys: readonly string[]): Promise<(Buffer | null)[]> {
+  return Promise.all(keys.map((key) => redis.getBuffer(key)));
+}
+
+// What we override is private to the types.
+const parent = SentinelConnector as unknown as new (
+  options: unknown,
+) => {
+  failoverDetector: { cleanup(): void } | null;
+  connect(...args: unknown[]): Promise<unknown>;
+  connectToSentinel(...args: unknown[]): Redis;
+};
+
+/** How ioredis finds the primary and hears of another one, with two faults of it mended. */
+export class OurSentinelConnector extends parent {
+  /**
+   * The detector of the connection that was lost still listens. What it hears while the next one is sought would end the search, and
+   * with it the client, for good.
+   */
+  override connect(...args: unknown[]): Promise<unknown> {
+    this.failoverDetector?.cleanup();
+    this.failoverDetector = null;
+    return super.connect(...args);
+  }
+
+  /**
+   * Its connections to the sentinels have no listener for errors: one that is away would be written to the console, again and again.
+   * Whoever asks is told by the commands that fail.
+   */
+  override connectToSentinel(...args: unknown[]): Redis {
+    return super.connectToSentinel(...args).on('error', () => {});
+  }
+}
 
 /** A connection to Redis, whatever set-up is behind it. All keys of one command, script or pipeline must share a hash tag. */
 export type RedisClient = Redis | Cluster;

@@ -1,9 +1,19 @@
 import { Cluster, type RedisOptions } from 'ioredis';
 import { systemCode } from '../errors.ts';
 import type { RedisAddress } from './address.ts';
-import { clientName, isCluster, openClient, openCluster, optionsOf, type RedisClient, serversOf } from './client.ts';
-import { clusterTrouble } from './cluster-trouble.ts';
+import { parseInfo } from './boot-check.ts';
+import {
+  clientName,
+  clusterSlots,
+  isCluster,
+  openClient,
+  openCluster,
+  optionsOf,
+  type RedisClient,
+  serversOf,
+} from './client.ts';
 import { redisWords, rootOf, unreachable } from './errors.ts';
+import { firstTroubleOf, oneShot } from './probe.ts';
 import { sentinelTrouble } from './sentinels.ts';
 
 /**
@@ -105,4 +115,30 @@ export function isPermanent(error: Error, isService = false): boolean {
   if (isService && systemCode(error) === 'ENOTFOUND') return false;
   if (/^(WRONGPASS|NOAUTH|NOPERM|ERR )/.test(error.message)) return true;
   return /^(ENOTFOUND|EACCES|CERT_|ERR_TLS|ERR_SSL|EPROTO|.*_CERT|UNABLE_TO_)/.test(systemCode(error));
+}
+
+/**
+ * Why the client of a cluster does not become ready, in words: ioredis keeps that to itself. What a server says of the cluster tells
+ * more than that another one is not there.
+ */
+async function clusterTrouble({ nodes = [], options }: RedisAddress): Promise<string> {
+  const said = await Promise.all(nodes.map((node) => ask({ ...options, ...node })));
+  const words = nodes.map(({ host, port }, n) => `${host}:${port}: ${said[n]!.words}`);
+  return words[said.findIndex(({ hasAnswered }) => hasAnswered)] ?? words[0] ?? 'no server is named';
+}
+
+async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words: string }> {
+  const redis = oneShot(options, 'cluster');
+  const trouble = firstTroubleOf(redis);
+  try {
+    await redis.connect();
+    const { cluster_state: state = '?', cluster_slots_ok: served = '?' } = parseInfo(await redis.cluster('INFO'));
+    if (state === 'ok') return { hasAnswered: true, words: 'the cluster is well, but does not answer in time' };
+    const words = `the cluster is down (state ${state}, ${served} of ${clusterSlots} slots served)`;
+    return { hasAnswered: true, words };
+  } catch (error) {
+    return { hasAnswered: redis.status === 'ready', words: redisWords(trouble() ?? error) };
+  } finally {
+    redis.disconnect();
+  }
 }

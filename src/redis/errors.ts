@@ -1,8 +1,7 @@
 import { ExpungeError, messageOf } from '../errors.ts';
 import { connectionWords, isConnectionTrouble } from '../system-words.ts';
 import type { RedisAddress } from './address.ts';
-import { deniedAdvice } from './denied.ts';
-import { refusalAdvice, refusalWords } from './refusal-words.ts';
+import { ourKeys, rightsAdvice } from './rights.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
 export function isRedisTrouble(error: unknown): boolean {
@@ -63,3 +62,69 @@ const forTls: [RegExp, string][] = [
   [/take our certificate/, 'name one that its authority has signed with --redis-cert-file and --redis-key-file'],
   [/does not speak TLS/, 'use its TLS port, or redis:// where it has none'],
 ];
+
+const lacks = 'the login lacks the permission for';
+
+/** In words what Redis refused because the login may not do it; null for any other error. Each release says it in its own way. */
+function deniedWords(error: unknown): string | null {
+  const message = messageOf(error);
+  const command = /permissions to run the '([^']+)' command/.exec(message)?.[1];
+  if (command !== undefined) return `${lacks} ${command}`;
+  // Before 7.2 nothing says which.
+  if (/user executing the script can't run this command/.test(message)) return `${lacks} a command of a script`;
+  if (/permissions to access (a key|one of the keys)|script can't access at least one of the keys/.test(message)) {
+    return `${lacks} a key; ours begin with ${ourKeys}`;
+  }
+  return null;
+}
+
+/** What to do about such words; null for others. */
+function deniedAdvice(said: string): string | null {
+  return said.startsWith(lacks) ? rightsAdvice : null;
+}
+
+/**
+ * Why Redis answers and does not do what it was asked, though it may later, in words: `its disk is full (MISCONF)`; '' for any other error. They
+ * never hold what was asked.
+ */
+export function refusalWords(error: unknown): string {
+  const message = messageOf(error);
+  const [, code] = refusal.exec(message) ?? [];
+  if (code !== undefined) return `${refusals[code]!(message)} (${code})`;
+  const denied = deniedWords(error);
+  return denied === null ? '' : `${denied} (NOPERM)`;
+}
+
+/** What to do about such words; null for others. */
+export function refusalAdvice(words: string): string | null {
+  return advice.find(([code]) => words.endsWith(code))?.[1] ?? null;
+}
+
+/** What to do about a disk that takes no more. */
+export const mendDisk = 'make room on its disk, and see its log';
+
+const advice = [
+  ['(OOM)', 'raise its maxmemory, or remove what fills it'],
+  ['(MISCONF)', mendDisk],
+  ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
+  ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
+] as const;
+
+// In a script of Redis 6.2 the code stands behind the place in the script: "ERR Error running script …: -OOM command not allowed".
+const refusal = /(?:^|-)(MISCONF|OOM|NOREPLICAS|READONLY|LOADING|MASTERDOWN)\b/;
+
+const refusals: Record<string, (message: string) => string> = {
+  MISCONF: diskWords,
+  OOM: () => 'its memory is full, maxmemory is reached',
+  NOREPLICAS: () => 'too few of its replicas are connected',
+  READONLY: () => 'it is a read-only replica',
+  LOADING: () => 'it is still loading its data',
+  MASTERDOWN: () => 'it is a replica that has lost its primary',
+};
+
+/** A snapshot that failed says no more than that; what became of the append-only file is told by the system. */
+function diskWords(message: string): string {
+  const [, why] = /AOF file: (.+?)(?:$|\.? script:)/.exec(message) ?? [];
+  if (why === 'No space left on device') return 'its disk is full';
+  return why ? `it can't write its append-only file: ${why}` : 'its snapshot failed, the disk may be full';
+}

@@ -2,8 +2,8 @@ import type { RedisOptions } from 'ioredis';
 import { listenText } from '../config/parse-setting.ts';
 import type { RedisNode } from './address.ts';
 import { redisWords } from './errors.ts';
-import { doubtful, type Finding, fine, wrong } from './finding.ts';
 import { firstTroubleOf, oneShot } from './probe.ts';
+import { doubtful, type Finding, fine, wrong } from './server.ts';
 
 /** What a sentinel says: whom it calls the primary, and whether enough of them are there to name another one. */
 export type SentinelAnswer = { sentinel: string } & (

@@ -1,6 +1,6 @@
-import { doubtful, type Finding, fine, wrong } from './finding.ts';
-import { mendDisk } from './refusal-words.ts';
-import { isOldVersion, oldestVersion } from './version.ts';
+import type { Cluster } from 'ioredis';
+import { clusterSlots } from './client.ts';
+import { mendDisk } from './errors.ts';
 
 /** The fields of an INFO reply. */
 export type Info = Partial<Record<string, string>>;
@@ -89,4 +89,47 @@ function replicas(info: Info): Finding {
   if (count === 0) return doubtful('replicas', 'it has no replica that could take over', 'give it one, better two');
   const words = `${ready} of ${count} in step`;
   return ready < count ? doubtful('replicas', words, 'see the log of the others') : fine('replicas', words);
+}
+
+/** One aspect of what was looked at: whether it is fit, in words, and what to do where it isn't. */
+export type Finding = { aspect: string; state: 'ok' | 'warning' | 'wrong'; words: string; next: string | null };
+
+export function fine(aspect: string, words: string): Finding {
+  return { aspect, state: 'ok', words, next: null };
+}
+
+export function doubtful(aspect: string, words: string, next: string): Finding {
+  return { aspect, state: 'warning', words, next };
+}
+
+export function wrong(aspect: string, words: string, next: string | null): Finding {
+  return { aspect, state: 'wrong', words, next };
+}
+
+/** A part of CLUSTER SLOTS: from a slot to a slot, then who serves them, the primary first. */
+type SlotRange = [number, number, Server, ...Server[]];
+type Server = [host: string, port: number, id: string];
+
+/** Whether all slots of a cluster are served. */
+export async function lookAtCluster(cluster: Cluster): Promise<Finding> {
+  return judgeSlots((await cluster.call('CLUSTER', ['SLOTS'])) as SlotRange[]);
+}
+
+/** Pure. */
+export function judgeSlots(ranges: readonly SlotRange[]): Finding {
+  const served = ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+  const primaries = new Set(ranges.map(([, , [, , id]]) => id)).size;
+  const words = `${served} of ${clusterSlots} slots are served by ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
+  if (served === clusterSlots) return fine('cluster', words);
+  const next = 'bring the missing servers back, or give their slots to others';
+  return wrong('cluster', `${words}: runs in the others would stand still`, next);
+}
+
+/** The oldest Redis whose commands we and BullMQ rely on. */
+export const oldestVersion = '6.2';
+
+/** True for versions below `oldestVersion`, and for text that is no version. */
+export function isOldVersion(version: string): boolean {
+  const [major, minor] = version.split('.').map(Number);
+  return !(Number(major) > 6 || (Number(major) === 6 && Number(minor) >= 2));
 }

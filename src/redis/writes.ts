@@ -1,4 +1,6 @@
-import { refusalWords } from './refusal-words.ts';
+import type { RedisClient } from './client.ts';
+import { refusalWords } from './errors.ts';
+import { keys } from './keys.ts';
 
 /** What a process knows about whether Redis takes what it writes. */
 export type Writes = {
@@ -39,4 +41,19 @@ export function followWrites(clock: () => number, onChange: (refused: string) =>
       if (clock() - refusedAt >= settledMs) change('');
     },
   };
+}
+
+/**
+ * Tries whether Redis takes a write beside the keys of this tag, a run or a target. Returns why it refuses, or ''.
+ * Leaves a key that is gone after a second. Throws where Redis doesn't answer.
+ */
+export async function refusalOfWrites(redis: RedisClient, tag: string): Promise<string> {
+  try {
+    await redis.set(keys.probe(tag), '', 'PX', 1_000);
+    return '';
+  } catch (error) {
+    const words = refusalWords(error);
+    if (words === '') throw error;
+    return words;
+  }
 }

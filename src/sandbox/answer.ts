@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { Fault } from './fault-kinds.ts';
-import { formatRetryAfter } from './retry-after.ts';
+import type { Resource } from '../model/outcome.ts';
+import { type Fault, formatRetryAfter } from './fault-kinds.ts';
 
 /** The fast path: a bare 204. */
 export function answerDeleted(response: ServerResponse): void {
@@ -55,4 +55,33 @@ function answerStrayBody(response: ServerResponse): void {
   response.writeHead(204, { 'content-length': 5 });
   response.end();
   response.req.socket.write('stray');
+}
+
+/** Where the resources live. Plain string work: this runs for every request, and a URL parser would cost more than the rest. */
+export type Paths = {
+  resourceOf(target: string): Resource | null;
+  idIn(target: string, resource: Resource): string | null; // null where no object can have this path
+};
+
+export function createPaths(basePath: string): Paths {
+  const annotations = `${basePath}/v2/annotations/`;
+  const views = `${basePath}/v2/views/`;
+  return {
+    resourceOf(target) {
+      if (target.startsWith(annotations)) return 'annotations';
+      return target.startsWith(views) ? 'views' : null;
+    },
+    idIn: (target, resource) => decodeId(target.slice((resource === 'views' ? views : annotations).length)),
+  };
+}
+
+/** A slash would make it another path, and the API takes no query. */
+function decodeId(segment: string): string | null {
+  if (segment === '' || segment.includes('/') || segment.includes('?')) return null;
+  if (!segment.includes('%')) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return null;
+  }
 }

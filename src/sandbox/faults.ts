@@ -1,6 +1,5 @@
 import type { Resource } from '../model/outcome.ts';
 import { type Fault, type FaultKind, readFault } from './fault-kinds.ts';
-import { drawFor } from './random.ts';
 import type { RateLimit } from './rate-limit.ts';
 
 /** The fault of the nth authorised request for an object, counted from 1; null leaves it to the probabilities. */
@@ -55,4 +54,42 @@ function countPerObject(): (name: string) => number {
     counts.set(name, nth);
     return nth;
   };
+}
+
+/** Reads `status-503=0.01,reset=0.005`. Throws an Error that says what was expected. */
+export function parseFaults(text: string): FaultTable {
+  const table: FaultTable = {};
+  for (const part of text.split(',')) {
+    const [kind, probability] = parseOne(part.trim());
+    if (Object.hasOwn(table, kind)) throw new Error(`${kind} is given twice`);
+    table[kind] = probability;
+  }
+  compileFaults(table, 0);
+  return table;
+}
+
+function parseOne(part: string): [FaultKind, number] {
+  const [kind = '', probability = '', ...rest] = part.split('=');
+  if (!kind || rest.length > 0) throw new Error(`expected faults like status-503=0.01,reset=0.005, got "${part}"`);
+  readFault(kind, 1);
+  const number = Number(probability);
+  if (/^[\d.]+$/.test(probability) && number <= 1) return [kind as FaultKind, number];
+  throw new Error(`${kind}: expected a probability from 0 to 1 like ${kind}=0.01, got "${probability}"`);
+}
+
+/**
+ * A number from 0 up to 1 that depends on nothing but its arguments. Faults are drawn with it instead of from a sequence, so
+ * the same seed strikes the same requests of the same objects, in whatever order and on however many connections they come.
+ */
+function drawFor(seed: number, name: string, nth: number): number {
+  let hash = (seed ^ 0x811c9dc5) >>> 0;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  return mix(Math.imul(hash ^ nth, 0x01000193)) / 2 ** 32;
+}
+
+/** Spreads every bit over all others (the finaliser of MurmurHash3): without it, names that differ in one digit draw alike. */
+function mix(hash: number): number {
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }

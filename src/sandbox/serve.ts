@@ -1,14 +1,16 @@
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { ExpungeError, systemCode } from '../errors.ts';
 import type { Resource } from '../model/outcome.ts';
-import { answerDeleted, answerFault, answerJson } from './answer.ts';
+import { fileTrouble } from '../system-words.ts';
+import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts';
 import type { House } from './capacity.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
 import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus, pageOf } from './journal.ts';
 import type { ObjectStore } from './objects.ts';
-import type { Paths } from './paths.ts';
 import type { Limiter } from './rate-limit.ts';
-import { answerTokenRequest, type TokenDesk } from './token-endpoint.ts';
+import { answerTokenRequest, type TokenDesk } from './tokens.ts';
 
 /** Where the tokens are issued: at the root, whatever the base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
@@ -115,4 +117,23 @@ function refuse(
 ): void {
   noteStatus(journal, response, status);
   answerJson(response, status, { error }, headers);
+}
+
+/**
+ * Writes a token to a file that only its owner can read. A file that holds something else is left alone, because it may be the
+ * token of a real API. Repeating it changes nothing.
+ */
+export async function writeToken(path: string, token: string): Promise<void> {
+  try {
+    await writeFile(path, `${token}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') {
+      const { words, next } = fileTrouble(error);
+      throw new ExpungeError('USAGE', `${path}: cannot write the token: ${words}`, { cause: error, next });
+    }
+    if ((await readFile(path, 'utf8')).trim() !== token) {
+      throw new ExpungeError('USAGE', `${path}: exists and holds another token`, { next: 'name a file that is free' });
+    }
+    await chmod(path, 0o600);
+  }
 }

@@ -2,15 +2,14 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Resource } from '../model/outcome.ts';
+import { createPaths } from './answer.ts';
 import { type Capacity, type Census, House } from './capacity.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
 import { type Counts, noteRequest, openJournal } from './journal.ts';
 import { holdObjects, type Objects } from './objects.ts';
-import { createPaths } from './paths.ts';
 import { type RateLimit, startLimit } from './rate-limit.ts';
 import { type Service, serve, showJournal, tokenPath } from './serve.ts';
-import type { Client, TokenFaults } from './token-endpoint.ts';
-import { createTokens } from './tokens.ts';
+import { type Client, createTokens, type TokenFaults } from './tokens.ts';
 
 export type SandboxOptions = {
   port?: number | undefined; // 0, the default, takes a free one

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The access tokens the sandbox accepts: one that never expires and those it issued; and the refresh token it takes. */
-export type Tokens = {
+type Tokens = {
   accepts(authorization: string | undefined): boolean;
   issue(): string;
   revokeIssued(): void; // they are refused from now on, as if expired
@@ -48,4 +50,95 @@ function makeToken(): string {
 
 function dropExpired(expiries: Map<string, number>, now: number): void {
   for (const [token, expiry] of expiries) if (expiry <= now) expiries.delete(token);
+}
+
+/** Who may ask for tokens. */
+export type Client = { id: string; secret: string };
+
+/** What goes wrong at the token endpoint. */
+export type TokenFaults = {
+  latencyMs?: number; // it decides only after this long
+  status?: number; // answered instead of a token; a 3xx carries a Location, a 4xx an OAuth error
+  error?: string; // the OAuth error of a 4xx
+  retryAfterSeconds?: number; // the header of those
+  first?: number; // only so many requests since it was assigned get that status; all without it
+  answer?: Record<string, unknown>; // laid over what a token is answered with; a field that is undefined is left out
+};
+
+/** What the token endpoint answers from. */
+export type TokenDesk = { client: Client; lifeSeconds: number; tokens: Tokens; faults: TokenFaults; failures: number };
+
+export type TokenAnswer = {
+  status: number;
+  body: Record<string, unknown>;
+  headers: Record<string, string>;
+};
+
+/**
+ * Answers a token request: client credentials (RFC 6749 §4.4) or a refresh token (§6), which is rotated. The client's credentials come
+ * by HTTP Basic or in the form. Throws if the form is too long or breaks off.
+ */
+export async function answerTokenRequest(request: IncomingMessage, desk: TokenDesk): Promise<TokenAnswer> {
+  const form = await readForm(request);
+  if (desk.faults.latencyMs) await sleep(desk.faults.latencyMs);
+  if (fails(desk)) return failure(desk.faults);
+  const presented = fromBasic(request.headers.authorization) ?? fromForm(form);
+  if (presented.id !== desk.client.id || presented.secret !== desk.client.secret) {
+    return refusal(401, 'invalid_client', { 'www-authenticate': 'Basic' });
+  }
+  return grant(form, desk);
+}
+
+function fails(desk: TokenDesk): boolean {
+  const { status, first = Number.POSITIVE_INFINITY } = desk.faults;
+  return status !== undefined && desk.failures++ < first;
+}
+
+function failure({ status = 503, error = 'temporarily_unavailable', retryAfterSeconds }: TokenFaults): TokenAnswer {
+  const retryAfter = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+  const location = status >= 300 && status < 400 ? { location: '/elsewhere?code=1' } : {};
+  return refusal(status, error, { ...retryAfter, ...location });
+}
+
+function grant(form: URLSearchParams, { tokens, lifeSeconds, faults }: TokenDesk): TokenAnswer {
+  const type = form.get('grant_type');
+  const isRefresh = type === 'refresh_token';
+  if (!isRefresh && type !== 'client_credentials') {
+    return refusal(400, type === null ? 'invalid_request' : 'unsupported_grant_type');
+  }
+  if (isRefresh && !tokens.rotate(form.get('refresh_token') ?? '')) return refusal(400, 'invalid_grant');
+  const body = { access_token: tokens.issue(), token_type: 'Bearer', expires_in: lifeSeconds };
+  const rotated = isRefresh ? { refresh_token: tokens.refreshToken } : {};
+  return { status: 200, body: { ...body, ...rotated, ...faults.answer }, headers: { 'cache-control': 'no-store' } };
+}
+
+function refusal(status: number, error: string, headers: Record<string, string> = {}): TokenAnswer {
+  return { status, body: { error }, headers };
+}
+
+const formLimit = 16_384;
+
+async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+  let text = '';
+  for await (const part of request.setEncoding('utf8')) {
+    text += part;
+    if (text.length > formLimit) throw new Error('the form is too long');
+  }
+  return new URLSearchParams(text);
+}
+
+function fromForm(form: URLSearchParams): Client {
+  return { id: form.get('client_id') ?? '', secret: form.get('client_secret') ?? '' };
+}
+
+function fromBasic(authorization: string | undefined): Client | null {
+  const encoded = /^basic (.+)$/i.exec(authorization ?? '')?.[1];
+  if (encoded === undefined) return null;
+  const [, id = '', secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? [];
+  return { id: formDecode(id), secret: formDecode(secret) };
+}
+
+// RFC 6749, section 2.3.1: both parts are form-encoded before they are joined by the colon.
+function formDecode(text: string): string {
+  return new URLSearchParams(`text=${text.replaceAll('&', '%26')}`).get('text') ?? '';
 }

@@ -5,12 +5,10 @@ import { archiveFiles, areHere } from './archive.ts';
 import { type Decision, decide, type LiveRun } from './decide.ts';
 import { dropHalfMade, follow } from './follow-run.ts';
 import { type Hand, takeInHand } from './hand.ts';
-import { type HistoryEntry, withEntry } from './history.ts';
 import { makeRun, pauseAs } from './make-run.ts';
-import type { ReadFiles, Schedule } from './schedule.ts';
-import { readHistory, readSchedule, settle } from './schedule-store.ts';
+import { type HistoryEntry, type ReadFiles, type Schedule, withEntry } from './schedule.ts';
+import { readHistory, readSchedule, type ScheduleWork, settle } from './schedule-store.ts';
 import { dueSlots } from './slots.ts';
-import type { ScheduleWork } from './work.ts';
 
 /** So many things are done about one schedule in a row; the next look goes on. */
 const turnsAtMost = 5;

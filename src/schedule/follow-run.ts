@@ -1,13 +1,14 @@
-import { noteCompleted } from '../ledger/completed.ts';
-import { removeRun } from '../ledger/end-run.ts';
+import { ExpungeError } from '../errors.ts';
+import { noteCompleted, removeRun } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { leaveToWorkers } from '../queue/leave-to-workers.ts';
-import type { Hand } from './hand.ts';
-import { withEnd } from './history.ts';
-import type { Schedule } from './schedule.ts';
-import { readHistory, readSchedule, settle } from './schedule-store.ts';
-import type { ScheduleWork } from './work.ts';
+import { leaveToWorkers } from '../queue/feeder.ts';
+import { type ListFacts, protectedChange, type Refusal } from './guards.ts';
+import { type Hand, takeInHand } from './hand.ts';
+import { factsOf, judge, type Made, makeRun } from './make-run.ts';
+import { withScheduledList } from './read-scheduled-list.ts';
+import { type Schedule, settingsOf, withEnd } from './schedule.ts';
+import { readHistory, readSchedule, type ScheduleWork, settle } from './schedule-store.ts';
 
 /** A process that was killed while it wrote a run left it: nobody has started it, and nobody will. */
 export async function dropHalfMade(
@@ -22,10 +23,7 @@ export async function dropHalfMade(
 }
 
 /** Does what is to be done about the last run alone, and returns the schedule as it is then; the run, if it has not ended. */
-export async function followLast(
-  work: ScheduleWork,
-  hand: Hand,
-): Promise<{ schedule: Schedule; live: Run | null } | null> {
+async function followLast(work: ScheduleWork, hand: Hand): Promise<{ schedule: Schedule; live: Run | null } | null> {
   const { redis } = work.ledger;
   const schedule = await readSchedule(redis, hand.fp, hand.name);
   if (schedule !== null) await dropHalfMade(work, hand, schedule);
@@ -56,4 +54,57 @@ export async function follow(work: ScheduleWork, hand: Hand, last: Run | null): 
   const files = isWell ? {} : { toArchive: '' };
   if (state === 'completed') await noteCompleted(redis, hand.fp, hand.name, last.endedAt);
   await settle(redis, hand, { fields: { lastState: state, lastEndedAt: last.endedAt, ...files }, history });
+}
+
+/**
+ * Makes a run of a schedule because somebody asks for it, also of one that is paused; the guards hold, and refuse without pausing it. Throws
+ * USAGE while its last run has not ended, or while another process attends to it.
+ */
+export async function runNow(work: ScheduleWork, name: string, stop: AbortSignal): Promise<Made> {
+  const hand = await takeInHand(work.ledger.redis, work.target.fp, name, stop);
+  if (hand === null) {
+    throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it at the moment`, {
+      next: 'see what becomes of it: expunge schedule list',
+    });
+  }
+  try {
+    const found = await followLast(work, hand);
+    if (found === null) throw new ExpungeError('USAGE', `schedule ${name} is gone`);
+    if (found.live !== null) {
+      throw new ExpungeError('USAGE', `schedule ${name}: run ${found.live.id} has not ended`, {
+        next: `wait for it: expunge status ${found.live.id} --watch`,
+      });
+    }
+    return await makeRun(work, hand, found.schedule, { slot: work.now(), byHand: true });
+  } finally {
+    await hand.release();
+  }
+}
+
+/** What a run would be made of, what keeps it from being made, and what has changed of the protected ids; '' = nothing. */
+export type Dry = {
+  list: ListFacts;
+  protectedRows: number;
+  change: string;
+  refusal: Refusal | null;
+  nothing: string;
+  maxDeletes: number;
+};
+
+/** Reads the list, and changes nothing. */
+export async function dryRun(work: ScheduleWork, name: string, stop: AbortSignal): Promise<Dry> {
+  const schedule = await asItWillBe(work, (await readSchedule(work.ledger.redis, work.target.fp, name))!);
+  const { maxDeletes = 0 } = settingsOf(schedule);
+  return withScheduledList(work, schedule, stop, async (scheduled) => {
+    const list = factsOf(scheduled);
+    const change = protectedChange(list, schedule);
+    return { list, maxDeletes, ...judge(scheduled, schedule), protectedRows: scheduled.spool.protected, change };
+  });
+}
+
+/** Nobody may have looked yet how the last run ended. */
+async function asItWillBe({ ledger: { redis } }: ScheduleWork, schedule: Schedule): Promise<Schedule> {
+  if (schedule.lastRun === '' || schedule.lastState !== '') return schedule;
+  const run = await readRun(redis, schedule.lastRun);
+  return run !== null && isSealed(run.state) ? { ...schedule, lastState: run.state } : schedule;
 }

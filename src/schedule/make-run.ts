@@ -1,18 +1,15 @@
 import { messageOf } from '../errors.ts';
 import { readChunks } from '../input/chunk-ids.ts';
-import { claimList, writeRun } from '../ledger/create-run.ts';
+import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
-import { planRun } from '../ledger/plan-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
-import { leaveToWorkers } from '../queue/leave-to-workers.ts';
+import { leaveToWorkers } from '../queue/feeder.ts';
 import { isRedisTrouble } from '../redis/errors.ts';
 import { type ListFacts, protectedChange, type Refusal, refusalOf, withRows } from './guards.ts';
 import type { Hand } from './hand.ts';
-import { type HistoryEntry, withEntry } from './history.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
-import { type GuardCode, type Schedule, settingsOf } from './schedule.ts';
-import { readHistory, type Settlement, settle, steerSchedule } from './schedule-store.ts';
-import type { ScheduleWork } from './work.ts';
+import { type GuardCode, type HistoryEntry, type Schedule, settingsOf, withEntry } from './schedule.ts';
+import { readHistory, type ScheduleWork, type Settlement, settle, steerSchedule } from './schedule-store.ts';
 
 /** What became of a slot that was to have a run. `void`: another process sees to it, or the schedule isn't active any more. */
 export type Made =

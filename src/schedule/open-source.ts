@@ -1,11 +1,18 @@
+import { once } from 'node:events';
+import { glob, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, resolve, sep } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
 import { refusePlainHttp } from '../config/check-target.ts';
 import type { ListSource } from '../config/list-source.ts';
-import type { InputFile } from '../input/open-inputs.ts';
+import { ExpungeError, readCertificates } from '../errors.ts';
+import { plural } from '../format.ts';
+import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import type { Log } from '../logger.ts';
-import { commandFile } from './command-source.ts';
-import { openGlob } from './glob-source.ts';
+import { connectionWords } from '../system-words.ts';
+import { shown } from '../token/fixed-token.ts';
+import { openDispatcher } from '../token/token-request.ts';
 import type { ReadFiles } from './schedule.ts';
-import { urlFile } from './url-source.ts';
 
 /** What reading a source needs from around it. */
 export type Surroundings = {
@@ -31,5 +38,203 @@ export async function openSource(name: string, source: ListSource, around: Surro
     case 'url':
       refusePlainHttp(`source ${name}:`, source.url, around.allowHttp, 'change the list');
       return { files: [urlFile(name, source, around)], read: [], nothing: '' };
+  }
+}
+
+const stderrAtMost = 4_096;
+const graceMs = 1_000;
+
+/**
+ * The ids that a command prints. It is run as it is, by no shell, without input. Reading them throws USAGE, after whatever it printed, where
+ * it ends with anything but 0, cannot be started, takes too long, or leaves something behind that may still print; then what it started is
+ * killed. So a list is whole, or none.
+ */
+function commandFile(
+  name: string,
+  { command, timeoutMs }: ListSource & { kind: 'command' },
+  { env, stop, log }: Surroundings,
+): InputFile {
+  const [program = '', ...args] = command;
+  const fail = (trouble: string) => new ExpungeError('USAGE', `source ${name}: the command ${program} ${trouble}`);
+  return {
+    ...{ name: `${name} (command ${program})`, isStdin: true, isPipe: false },
+    open: () => readOutput(startChild(program, args, env), { timeoutMs, stop, fail, told: tell(log, name) }),
+  };
+}
+
+type Watching = {
+  timeoutMs: number;
+  stop: AbortSignal;
+  fail: (trouble: string) => Error;
+  told: (stderr: string) => void;
+};
+
+async function* readOutput(child: Child, { timeoutMs, stop, fail, told }: Watching): AsyncGenerator<Buffer> {
+  let [trouble, stderr] = ['', ''];
+  const end = (words: string) => {
+    trouble ||= words;
+    endChild(child);
+  };
+  const exited = exitOf(child);
+  void exited.then(async (ended) => {
+    if (!(await endsSoon(child))) end(ended || leftBehind);
+  });
+  const timer = setTimeout(() => end(`took longer than ${timeoutMs / 1_000} s`), timeoutMs);
+  const stopIt = () => end('was stopped, because this process ends or another one has taken over');
+  stop.addEventListener('abort', stopIt, { once: true });
+  if (stop.aborted) stopIt();
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(0, stderrAtMost);
+  });
+  try {
+    yield* untilEnded(child);
+    if (trouble === '') trouble = await exited;
+    if (trouble !== '') throw fail(trouble);
+  } finally {
+    clearTimeout(timer);
+    stop.removeEventListener('abort', stopIt);
+    if (child.exitCode === null) endChild(child);
+    if (stderr !== '') told(stderr);
+  }
+}
+
+const leftBehind =
+  'has ended, but something that it left behind may still print: its output is not known to be whole ' +
+  '(have that write to somewhere else, as by >/dev/null)';
+
+/** What it prints, to its end or to ours. */
+async function* untilEnded({ stdout }: Child): AsyncGenerator<Buffer> {
+  try {
+    yield* stdout as AsyncIterable<Buffer>;
+  } catch (error) {
+    if (!stdout.destroyed) throw error;
+  }
+}
+
+/** Whether the output of a command that has ended ends, too. It may be long, and be read slowly: only one without a sign for a second does not. */
+async function endsSoon({ stdout }: Child): Promise<boolean> {
+  const bytesRead = () => (stdout as typeof stdout & { bytesRead: number }).bytesRead;
+  for (let seen = -1; !stdout.closed && !stdout.readableEnded; ) {
+    if (bytesRead() === seen && stdout.readableLength === 0) return false;
+    seen = bytesRead();
+    await Promise.race([once(stdout, 'close'), sleep(graceMs)]).catch(() => {});
+  }
+  return true;
+}
+
+/** What it says on stderr stands in the log of this machine only: it may name hosts and users. */
+function tell(log: Surroundings['log'], name: string): (stderr: string) => void {
+  return (stderr) => log.warn({ source: name, reason: shown(stderr, []) }, 'the command of a source says');
+}
+
+type Look = Map<string, { size: number; mtimeMs: number; ino: number }>;
+
+/**
+ * The files of the pattern that nobody writes to: those that are the same, in size and time, before and after the settling time. The others
+ * are left for the next slot. If no file is left there is nothing to do where files are put away; elsewhere that throws USAGE, as a folder does
+ * that is not there.
+ */
+async function openGlob(
+  name: string,
+  { glob: pattern, archive, settleMs }: ListSource & { kind: 'glob' },
+  { wait, stop }: Surroundings,
+): Promise<OpenSource> {
+  const before = await look(pattern, archive);
+  if (before.size > 0) await wait(settleMs, stop);
+  const after = await look(pattern, archive);
+  const paths = [...after.keys()].filter((path) => isSame(before, after, path)).sort();
+  if (paths.length === 0) return noFile(name, pattern, archive, after.size);
+  const files = await openInputs(paths, noStdin());
+  if (archive === null) return { files, read: [], nothing: '' };
+  const read = paths.map((path) => ({ path, size: after.get(path)!.size, mtimeMs: after.get(path)!.mtimeMs }));
+  return { files, read, nothing: '' };
+}
+
+/** What was put away is not read again, also where the pattern reaches into the archive. */
+async function look(pattern: string, archive: string | null): Promise<Look> {
+  const found: Look = new Map();
+  for await (const path of glob(pattern)) {
+    if (archive !== null && resolve(path).startsWith(`${resolve(archive)}${sep}`)) continue;
+    const facts = await stat(path).catch(() => null); // it may have gone meanwhile
+    if (facts?.isFile()) found.set(path, { size: facts.size, mtimeMs: facts.mtimeMs, ino: facts.ino });
+  }
+  return found;
+}
+
+function isSame(before: Look, after: Look, path: string): boolean {
+  const [was, is] = [before.get(path), after.get(path)!];
+  return was !== undefined && was.size === is.size && was.mtimeMs === is.mtimeMs && was.ino === is.ino;
+}
+
+async function noFile(name: string, pattern: string, archive: string | null, half: number): Promise<OpenSource> {
+  const written = `${plural(half, 'files')} ${half === 1 ? 'is' : 'are'} still being written, no finished one is there`;
+  const words = `${half === 0 ? 'no file is there' : written} (${pattern})`;
+  if (archive === null) throw new ExpungeError('USAGE', `source ${name}: ${words}`);
+  const folder = folderOf(pattern);
+  const isThere = await stat(folder).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  // A disk that is not mounted looks like a folder without files.
+  if (!isThere) throw new ExpungeError('USAGE', `source ${name}: there is no folder ${folder} (${pattern})`);
+  return { files: [], read: [], nothing: words };
+}
+
+/** The part of a pattern that is one folder, whatever matches. */
+function folderOf(pattern: string): string {
+  const parts = dirname(pattern).split(sep);
+  const first = parts.findIndex((part) => /[*?[{(!+@]/.test(part));
+  return parts.slice(0, first === -1 ? undefined : first).join(sep) || (isAbsolute(pattern) ? sep : '.');
+}
+
+async function* noStdin(): AsyncGenerator<Buffer> {}
+
+/**
+ * The list at a URL. Reading it throws USAGE for every answer but 200, one that is cut off, and one that takes too long; redirects are not
+ * followed. The URL's query is never shown, and no token of ours is sent.
+ */
+function urlFile(
+  name: string,
+  { url, caFile, timeoutMs }: ListSource & { kind: 'url' },
+  { proxy, stop }: Surroundings,
+): InputFile {
+  const { origin, pathname } = new URL(url);
+  const fail = (trouble: string) => new ExpungeError('USAGE', `source ${name}: ${origin}${pathname} ${trouble}`);
+  return {
+    ...{ name: `${origin}${pathname}`, isStdin: false, isPipe: false },
+    open: () => download(url, { caFile, proxy, timeoutMs, stop, fail }),
+  };
+}
+
+type Download = {
+  caFile: string | null;
+  proxy: string | null;
+  timeoutMs: number;
+  stop: AbortSignal;
+  fail: (trouble: string) => Error;
+};
+
+async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: Download): AsyncGenerator<Buffer> {
+  const { origin, pathname, search } = new URL(url);
+  const ca = caFile === null ? null : readCertificates('caFile', caFile);
+  const dispatcher = openDispatcher(origin, { ca, proxy });
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  const signal = AbortSignal.any([stop, late.signal]);
+  try {
+    const timeouts = { headersTimeout: timeoutMs, bodyTimeout: timeoutMs };
+    const answer = await dispatcher.request({ origin, path: pathname + search, method: 'GET', signal, ...timeouts });
+    if (answer.statusCode !== 200) throw fail(`answered ${answer.statusCode}; only 200 is a list`);
+    const { 'content-length': length, 'transfer-encoding': encoding } = answer.headers;
+    if (length === undefined && encoding === undefined)
+      throw fail('does not say how long its answer is, so it may be cut off');
+    yield* answer.body as AsyncIterable<Buffer>;
+  } catch (error) {
+    if (error instanceof ExpungeError) throw error;
+    if (late.signal.aborted) throw fail(`took longer than ${timeoutMs / 1_000} s`);
+    throw fail(`gave no whole list (${stop.aborted ? 'stopped' : connectionWords(error)})`);
+  } finally {
+    clearTimeout(timer);
+    await dispatcher.destroy();
   }
 }

@@ -9,7 +9,7 @@ import { suggest } from '../suggest.ts';
 import { fileWords } from '../system-words.ts';
 import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
-import type { ScheduleWork } from './work.ts';
+import type { ScheduleWork } from './schedule-store.ts';
 
 /** A list that a source gave, the files that could be put away, and why there is nothing to do; '' = there is. */
 export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'>;

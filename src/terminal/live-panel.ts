@@ -1,10 +1,10 @@
+import { createRequire } from 'node:module';
 import { lineText, panelText } from './panel.ts';
-import { redrawOn } from './redraw.ts';
 import type { Snapshot } from './snapshot.ts';
 import { isTerminal, styleOf } from './style.ts';
 
-export const redrawMs = 250;
-export const lineEveryMs = 10_000;
+const redrawMs = 250;
+const lineEveryMs = 10_000;
 
 /** Shows a run on stderr until it is stopped: a panel on a terminal, elsewhere a line every ten seconds. */
 export class LivePanel {
@@ -52,4 +52,40 @@ function panelOn(stream: NodeJS.WriteStream): Drawing {
 
 function linesOn(stream: NodeJS.WriteStream): Drawing {
   return { show: (snapshot) => stream.write(`${lineText(snapshot)}\n`), end: () => {}, everyMs: lineEveryMs };
+}
+
+const quietMs = 1_000;
+
+/** Something that shows how far a piece of work is, until it is stopped. */
+export type Progress = { stop(): void };
+
+/**
+ * Shows `text` for work that lasts longer than a second: one line that is redrawn on a terminal and disappears at the end, elsewhere
+ * a line every ten seconds.
+ */
+export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, text: () => string): Progress {
+  if (!isTerminal(stream, env)) {
+    const timer = setInterval(() => stream.write(`${text()}\n`), lineEveryMs);
+    return { stop: () => clearInterval(timer) };
+  }
+  const update = redrawOn(stream);
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    if (performance.now() - startedAt >= quietMs) update(text());
+  }, redrawMs);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      update.clear();
+      update.done();
+    },
+  };
+}
+
+const require = createRequire(import.meta.url);
+
+/** Draws text over what it drew before. Loaded where something is drawn only: in a pipe it would be a tenth of every start. */
+function redrawOn(stream: NodeJS.WriteStream): ReturnType<typeof import('log-update').createLogUpdate> {
+  const { createLogUpdate } = require('log-update') as typeof import('log-update');
+  return createLogUpdate(stream);
 }

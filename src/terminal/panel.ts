@@ -1,6 +1,7 @@
-import { count, duration, percent, rate, timeLeft } from '../format.ts';
+import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
+import type { RunState } from '../ledger/run.ts';
 import type { Outcome } from '../model/outcome.ts';
-import { rightNow } from './right-now.ts';
+import { paceWords } from './pace.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
 
@@ -65,4 +66,56 @@ function sentWords({ counts }: Snapshot): string[] {
   return ofInterest
     .filter((outcome) => counts[outcome] > 0 || always.includes(outcome))
     .map((outcome) => `${outcome} ${count(counts[outcome])}`);
+}
+
+const windowMs = 5_000;
+
+/** How many ids were settled a second, over the last five seconds. */
+export class RateMeter {
+  #seen: { at: number; settled: number }[] = [];
+
+  /** `at`: milliseconds; `settled`: all ids settled so far. */
+  see(at: number, settled: number): void {
+    this.#seen.push({ at, settled });
+    while (this.#seen.length > 2 && this.#seen[0]!.at < at - windowMs) this.#seen.shift();
+  }
+
+  /** Null before there is anything to compare. */
+  get perSecond(): number | null {
+    const [first, last] = [this.#seen[0], this.#seen.at(-1)];
+    if (!first || !last || last.at === first.at) return null;
+    return Math.max(0, ((last.settled - first.settled) * 1_000) / (last.at - first.at));
+  }
+}
+
+/** What a run is doing at this moment and why, in words. */
+function rightNow(snapshot: Snapshot): string {
+  return plainLine(words[snapshot.state](snapshot));
+}
+
+const words: Record<RunState, (snapshot: Snapshot) => string> = {
+  preparing: () => 'Writing the list to Redis.',
+  planned: () => 'Nothing was sent yet; waiting for its start.',
+  running: (run) => (run.isAbandoned ? abandoned : paceWords(run)),
+  paused: (run) => `Paused${because(run)}. Go on with${goOn(run)}`,
+  halted: (run) => `Halted${because(run)}.`,
+  cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
+  cancelled: (run) => `Cancelled${because(run)}.`,
+  completed: () => 'Completed.',
+};
+
+/** What is told of a run whose command was killed. */
+export const abandoned = 'Its command has ended and nobody works on it.';
+
+function because({ who, reason }: Snapshot): string {
+  return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
+}
+
+/** What an interrupted command left behind has nobody who works on it. */
+function goOn({ by, runId }: Snapshot): string {
+  return by === 'interrupt' ? ' the same command.' : `: expunge resume ${runId}`;
+}
+
+function finishing({ inFlight }: Snapshot): string {
+  return inFlight ? `; finishing ${plural(inFlight, 'requests')}` : '';
 }

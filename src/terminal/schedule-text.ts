@@ -2,13 +2,11 @@ import cronstrue from 'cronstrue';
 import { settings as settingRows } from '../config/settings.ts';
 import { count, duration, plural, roughly } from '../format.ts';
 import type { Target } from '../model/target.ts';
-import type { HistoryEntry } from '../schedule/history.ts';
-import type { Definition, Schedule } from '../schedule/schedule.ts';
+import type { Definition, HistoryEntry, Schedule } from '../schedule/schedule.ts';
 import { type SlotWords, slotWords } from '../schedule/slot-words.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
-import { plainLine } from './style.ts';
-import { columns } from './table.ts';
+import { columns, plainLine } from './style.ts';
 
 /** `At 03:00, Europe/Berlin`. */
 function whenText({ cron, tz }: Timing): string {

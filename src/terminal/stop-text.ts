@@ -2,8 +2,7 @@ import { count, duration, plural, timeOfDay } from '../format.ts';
 import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import type { Stop } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
-import { shellWord } from './shell-word.ts';
-import { plainLine } from './style.ts';
+import { plainLine, shellWord } from './style.ts';
 
 // What stop-all and start-all say. All pure; times are ms since 1970.
 

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
+import { withoutUrlSecrets } from '../config/parse-setting.ts';
 
 /** How text stands out on a stream; each returns its text unchanged where colours are unwanted. */
 export type Style = Record<'bold' | 'dim' | 'green' | 'yellow' | 'red', (text: string) => string>;
@@ -37,4 +38,32 @@ export function wrap(text: string, width: number, lines: number): string[] {
   const end = text.lastIndexOf(' ', width);
   if (end <= 0) return [clip(text, width)];
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
+}
+
+/** As a shell takes it for one word. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** A command line as somebody would type it again; `***` stands for what may be a secret, which is only said where it was typed. */
+export function commandLine(args: readonly string[]): string {
+  const shown = args.map((word, n) => {
+    if (args[n - 1] === '--token-command') return '***';
+    if (word.startsWith('--token-command=')) return '--token-command=***';
+    return word.includes('://') ? withoutUrlSecrets(word) : word;
+  });
+  return ['expunge', ...shown.map(shellWord)].join(' ');
+}
+
+/** Rows of cells as lines; each column is as wide as its widest cell. */
+export function columns(rows: string[][]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((cells) => cells[column]!.length)));
+  return rows
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }

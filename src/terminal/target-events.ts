@@ -1,5 +1,8 @@
-import { count, duration, rate } from '../format.ts';
-import type { TargetState } from '../limiter/read-target.ts';
+import { count, duration, rate, timeOfDay } from '../format.ts';
+import { type AuditEntry, auditLength } from '../ledger/audit.ts';
+import type { Pin, TargetState } from '../limiter/read-target.ts';
+import { rateText } from '../model/rate.ts';
+import { columns, plainLine } from './style.ts';
 
 /** Something about the target that people should hear of: the message is a constant, the reason has the numbers. */
 export type TargetEvent = { message: string; reason: string };
@@ -71,4 +74,51 @@ function outageEvents(before: TargetState | null, now: TargetState): TargetEvent
   if (was === null && now.outage !== null) return [{ message: 'outage', reason: now.outage.reason }];
   if (was === null || now.outage !== null) return [];
   return [{ message: 'the outage is over', reason: `it lasted ${duration(now.at - was.since)}` }];
+}
+
+/** The last entries of a trail (the oldest first), or all, in aligned lines: when, what, by whom, why. */
+export function auditText(trail: readonly AuditEntry[], shown = trail.length): string[] {
+  if (trail.length === 0 || shown === 0) return [];
+  const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // else the first start may have gone
+  const first = isWhole ? trail.findIndex(({ action }) => action === 'start') : -1;
+  const rows = trail.map((entry, i) => rowOf(entry, i === first));
+  return columns(rows.slice(-shown)).split('\n');
+}
+
+/** The facts that an action has beside the common ones stand behind it: `rate 200/s`, `halt forbidden`. */
+function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstStart: boolean): string[] {
+  const what = [action === 'start' && !isFirstStart ? 'go on' : action, ...Object.entries(facts).map(factText)]
+    .filter(Boolean)
+    .join(' ');
+  const when = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return [when, what, who || by, reason].map((cell) => plainLine(cell));
+}
+
+/** The name of a fact is left out where its value tells enough. */
+function factText([name, value]: [string, unknown]): string {
+  if (value === true) return name;
+  if (name === 'burst') return value === null ? '' : `burst ${value}`;
+  return value === null ? 'none' : String(value);
+}
+
+/**
+ * What keeps a target from its rate until it is over or an operator lifts it, a line each: what the server asked for, and an open circuit.
+ * `now`: ms since 1970. Pure.
+ */
+export function heldLines(targets: readonly TargetState[], now: number): string[] {
+  return targets.flatMap(({ scope, hold, outage, advised }) => {
+    const of = scope === 'all' ? '' : `${scope}: `;
+    return [
+      ...(hold
+        ? [`${of}nothing is sent until ${timeOfDay(now + hold.leftMs, now)} (${duration(hold.leftMs)}): ${hold.reason}`]
+        : []),
+      ...(advised === null ? [] : [`${of}at most ${rate(advised)}: the server says that no more is left of its limit`]),
+      ...(outage ? [`${of}circuit open since ${timeOfDay(outage.since, now)}: ${outage.reason}`] : []),
+    ].map(plainLine);
+  });
+}
+
+/** `pinned to 200/s by ana: they asked for it`. */
+export function pinText({ rate, who, reason }: Pin): string {
+  return plainLine(`pinned to ${rateText(rate)} by ${who}${reason ? `: ${reason}` : ''}`);
 }

@@ -1,19 +1,14 @@
 import { existsSync } from 'node:fs';
 import { refusePlainHttp } from '../config/check-target.ts';
 import type { Config } from '../config/settings.ts';
-import { ExpungeError } from '../errors.ts';
-import { readNamedFile } from '../named-file.ts';
-import { fixedToken } from './fixed-token.ts';
-import type { Issuer } from './issuer.ts';
-import type { OAuthClient } from './oauth-request.ts';
-import { clientCredentials, oauthSource } from './oauth-token.ts';
-import { refreshGrant } from './refresh-grant.ts';
-import { refreshTokenFile } from './refresh-token-file.ts';
+import { ExpungeError, readNamedFile } from '../errors.ts';
+import { fixedToken, readSecret } from './fixed-token.ts';
+import { clientCredentials, oauthSource, refreshGrant, refreshTokenFile } from './oauth-token.ts';
 import { RefreshingToken } from './refreshing-token.ts';
-import { readSecret } from './secret-text.ts';
-import type { Token } from './token.ts';
+import type { Issuer, Token } from './token.ts';
 import { commandSource, tokenCommand } from './token-command.ts';
 import { tokenFile } from './token-file.ts';
+import type { OAuthClient } from './token-request.ts';
 
 const ways = { tokenFile: '--token-file', tokenCommand: '--token-command', tokenUrl: '--token-url' } as const;
 const urlOnly = {

@@ -1,8 +1,16 @@
 import { ExpungeError } from '../errors.ts';
-import type { IssueEnd, Issuer } from './issuer.ts';
-import { afterQuietEnd, afterRefusal, hopelessWords, isHopeless, noPast, type Past } from './refusals.ts';
-import type { Token } from './token.ts';
-import { askAgainAfterMs, leastWaitMs, refreshAfterMs } from './token-life.ts';
+import {
+  afterQuietEnd,
+  afterRefusal,
+  askAgainAfterMs,
+  hopelessWords,
+  isHopeless,
+  leastWaitMs,
+  noPast,
+  type Past,
+  refreshAfterMs,
+} from './refusals.ts';
+import type { IssueEnd, Issuer, Token } from './token.ts';
 
 export type RefreshingOptions = {
   /** Monotonic ms, so that a clock that is set does no harm. */

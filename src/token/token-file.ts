@@ -1,7 +1,6 @@
-import { readNamedFile } from '../named-file.ts';
-import { bearerHeader } from './bearer.ts';
+import { readNamedFile } from '../errors.ts';
 import { given } from './fixed-token.ts';
-import type { Token } from './token.ts';
+import { bearerHeader, type Token } from './token.ts';
 
 const readAgainAfterMs = 1_000;
 

@@ -1,8 +1,12 @@
+import * as oauth from 'oauth4webapi';
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
+import { retryAfterMs } from '../http/retry-after.ts';
 import { connectionWords } from '../system-words.ts';
+import { shown } from './fixed-token.ts';
+import { type IssueEnd, refused, unavailable } from './token.ts';
 
 /** How to reach a server that is asked rarely, as the authorization server is. */
-export type TokenRoute = { ca: string | null; proxy: string | null };
+type TokenRoute = { ca: string | null; proxy: string | null };
 
 /** The request as `oauth4webapi` makes it. */
 type TokenRequest = {
@@ -22,7 +26,7 @@ const bodyAtMost = 65_536;
  * Sends one request for a token, on a connection of its own: it is rare, and nothing is left open. Redirects are not followed.
  * Throws NoAnswer when no whole answer of at most 64 KiB came within 10 s.
  */
-export async function sendTokenRequest(route: TokenRoute, url: string, request: TokenRequest): Promise<Response> {
+async function sendTokenRequest(route: TokenRoute, url: string, request: TokenRequest): Promise<Response> {
   const dispatcher = openDispatcher(new URL(url).origin, route);
   const given = new AbortController();
   const giveUp = () => given.abort(new NoAnswer('no answer'));
@@ -76,4 +80,126 @@ export function openDispatcher(origin: string, { ca, proxy }: TokenRoute): Clien
   const shared = { allowH2: false, connect };
   if (proxy === null) return new Client(origin, shared);
   return new ProxyAgent({ ...shared, uri: proxy, requestTls: connect, connections: 1, proxyTunnel: true });
+}
+
+/** What every request to a token endpoint needs. */
+export type OAuthClient = {
+  tokenUrl: string;
+  clientId: string;
+  auth: 'basic' | 'post';
+  scope: string | undefined;
+  audience: string | undefined;
+  route: TokenRoute;
+  /** Asked each time, so that a secret can be replaced; null = a client without one. Throws SecretMissing. */
+  clientSecret: () => Promise<string | null>;
+};
+
+/** What was asked for, and the answer, which is no token yet. `secrets` were in the request: servers echo what they were sent. */
+export type OAuthAnswer = NoToken & { secrets: string[] };
+
+/** Asks for a token once (RFC 6749 §4.4.2 and §6). Throws NoAnswer and SecretMissing. */
+export async function askTokenEndpoint(
+  client: OAuthClient,
+  grantType: string,
+  parameters: Record<string, string>,
+  closing?: AbortSignal,
+): Promise<OAuthAnswer> {
+  const secret = await client.clientSecret();
+  const response = await oauth.genericTokenEndpointRequest(
+    serverOf(client),
+    { client_id: client.clientId },
+    authOf(client, secret),
+    grantType,
+    { ...parameters, ...wishes(client) },
+    {
+      [oauth.allowInsecureRequests]: client.tokenUrl.startsWith('http:'), // where that is allowed is decided before
+      [oauth.customFetch]: (url, request) => sendTokenRequest(client.route, url, { ...request, signal: closing }),
+    },
+  );
+  const secrets = [secret ?? '', parameters.refresh_token ?? ''].filter(Boolean);
+  return { status: response.status, headers: response.headers, body: parseObject(await response.text()), secrets };
+}
+
+/** Throws where the answer is no token in the sense of RFC 6749 §5.1. */
+export async function checkTokenAnswer(client: OAuthClient, { access_token, token_type }: Record<string, unknown>) {
+  // Only what we use: a strange `expires_in` or a token for other purposes beside it are no reason to refuse the answer.
+  const response = Response.json({ access_token, token_type });
+  return oauth.processGenericTokenEndpointResponse(serverOf(client), { client_id: client.clientId }, response);
+}
+
+function serverOf({ tokenUrl }: OAuthClient): oauth.AuthorizationServer {
+  return { issuer: new URL(tokenUrl).origin, token_endpoint: tokenUrl };
+}
+
+function authOf({ auth }: OAuthClient, secret: string | null): oauth.ClientAuth {
+  if (secret === null) return oauth.None();
+  return auth === 'basic' ? oauth.ClientSecretBasic(secret) : oauth.ClientSecretPost(secret);
+}
+
+function wishes({ scope, audience }: OAuthClient): Record<string, string> {
+  return { ...(scope === undefined ? {} : { scope }), ...(audience === undefined ? {} : { audience }) };
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** An answer of a token endpoint that is no token; `body` is null where it is no JSON object. */
+type NoToken = { status: number; headers: Headers; body: Record<string, unknown> | null };
+
+const tryLaterStatuses = [408, 425, 429];
+const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
+
+/**
+ * What an answer without a token means (RFC 6749 §5.2). Trouble of the server and redirects, which are not followed, may pass. Every
+ * other 4xx is about us: asking again would be answered the same. `secrets` are masked in what the server says.
+ */
+export function readNoToken({ status, headers, body }: NoToken, secrets: readonly string[]): IssueEnd {
+  const asked = retryAfterMs({ ...optional(headers, 'retry-after'), ...optional(headers, 'date') }, Date.now());
+  const error = errorOf(body, secrets);
+  if (status >= 300 && status < 400) return unavailable(redirectWords(status, headers, secrets));
+  const isAboutUs =
+    (status >= 400 && status < 500 && !tryLaterStatuses.includes(status)) || (status === 200 && body?.error);
+  if (!isAboutUs || tryLaterErrors.includes(error)) {
+    return unavailable(`the token endpoint answers ${status}${error && ` (${error})`}${otherWords(status)}`, asked);
+  }
+  const description = typeof body?.error_description === 'string' ? shown(body.error_description, secrets) : '';
+  const says = [error, description].filter(Boolean).join(': ');
+  return refused(`the token endpoint refused to give a token: ${status}${says && ` ${says}`}${hintFor(status, error)}`);
+}
+
+/** One of the words of RFC 6749 §5.2, or of an extension. */
+function errorOf(body: NoToken['body'], secrets: readonly string[]): string {
+  const error = body?.error;
+  return typeof error === 'string' && /^[\w.-]{1,60}$/.test(error) ? shown(error, secrets) : '';
+}
+
+function optional(headers: Headers, name: string): Record<string, string> {
+  const value = headers.get(name);
+  return value === null ? {} : { [name]: value };
+}
+
+/** Only where it leads, and only a plain path: a query and all that is encoded may hold anything. */
+function redirectWords(status: number, headers: Headers, secrets: readonly string[]): string {
+  const location = headers.get('location') ?? '';
+  const origin = URL.canParse(location) ? new URL(location).origin : '';
+  const path = location.slice(origin.length).split(/[?#]/)[0] ?? '';
+  const to = origin + (/^[\w./-]{1,60}$/.test(path) ? path : '');
+  const where = to && ` to ${shown(to, secrets)}`;
+  return `the token endpoint redirects${where} (${status}), which is not followed; is --token-url right?`;
+}
+
+function otherWords(status: number): string {
+  return status >= 200 && status < 300 ? ', but without a token' : '';
+}
+
+function hintFor(status: number, error: string): string {
+  if (error === 'invalid_client') return '; are --client-id, the client secret and --token-auth right?';
+  if (error === 'invalid_grant') return '; what it was asked with is no longer good';
+  return error === '' && [404, 405].includes(status) ? '; is --token-url right?' : '';
 }

@@ -1,3 +1,5 @@
+import { ExpungeError } from '../errors.ts';
+
 /** The bearer token, wherever it comes from. Its value is in memory only: never in arguments, jobs, logs, errors or reports. */
 export type Token = {
   /** The whole header `Bearer …`, or null while there is none that can be used: nothing leaves meanwhile. Called for each request. */
@@ -31,3 +33,55 @@ export type Token = {
   /** Ends what it does in the background; a refresh token that is being replaced is stored before this resolves. */
   close(): Promise<void>;
 };
+
+/**
+ * The header for a token. Throws CREDENTIALS, without showing it, for text that is no b64token (RFC 6750 §2.1): it may be a whole
+ * file, or break the header in two.
+ */
+export function bearerHeader(text: string, source: string): string {
+  const token = bareToken(text);
+  if (isBearerToken(token)) return `Bearer ${token}`;
+  const got = text === '' ? 'nothing' : 'other text';
+  throw new ExpungeError('CREDENTIALS', `${source}: expected one bearer token, got ${got}`, { next: tokenWords });
+}
+
+/** A token without the `Bearer ` before it: people copy the whole value of the header, and no token can hold a space. */
+export function bareToken(text: string): string {
+  return text.replace(/^Bearer +/i, '');
+}
+
+/** Whether this can stand behind `Bearer `. */
+export function isBearerToken(text: string): boolean {
+  return /^[A-Za-z0-9._~+/-]+=*$/.test(text);
+}
+
+/** What a token looks like, for whoever gave something else. */
+export const tokenWords =
+  'a token consists of letters, digits and - . _ ~ + / with = at the end; its content is not shown here';
+
+/**
+ * One way of getting a token, asked again for each new one. `issue` never throws for what the outside does; it is not called again
+ * before it has ended. Aborting ends it early where that loses nothing.
+ */
+export type Issuer = {
+  /** For people: where tokens come from. */
+  source: string;
+  issue(closing: AbortSignal): Promise<IssueEnd>;
+};
+
+/** How one request for a token ended. Reasons are for people and hold no secret. */
+export type IssueEnd =
+  /** `lifeMs` is null where nothing usable was said about it. */
+  | { kind: 'issued'; header: string; lifeMs: number | null }
+  /** Asking again would end the same: somebody has to change something. */
+  | { kind: 'refused'; reason: string }
+  /** Perhaps later; `askedMs` is the wait that was asked for. */
+  | { kind: 'unavailable'; reason: string; askedMs: number | null };
+
+export function refused(reason: string): IssueEnd {
+  return { kind: 'refused', reason };
+}
+
+export function unavailable(reason: string, askedMs: number | null = null): IssueEnd {
+  return { kind: 'unavailable', reason, askedMs };
+}

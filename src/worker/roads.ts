@@ -5,7 +5,7 @@ import { Lane, type LaneOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { LimiterScope } from '../limiter/read-target.ts';
-import type { Stop } from '../limiter/stop.ts';
+import { type Stop, stopText } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import type { Log } from '../logger.ts';
@@ -16,7 +16,6 @@ import { within } from '../queue/within.ts';
 import type { Writes } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
-import { stopTeller } from './stop-teller.ts';
 
 export type RoadsOptions = {
   ledger: Ledger;
@@ -150,4 +149,16 @@ function followed({ call, learned }: ReturnType<typeof openTargetCalls>, writes:
 
 function isLimited({ known, hasRate }: TargetLimiter): boolean {
   return hasRate || (known !== null && known.limitMet > 0);
+}
+
+/** Logs a stop when it begins, when its reason changes and when it is over. */
+function stopTeller(log: Log): (stop: Stop | null) => void {
+  let told = '';
+  return (stop) => {
+    const text = stop === null ? '' : stopText(stop);
+    if (text === told) return;
+    if (stop === null) log.warn({}, 'the stop is lifted');
+    else log.warn({ reason: text }, 'nothing is sent any more');
+    told = text;
+  };
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
+import { RunMeter } from '../delete/meters.ts';
 import { RunLine } from '../delete/run-line.ts';
-import { RunMeter } from '../delete/run-meter.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
-import { ClockOffset } from '../limiter/clock-offset.ts';
+import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
 import { chunkSize } from '../model/row.ts';
 import { jobsAtMost } from '../queue/consumer.ts';

@@ -2,13 +2,11 @@ import { messageOf } from '../errors.ts';
 import { type Bells, type Ear, openBells, openEar } from '../queue/bell.ts';
 import { within } from '../queue/within.ts';
 import type { QueueConnection } from '../redis/connect.ts';
-import { refusalWords } from '../redis/refusal-words.ts';
+import { refusalWords } from '../redis/errors.ts';
 import { attend } from '../schedule/attend.ts';
 import type { Schedule } from '../schedule/schedule.ts';
-import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
-import type { ScheduleWork } from '../schedule/work.ts';
-import type { Part } from './parts.ts';
-import { repeat } from './repeat.ts';
+import { listSchedules, readSchedule, type ScheduleWork } from '../schedule/schedule-store.ts';
+import { type Part, repeat } from './parts.ts';
 
 const lookEveryMs = 3_000;
 const drainMs = 500; // a hand that is not let go of is free by itself

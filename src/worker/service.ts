@@ -1,7 +1,6 @@
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteWork } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
-
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
@@ -16,14 +15,10 @@ import { keys } from '../redis/keys.ts';
 import { followWrites } from '../redis/writes.ts';
 import { startToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
-import { chunkHandler } from './chunk-handler.ts';
-import { followToken } from './credentials.ts';
-import type { Part } from './parts.ts';
-import { repeat } from './repeat.ts';
+import { chunkHandler, followToken, logTrouble, runStopper } from './chunk-handler.ts';
+import { type Part, repeat } from './parts.ts';
 import { openRoads, type Roads, type RoadsOptions } from './roads.ts';
 import { RunWatch } from './run-watch.ts';
-import { logTrouble, runStopper } from './stop-runs.ts';
-import { WaitingRuns } from './waiting-runs.ts';
 
 export type ServiceOptions = RoadsOptions & {
   queueConnection: QueueConnection;
@@ -175,4 +170,34 @@ function wakeAll(wakers: Set<() => void>, random: number): void {
 
 function paceKeys(run: string) {
   return { run: keys.run(run), members: keys.paceMembers(run), quotas: keys.paceQuotas(run) };
+}
+
+/**
+ * Whether runs wait for their share of this process: they are running, no chunk of theirs is in hand, and their own rate is not what they
+ * wait for (`isServed`). Without that no chunk is looked for beyond those that have enough to do.
+ */
+class WaitingRuns {
+  readonly #readRunning: () => Promise<string[]>;
+  readonly #hasWork: () => boolean;
+  readonly #isServed: (run: string) => boolean;
+  #running: string[] = [];
+
+  constructor(readRunning: () => Promise<string[]>, hasWork: () => boolean, isServed: (run: string) => boolean) {
+    this.#readRunning = readRunning;
+    this.#hasWork = hasWork;
+    this.#isServed = isServed;
+  }
+
+  get isOne(): boolean {
+    return this.#running.some((run) => !this.#isServed(run));
+  }
+
+  /**
+   * Asks which runs there are; without an answer it goes by the last one. A process that has nothing in hand takes what comes, and need not
+   * know.
+   */
+  async look(): Promise<void> {
+    if (!this.#hasWork()) return;
+    this.#running = await this.#readRunning().catch(() => this.#running);
+  }
 }

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { anyRun, noteCompleted } from '../ledger/completed.ts';
-import { expireRun } from '../ledger/end-run.ts';
+import { anyRun, expireRun, noteCompleted } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
-import { redisWords } from '../redis/errors.ts';
+import { redisWords, refusalWords } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { refusalWords } from '../redis/refusal-words.ts';
-import { lostWords, otherReleaseWords } from './stop-runs.ts';
+import { lostWords, otherReleaseWords } from './chunk-handler.ts';
 
 export type TenderOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 

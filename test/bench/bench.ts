@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { resolveRedis } from '../../src/redis/private/open.ts';
 import { stopPrivateRedis } from '../../src/redis/private/stop.ts';
-import { resolveRedis } from '../../src/redis/resolve-redis.ts';
 import { writeIds } from './make-ids.ts';
 import { benchToken, startTarget } from './target.ts';
 

@@ -1,9 +1,8 @@
 import { describe, test } from 'vitest';
-import { serverOnPath } from '../../src/redis/find-server.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { openPrivateRedis } from '../../src/redis/private/open.ts';
 import { privatePlace } from '../../src/redis/private/place.ts';
-import { serverPid } from '../../src/redis/private/server-process.ts';
+import { serverOnPath, serverPid } from '../../src/redis/private/server-process.ts';
 import { unpackedServer } from '../../src/redis/private/unpack.ts';
 import { aofBytes, fallBack } from '../support/aof.ts';
 import { findBroken } from '../support/checker.ts';

@@ -4,10 +4,10 @@ import { addressFromUrl } from '../../src/redis/address.ts';
 import { checkRedis } from '../../src/redis/boot-check.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
 import { readKeeper } from '../../src/redis/keeper.ts';
-import { leavePrivateRedis } from '../../src/redis/leave-redis.ts';
 import { containerServer, readContainer } from '../../src/redis/private/container.ts';
 import { openPrivateRedis } from '../../src/redis/private/open.ts';
 import { privatePlace } from '../../src/redis/private/place.ts';
+import { leavePrivateRedis } from '../../src/redis/private/stop.ts';
 import { docker, engineHas } from '../support/engine.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 

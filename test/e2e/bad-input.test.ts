@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { targetOf } from '../../src/model/target.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
-import { resolveRedis } from '../../src/redis/resolve-redis.ts';
+import { resolveRedis } from '../../src/redis/private/open.ts';
 import { bin, type CliOptions, start } from '../support/cli.ts';
 import { makeStateDir, removeStateDir, urlOf } from '../support/redis.ts';
 import { openWorkplace, redisKeysWith, summaryIn, type Workplace } from '../support/workplace.ts';

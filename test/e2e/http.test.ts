@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, test } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/server.ts';
-import { families } from '../../src/worker/http/families.ts';
+import { families } from '../../src/worker/http/metrics.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { openProbes } from '../support/probes.ts';
 import { until } from '../support/processes.ts';

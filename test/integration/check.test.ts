@@ -10,7 +10,7 @@ import { describe, test } from 'vitest';
 import { execute } from '../../src/commands/check.ts';
 import { loadConfig } from '../../src/config/settings.ts';
 import { readTargetAudit } from '../../src/ledger/audit.ts';
-import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
+import { startTarget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { targetOf } from '../../src/model/target.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';

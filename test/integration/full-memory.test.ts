@@ -5,11 +5,10 @@ import { noteTargetAction } from '../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../src/ledger/cell.ts';
 import { claimList } from '../../src/ledger/create-run.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../src/ledger/ledger.ts';
-import { pinRate } from '../../src/ledger/steer-target.ts';
-import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
+import { pinRate, startTarget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
+import { Tally } from '../../src/limiter/outage.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
-import { Tally } from '../../src/limiter/tally.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../src/limiter/target-call.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
@@ -83,7 +82,7 @@ async function scheduled(): Promise<string> {
 }
 
 const ledgerScripts = 'ledger/chunks.lua.ts';
-const storeScripts = 'schedule/schedule-store.lua.ts';
+const storeScripts = 'schedule/schedule-store.ts';
 
 const refused: Case[] = [
   {
@@ -176,13 +175,13 @@ const refused: Case[] = [
     },
   })),
   {
-    script: 'ledger/change-run.lua.ts changeRunLua',
+    script: 'ledger/steer.lua.ts changeRunLua',
     arrange: async () => {
       const id = await openRun('start');
       return () => ledger.changePriority(id, now, { priority: 'high', ...order });
     },
   },
-  { script: 'limiter/run-pace.lua.ts runPaceLua', arrange: async () => pace(await openRun('start'), true) },
+  { script: 'limiter/run-pace.ts runPaceLua', arrange: async () => pace(await openRun('start'), true) },
   { script: 'limiter/target.lua.ts targetLua', arrange: async () => target({}) },
   {
     script: 'limiter/target.lua.ts targetLua',
@@ -269,7 +268,7 @@ const done: Case[] = [
     },
   },
   {
-    script: 'limiter/run-pace.lua.ts runPaceLua',
+    script: 'limiter/run-pace.ts runPaceLua',
     when: 'no permits are wanted',
     arrange: async () => pace(await openRun('start'), false),
   },
@@ -359,7 +358,7 @@ describe('a Redis at maxmemory', () => {
     const root = new URL('../../src/', import.meta.url);
     const files = readdirSync(root, { recursive: true }).map((path) => String(path).replaceAll('\\', '/'));
     const scripts = files
-      .filter((path) => path.endsWith('.lua.ts'))
+      .filter((path) => path.endsWith('.ts'))
       .flatMap((path) =>
         [...readFileSync(new URL(path, root), 'utf8').matchAll(/^ \* KEYS[\s\S]*?export const (\w+Lua)\b/gm)].map(
           ([, name]) => `${path} ${name}`,

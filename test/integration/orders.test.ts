@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { markDelivered } from '../../src/ledger/end-run.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
-import { startTarget, stopTarget } from '../../src/ledger/stop-target.ts';
+import { startTarget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { type Target, targetOf } from '../../src/model/target.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';

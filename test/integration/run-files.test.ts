@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ReportFile } from '../../src/ledger/report-file.ts';
+import { ReportFile } from '../../src/ledger/report.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { invoke } from '../support/invocation.ts';
 import { testRedisUrl } from '../support/redis.ts';

@@ -9,7 +9,7 @@ import { runSandbox, type SandboxFlags } from '../../src/commands/sandbox.ts';
 import { adviceOf } from '../../src/http/rate-headers.ts';
 import { retryAfterMs } from '../../src/http/retry-after.ts';
 import type { FaultKind } from '../../src/sandbox/fault-kinds.ts';
-import { parseFaults } from '../../src/sandbox/parse-faults.ts';
+import { parseFaults } from '../../src/sandbox/faults.ts';
 import type { RateLimit } from '../../src/sandbox/rate-limit.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 

@@ -1,8 +1,6 @@
-import { checkConservation } from '../../src/ledger/conservation.ts';
-import { readOutcomes } from '../../src/ledger/ordered-rows.ts';
-import type { OutcomeRow } from '../../src/ledger/outcome-row.ts';
+import { type OutcomeRow, readOutcomes } from '../../src/ledger/outcome-rows.ts';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
-import { sealTally, tallyLedger } from '../../src/ledger/tally.ts';
+import { checkConservation, sealTally, tallyLedger } from '../../src/ledger/tally.ts';
 import type { Resource } from '../../src/model/outcome.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';

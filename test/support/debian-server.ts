@@ -1,9 +1,8 @@
 import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { knowServer } from '../../src/redis/find-server.ts';
 import { aptIn, libraryPath, missingTools } from '../../src/redis/private/apt-packages.ts';
-import type { ServerProgram } from '../../src/redis/route.ts';
-import { lastLine, runProgram } from '../../src/redis/run-program.ts';
+import type { ServerProgram } from '../../src/redis/private/place.ts';
+import { knowServer, lastLine, runProgram } from '../../src/redis/private/server-process.ts';
 
 /** A server as a release of Debian has it, this machine's or another: `redis-tools` of `bookworm`; `over` is what that release builds on. */
 export type DebianServer = { tools: string; release: string; over?: string };

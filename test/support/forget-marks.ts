@@ -1,5 +1,4 @@
-import { isSettled } from '../../src/ledger/cell.ts';
-import { decodeLedgerChunk, headerBytes } from '../../src/ledger/cells.ts';
+import { decodeLedgerChunk, headerBytes, isSettled } from '../../src/ledger/cell.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { keys } from '../../src/redis/keys.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { messageOf, systemCode } from '../../src/errors.ts';
 import type { Run } from '../../src/ledger/run.ts';
-import { refusalWords } from '../../src/redis/refusal-words.ts';
+import { refusalWords } from '../../src/redis/errors.ts';
 import { type OwnRedis, openOwnRedis } from './own-redis.ts';
 import { until } from './processes.ts';
 

@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { ExpungeError } from '../../src/errors.ts';
-import { resolveRedis } from '../../src/redis/resolve-redis.ts';
+import { resolveRedis } from '../../src/redis/private/open.ts';
 import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 
 /**

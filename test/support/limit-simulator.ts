@@ -1,7 +1,6 @@
 import { firstInFlight, type InFlight, learnInFlight } from '../../src/limiter/learn-in-flight.ts';
 import { learnRate } from '../../src/limiter/learn-rate.ts';
-import { firstRate, type LearnedRate } from '../../src/limiter/learned-rate.ts';
-import type { Observation } from '../../src/limiter/observation.ts';
+import { firstRate, type LearnedRate, type Observation } from '../../src/limiter/learned-rate.ts';
 import { EventQueue } from './event-queue.ts';
 import type { LimitedServer } from './limited-servers.ts';
 

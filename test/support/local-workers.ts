@@ -6,7 +6,7 @@ import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
 import { targetOf } from '../../src/model/target.ts';
-import { leaveToWorkers } from '../../src/queue/leave-to-workers.ts';
+import { leaveToWorkers } from '../../src/queue/feeder.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';

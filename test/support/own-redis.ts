@@ -1,8 +1,7 @@
 import { Redis } from 'ioredis';
-import { serverOnPath } from '../../src/redis/find-server.ts';
 import { openPrivateRedis } from '../../src/redis/private/open.ts';
 import { privatePlace } from '../../src/redis/private/place.ts';
-import { serverPid } from '../../src/redis/private/server-process.ts';
+import { serverOnPath, serverPid } from '../../src/redis/private/server-process.ts';
 import { unpackedServer } from '../../src/redis/private/unpack.ts';
 import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 

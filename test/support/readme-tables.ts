@@ -5,7 +5,7 @@ import { exitCodes } from '../../src/errors.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
 import { haltAnswers, haltWords } from '../../src/terminal/halt-words.ts';
-import { families } from '../../src/worker/http/families.ts';
+import { families } from '../../src/worker/http/metrics.ts';
 
 /** The README's table of settings: flag, variable, default, meaning. */
 export function settingsTable(): string {

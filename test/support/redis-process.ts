@@ -5,12 +5,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RedisOptions } from 'ioredis';
-import { findServer } from '../../src/redis/find-server.ts';
-import { privatePlace } from '../../src/redis/private/place.ts';
-import { comesUp, isAlive, storeArguments } from '../../src/redis/private/server-process.ts';
+import { privatePlace, type ServerProgram } from '../../src/redis/private/place.ts';
+import { comesUp, findServer, isAlive, storeArguments } from '../../src/redis/private/server-process.ts';
 import { unpackServer } from '../../src/redis/private/unpack.ts';
 import { probe } from '../../src/redis/probe.ts';
-import type { ServerProgram } from '../../src/redis/route.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 

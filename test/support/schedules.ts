@@ -1,7 +1,6 @@
 import type { ProtectedList } from '../../src/input/spool.ts';
 import { keys } from '../../src/redis/keys.ts';
-import type { HistoryEntry } from '../../src/schedule/history.ts';
-import type { Definition } from '../../src/schedule/schedule.ts';
+import type { Definition, HistoryEntry } from '../../src/schedule/schedule.ts';
 import { readHistory, addSchedule as storeDefinition } from '../../src/schedule/schedule-store.ts';
 import { type Running, until } from './processes.ts';
 import { openScene, type Scene } from './scene.ts';

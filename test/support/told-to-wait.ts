@@ -1,4 +1,4 @@
-import type { RetryAfterForm } from '../../src/sandbox/retry-after.ts';
+import type { RetryAfterForm } from '../../src/sandbox/fault-kinds.ts';
 import { openFleet } from './fleet.ts';
 import { until } from './processes.ts';
 import type { openScene } from './scene.ts';

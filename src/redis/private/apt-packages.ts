@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { findOnPath } from '../find-server.ts';
-import { lastLine, type ProgramResult, runProgram } from '../run-program.ts';
+import { findOnPath, lastLine, type ProgramResult, runProgram } from './server-process.ts';
 
 const serverPackage = 'redis-tools'; // holds the server's binary; the package redis-server is a link to it and a unit
 const fetchMs = 120_000;

@@ -1,13 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { RedisOptions } from 'ioredis';
-import { findOnPath } from '../find-server.ts';
+import { waitUntil } from '../await-redis.ts';
 import { probeOwn } from '../probe.ts';
-import type { Route, RouteResult, Surroundings } from '../route.ts';
-import { lastLine, type ProgramResult, runProgram } from '../run-program.ts';
-import { waitUntil } from '../wait-until.ts';
-import { identityOf, makeIdentity, type PrivatePlace } from './place.ts';
-import { storeArguments } from './server-process.ts';
+import {
+  identityOf,
+  makeIdentity,
+  type PrivatePlace,
+  type Route,
+  type RouteResult,
+  type Surroundings,
+} from './place.ts';
+import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } from './server-process.ts';
 
 /**
  * Redis in a container of Docker or Podman, on a random loopback port and with a password, its data in a volume of its

@@ -1,14 +1,23 @@
 import { dirname } from 'node:path';
 import type { RedisOptions } from 'ioredis';
+import type { Config } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
-import type { RedisAddress } from '../address.ts';
-import { serverOnPath } from '../find-server.ts';
+import { type RedisAccess, refuseAccess, withAccess } from '../access.ts';
+import { addressFromUrl, type RedisAddress } from '../address.ts';
 import { oneShot, probeOwn } from '../probe.ts';
-import type { Route, Surroundings } from '../route.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
 import { takeNote, takeOver } from './lineage.ts';
-import { anotherServer, hasData, identityOf, makePlace, type PrivatePlace, privatePlace } from './place.ts';
-import { comesUp, serverPid } from './server-process.ts';
+import {
+  anotherServer,
+  hasData,
+  identityOf,
+  makePlace,
+  type PrivatePlace,
+  privatePlace,
+  type Route,
+  type Surroundings,
+} from './place.ts';
+import { comesUp, serverOnPath, serverPid } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 import { unpackedServer } from './unpack.ts';
 
@@ -19,7 +28,7 @@ const startWaitMs = 180_000; // longer than another process takes to unpack Redi
 const wakeMs = 3_000;
 
 /** Throws USAGE where no private Redis was ever started for the folder: whoever looks for a run has come to a wrong one. Creates nothing. */
-export function refuseWithoutRedis(stateDir: string): void {
+function refuseWithoutRedis(stateDir: string): void {
   const place = privatePlace(stateDir);
   if (hasData(place) || readContainer(place)) return;
   const folder = dirname(place.folder);
@@ -109,4 +118,27 @@ async function stayPresent(options: RedisOptions) {
   await presence.connect();
   presence.stream.unref(); // it must not keep a process alive that forgot to leave
   return presence;
+}
+
+type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'> & RedisAccess;
+
+/**
+ * REDIS_URL where it is set, with no fall-through; else the private Redis of the state folder. Says which one was taken. `mayBegin`: the folder
+ * may get its first one, which only makes sense for what makes a run; else it throws USAGE where there never was one.
+ * Does not contact the one of REDIS_URL: `ready` and `checkRedis` do.
+ */
+export async function resolveRedis(
+  { stateDir, allowPlaintextRedis, ...access }: Settings,
+  env: NodeJS.ProcessEnv,
+  say: (line: string) => void,
+  mayBegin = true,
+): Promise<RedisAddress> {
+  if (!env.REDIS_URL) {
+    refuseAccess(access);
+    if (!mayBegin) refuseWithoutRedis(stateDir);
+    return openPrivateRedis(stateDir, env, say);
+  }
+  const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
+  say(`Redis: ${address.label} (REDIS_URL)`);
+  return address;
 }

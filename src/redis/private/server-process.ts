@@ -1,12 +1,20 @@
-import { spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { withoutOwnSecrets } from '../../child-process.ts';
 import { systemCode } from '../../errors.ts';
 import { programWords } from '../../system-words.ts';
+import { waitUntil } from '../await-redis.ts';
 import { type Answer, probeOwn } from '../probe.ts';
-import type { ServerProgram } from '../route.ts';
-import { lastLine } from '../run-program.ts';
-import { waitUntil } from '../wait-until.ts';
-import { makeIdentity, type PrivatePlace } from './place.ts';
+import { isOldVersion, oldestVersion } from '../server.ts';
+import {
+  makeIdentity,
+  type PrivatePlace,
+  type Route,
+  type RouteResult,
+  type ServerProgram,
+  type Surroundings,
+} from './place.ts';
 
 const loadingMs = 600_000; // a large append-only file takes its time
 
@@ -107,4 +115,93 @@ function readText(file: string): string {
   } catch {
     return '';
   }
+}
+
+/** `valkey-server` or `redis-server` as installed on this machine. */
+export const serverOnPath: Route = { store: 'folder', start: startFromPath };
+
+async function startFromPath({ place, env }: Surroundings): Promise<RouteResult> {
+  const reasons: string[] = [];
+  for (const name of ['valkey-server', 'redis-server']) {
+    const found = await findServer(name, env);
+    const closed = 'closed' in found ? found.closed : await startProcess(found, place);
+    if (closed === null) return { options: { path: place.socket }, how: describe(found as ServerProgram, place) };
+    reasons.push(closed);
+  }
+  return { closed: reasons.join('; ') };
+}
+
+function describe(program: ServerProgram, place: PrivatePlace): string {
+  return `started ${program.path} ${program.version} on ${place.folder}`;
+}
+
+/** The server of this name on PATH with its version, or why there is none to use. */
+export async function findServer(name: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
+  const path = findOnPath(name, env);
+  if (!path) return { closed: `${name} is not on PATH` };
+  return knowServer(path, {});
+}
+
+/** The server at this path with its version, or why it is of no use. `env` is all of its environment. */
+export async function knowServer(path: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
+  const ran = await runProgram(path, ['--version'], { env, deadlineMs: 5_000 });
+  const version = /\bv=(\d+\.\d+\.\d+)/.exec(ran.stdout)?.[1];
+  if (!version) return { closed: `${path} does not run: ${ran.stderr.trim() || 'it tells no version'}` };
+  if (isOldVersion(version)) return { closed: `${path} is ${version}, older than ${oldestVersion}` };
+  return { path, version, env };
+}
+
+/** The first executable of this name in PATH, or null. Relative entries of PATH are not searched. */
+export function findOnPath(name: string, env: NodeJS.ProcessEnv): string | null {
+  const folders = (env.PATH ?? '').split(delimiter).filter(isAbsolute);
+  return folders.map((folder) => join(folder, name)).find(isExecutable) ?? null;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** How a program ended. `stderr` also tells why it could not be started or that its time was up. */
+export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
+
+type ProgramOptions = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
+
+/** Runs a program to its end without a shell, without input and without our secrets. Never rejects; killed at the deadline. */
+export function runProgram(
+  program: string,
+  args: string[],
+  { env, deadlineMs, cwd }: ProgramOptions,
+): Promise<ProgramResult> {
+  const options = {
+    env: withoutOwnSecrets(env),
+    cwd,
+    timeout: deadlineMs,
+    killSignal: 'SIGKILL',
+    maxBuffer: 2 ** 24,
+  } as const;
+  return new Promise((resolve) => {
+    const child = execFile(program, args, options, (error, stdout, stderr) => {
+      if (!error) return resolve({ ok: true, stdout, stderr });
+      const why = error.killed ? `no end after ${deadlineMs / 1000} s` : stderr || startError(program, error.code);
+      resolve({ ok: false, stdout, stderr: why });
+    });
+    child.stdin?.end();
+  });
+}
+
+function startError(program: string, code: unknown): string {
+  if (code === 'ENOENT') return `${program} not found`;
+  return typeof code === 'string'
+    ? `${program}: ${programWords({ code })}`
+    : `${program} ended with ${code ?? 'a signal'}`;
+}
+
+/** The last line that says something: what a program prints when it gives up. */
+export function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1)?.trim() ?? '';
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../../errors.ts';
-import { waitUntil } from '../wait-until.ts';
+import { waitUntil } from '../await-redis.ts';
 import { isAlive } from './server-process.ts';
 
 const forgottenMs = 300_000; // a holder this old lost its turn: its pid now names something else

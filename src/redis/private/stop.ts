@@ -1,8 +1,10 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../../errors.ts';
+import type { RedisAddress } from '../address.ts';
+import { waitUntil } from '../await-redis.ts';
+import { checkRedis, parseInfo, type RedisFacts } from '../boot-check.ts';
 import { clientName } from '../client.ts';
 import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';
-import { waitUntil } from '../wait-until.ts';
 import { type Container, containerExists, readContainer, removeContainer, serverOptions } from './container.ts';
 import { leaveNote, sayGoodbye } from './lineage.ts';
 import { anotherServer, identityOf, type PrivatePlace, privatePlace } from './place.ts';
@@ -93,7 +95,7 @@ function cameMeanwhile(users: readonly string[]): ExpungeError {
 }
 
 /** Whether nobody but this process is connected, or those who were go at this moment. */
-export function isAlone(redis: Redis): Promise<boolean> {
+function isAlone(redis: Redis): Promise<boolean> {
   return waitUntil(async () => (await othersOn(redis)).length === 0, goodbyeMs);
 }
 
@@ -105,7 +107,7 @@ async function othersOn(redis: Redis): Promise<string[]> {
 }
 
 /** Call it alone and under the start lock: stops the server so that the next one is known to have lost nothing; see lineage.ts. */
-export async function stopInOrder(place: PrivatePlace, redis: Redis): Promise<void> {
+async function stopInOrder(place: PrivatePlace, redis: Redis): Promise<void> {
   const process = await sayGoodbye(redis).catch(() => '');
   await stopServer(place);
   if (process !== '') leaveNote(place, process);
@@ -152,6 +154,94 @@ async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boo
     return true;
   } catch {
     return false;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+const leaveLockMs = 3_000;
+
+/**
+ * Call it last, with the worker's queue connections closed: stops the private Redis if no other process is connected and
+ * `isIdle` says that no run is running. Never throws and takes a few seconds at most; a server that was left running in
+ * doubt is found again by the next command. Does nothing for REDIS_URL.
+ */
+export async function leavePrivateRedis(
+  { stay }: RedisAddress,
+  isIdle: () => Promise<boolean>,
+): Promise<'stopped' | 'left'> {
+  if (!stay) return 'left';
+  const { place, presence } = stay;
+  try {
+    return await withStartLock(place.folder, leaveLockMs, async () => {
+      const options = await serverOptions(place, process.env); // not as it was at the beginning: another server may have its port by now
+      return options !== null && (await stopIfIdle(place, options, isIdle)) ? 'stopped' : 'left';
+    });
+  } catch {
+    return 'left';
+  } finally {
+    presence.disconnect();
+  }
+}
+
+async function stopIfIdle(
+  place: PrivatePlace,
+  options: RedisOptions,
+  isIdle: () => Promise<boolean>,
+): Promise<boolean> {
+  const redis = oneShot(options, 'leave');
+  try {
+    await redis.connect();
+    if (!(await isOurs(redis, identityOf(place))) || !(await isAlone(redis)) || !(await isIdle())) return false;
+    await stopInOrder(place, redis);
+    return true;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** The private Redis of a state folder, as `expunge redis status` shows it. */
+export type RedisStatus = {
+  state: 'running' | 'loading' | 'silent' | 'stopped';
+  store: string; // where its data live
+  address: string | null; // what its clients open; null for a container that doesn't run
+  server: string | null; // name and version; null unless running, like the rest
+  pid: number | null; // as its own machine or container counts
+  clients: number | null; // connections, without the one that asks
+  memoryBytes: number | null;
+  warnings: string[];
+};
+
+/** Looks at the private Redis and starts nothing. Throws UNREACHABLE for a running one that cannot be used. */
+export async function redisStatus(stateDir: string): Promise<RedisStatus> {
+  const place = privatePlace(stateDir);
+  const container = readContainer(place);
+  const options = await serverOptions(place, process.env);
+  const where = {
+    store: container ? `${container.engine} volume ${container.name}` : place.folder,
+    address: options && (options.path ?? `${options.host}:${options.port}`),
+  };
+  const answer = options === null ? 'nobody' : await probeOwn(options, identityOf(place));
+  if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options!)) };
+  if (answer === 'other') throw anotherServer(place, options!);
+  return { state: answer === 'nobody' ? 'stopped' : answer, ...where, ...nothingKnown };
+}
+
+const nothingKnown = { server: null, pid: null, clients: null, memoryBytes: null, warnings: [] };
+
+async function readFacts(options: Parameters<typeof oneShot>[0]) {
+  const redis = oneShot(options, 'status');
+  try {
+    await redis.connect();
+    const facts: RedisFacts = await checkRedis(redis);
+    const info = parseInfo(await redis.info());
+    return {
+      server: `${facts.name} ${facts.version}`,
+      pid: Number(info.process_id),
+      clients: Number(info.connected_clients) - 1,
+      memoryBytes: Number(info.used_memory),
+      warnings: facts.warnings,
+    };
   } finally {
     redis.disconnect();
   }

@@ -2,11 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../errors.ts';
-import { knowServer } from '../find-server.ts';
-import type { Route, RouteResult, ServerProgram, Surroundings } from '../route.ts';
 import { libraryPath, missingTools, unpackPackages } from './apt-packages.ts';
-import type { PrivatePlace } from './place.ts';
-import { startProcess } from './server-process.ts';
+import type { PrivatePlace, Route, RouteResult, ServerProgram, Surroundings } from './place.ts';
+import { knowServer, startProcess } from './server-process.ts';
 
 /** Redis from the packages of this Debian or Ubuntu, unpacked into a cache: no root, nothing installed. */
 export const unpackedServer: Route = { store: 'folder', start: startUnpacked };

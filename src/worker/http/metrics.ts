@@ -1,6 +1,9 @@
 import { collectDefaultMetrics, type Metric, Registry } from '@prometheus-io/client';
-import { families } from './families.ts';
-import type { Seen } from './seen.ts';
+import { latencyBounds } from '../../ledger/measures.ts';
+import type { RunState } from '../../ledger/run.ts';
+import { resources } from '../../model/outcome.ts';
+import { slotResults } from '../../schedule/schedule.ts';
+import { type Seen, scheduleStandings } from './seen.ts';
 
 /** The Prometheus text of this process. */
 export type Metrics = { contentType: string; text(): Promise<string> };
@@ -25,4 +28,249 @@ export function openMetrics(look: () => Promise<Seen>): Metrics {
       return registry.metrics();
     },
   };
+}
+
+/** One line of the exposition. `metricName` where it isn't that of the family: `…_bucket`. */
+type Sample = { value: number; labels?: Record<string, string>; metricName?: string };
+
+/** A metric: what it is called, what it means, and how it is read. No samples = not known at the moment. */
+type Family = {
+  name: string;
+  type: 'counter' | 'gauge' | 'histogram';
+  labels?: readonly string[];
+  help: string;
+  read(seen: Seen): Sample[];
+};
+
+/**
+ * Every metric of ours. Labels have few values, whatever is deleted: a run, an id, a file or a host is never one. Those "of the target" are
+ * read from Redis and the same on every worker of it: take their maximum, not their sum.
+ */
+export const families: readonly Family[] = [
+  {
+    name: 'expunge_build_info',
+    type: 'gauge',
+    labels: ['version', 'revision', 'node'],
+    help: 'Always 1; the labels say what runs here.',
+    read: ({ build }) => [{ value: 1, labels: { ...build, node: process.versions.node } }],
+  },
+  {
+    name: 'expunge_items_total',
+    type: 'counter',
+    labels: ['resource', 'outcome'],
+    help: 'Ids settled by this process, by outcome.',
+    read: ({ service }) => eachResource(service.meters, ({ outcomes }) => outcomes, 'outcome'),
+  },
+  {
+    name: 'expunge_requests_total',
+    type: 'counter',
+    labels: ['resource', 'code'],
+    help: 'Requests of this process by the status of their answer, or by why there was none (timeout, reset, protocol, not_sent).',
+    read: ({ service }) => eachResource(service.meters, ({ codes }) => codes, 'code'),
+  },
+  {
+    name: 'expunge_request_duration_seconds',
+    type: 'histogram',
+    help: 'How long answers took.',
+    read: ({ service }) => latencySamples('expunge_request_duration_seconds', Object.values(service.meters)),
+  },
+  {
+    name: 'expunge_retries_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Ids of this process that are to be sent once more, by reason. Only status, timeout, reset and protocol use up an attempt.',
+    read: ({ service }) => {
+      const sums = new Map<string, number>();
+      for (const { retries } of Object.values(service.meters)) {
+        for (const [reason, n] of retries) sums.set(reason, (sums.get(reason) ?? 0) + n);
+      }
+      return [...sums].map(([reason, value]) => ({ value, labels: { reason } }));
+    },
+  },
+  {
+    name: 'expunge_items_in_flight',
+    type: 'gauge',
+    help: 'Requests of this process that wait for their answer.',
+    read: ({ service }) => [{ value: service.roads.inFlight }],
+  },
+  {
+    name: 'expunge_throttle_wait_seconds_total',
+    type: 'counter',
+    help: 'How long runs waited in this process because nothing might leave: Retry-After, an outage, a stop, no token.',
+    read: ({ service }) => [{ value: service.heldMs / 1_000 }],
+  },
+  {
+    name: 'expunge_hold_seconds',
+    type: 'gauge',
+    labels: ['scope'],
+    help: 'How much longer the server wants nobody to send anything, as this process knows it.',
+    read: ({ service }) =>
+      service.roads.all.map(({ scope, limiter }) => ({ value: limiter.holdMs / 1_000, labels: { scope } })),
+  },
+  {
+    name: 'expunge_circuit_open',
+    type: 'gauge',
+    help: '1 while nothing gets through to the target and only probes are sent.',
+    read: ({ service }) => [{ value: service.roads.all.some(({ limiter }) => isOut(limiter)) ? 1 : 0 }],
+  },
+  {
+    name: 'expunge_rate_requests_per_second',
+    type: 'gauge',
+    labels: ['scope'],
+    help: 'The rate of the target that holds now, set or learned, over all its workers.',
+    read: ({ service }) =>
+      service.roads.all.flatMap(({ scope, limiter }) =>
+        limiter.known === null ? [] : [{ value: limiter.known.rate, labels: { scope } }],
+      ),
+  },
+  {
+    name: 'expunge_rate_limit_met_requests_per_second',
+    type: 'gauge',
+    labels: ['scope'],
+    help: 'The rate that the target refused last; 0 while it has refused none.',
+    read: ({ service }) =>
+      service.roads.all.flatMap(({ scope, limiter }) =>
+        limiter.known === null ? [] : [{ value: limiter.known.limitMet, labels: { scope } }],
+      ),
+  },
+  {
+    name: 'expunge_token_refreshes_total',
+    type: 'counter',
+    labels: ['result'],
+    help: 'Tokens that took the place of another (ok), and times that asking for one was in vain (failed).',
+    read: ({ service: { token } }) => [
+      { value: token.refreshes, labels: { result: 'ok' } },
+      { value: token.failedRefreshes, labels: { result: 'failed' } },
+    ],
+  },
+  {
+    name: 'expunge_redis_up',
+    type: 'gauge',
+    help: '1 if Redis answered within a second.',
+    read: ({ redis }) => [{ value: redis === null ? 0 : 1 }],
+  },
+  {
+    name: 'expunge_redis_takes_writes',
+    type: 'gauge',
+    help: '0 while Redis refuses what this process writes: a full disk or memory, too few replicas, or it became a replica.',
+    read: ({ service }) => [{ value: service.refused === '' ? 1 : 0 }],
+  },
+  {
+    name: 'expunge_redis_round_trip_seconds',
+    type: 'gauge',
+    help: 'How long a PING took.',
+    read: ({ redis }) => (redis === null ? [] : [{ value: redis.roundTripMs / 1_000 }]),
+  },
+  {
+    name: 'expunge_runs',
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Detached runs of the target that have not ended, by state.',
+    read: ({ redis }) =>
+      redis === null ? [] : openStates.map((state) => ({ value: redis.backlog.runs[state] ?? 0, labels: { state } })),
+  },
+  {
+    name: 'expunge_runs_active',
+    type: 'gauge',
+    help: 'Detached runs of the target that are running or being cancelled.',
+    read: ({ redis }) =>
+      redis === null ? [] : [{ value: (redis.backlog.runs.running ?? 0) + (redis.backlog.runs.cancelling ?? 0) }],
+  },
+  {
+    name: 'expunge_items_pending',
+    type: 'gauge',
+    help: 'Ids without an outcome in the detached runs of the target.',
+    read: ({ redis }) => (redis === null ? [] : [{ value: redis.backlog.pending }]),
+  },
+  {
+    name: 'expunge_items_runnable',
+    type: 'gauge',
+    help: 'Those of them that more workers could send now: 0 while all runs are paused, wait for a later pass or for a quota, or nothing may leave. Of a run with a rate of its own what that lets go in a minute.',
+    read: ({ redis, service }) => (redis === null ? [] : [{ value: mayLeave(service) ? redis.backlog.runnable : 0 }]),
+  },
+  {
+    name: 'expunge_last_run_completed_timestamp_seconds',
+    type: 'gauge',
+    labels: ['schedule'],
+    help: 'When a detached run of the target was last completed, by schedule; the label is empty for any run.',
+    read: ({ redis }) =>
+      Object.entries(redis?.completed ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
+  },
+  {
+    name: 'expunge_schedule_state',
+    type: 'gauge',
+    labels: ['schedule', 'state'],
+    help: '1 for how a schedule of the target stands: active, paused (by somebody) or paused_by_guard; 0 for the others.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).flatMap(({ name, state }) => oneOf(scheduleStandings, state, 'state', name)),
+  },
+  {
+    name: 'expunge_schedule_last_result',
+    type: 'gauge',
+    labels: ['schedule', 'result'],
+    help: '1 for what became of its last slot: started, then completed, incomplete or cancelled; or empty, refused, failed, skipped or missed.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).flatMap(({ name, result }) =>
+        result === null ? [] : oneOf(slotResults, result, 'result', name),
+      ),
+  },
+  {
+    name: 'bullmq_job_count',
+    type: 'gauge',
+    labels: ['queue', 'state'],
+    help: 'Chunks of the target in the queue, by state. A few wait for each run, however long it is.',
+    read: ({ queue }) =>
+      queue === null
+        ? []
+        : Object.entries(queue.depth).map(([state, value]) => ({ value, labels: { queue: queue.name, state } })),
+  },
+];
+
+const openStates: readonly RunState[] = ['preparing', 'planned', 'running', 'paused', 'halted', 'cancelling'];
+
+type Meters = Seen['service']['meters'];
+type Meter = Meters[keyof Meters];
+type Limiter = Seen['service']['roads']['all'][number]['limiter'];
+
+function eachResource(
+  meters: Meters,
+  countsOf: (meter: Meter) => readonly (readonly [word: string, n: number])[],
+  label: string,
+): Sample[] {
+  return resources.flatMap((resource) =>
+    countsOf(meters[resource]).map(([word, value]) => ({ value, labels: { resource, [label]: word } })),
+  );
+}
+
+/** A sample for each word: 1 for the one that holds, so that a series ends where another begins. */
+function oneOf(words: readonly string[], holds: string, label: string, schedule: string): Sample[] {
+  return words.map((word) => ({ value: word === holds ? 1 : 0, labels: { schedule, [label]: word } }));
+}
+
+function latencySamples(name: string, meters: readonly Meter[]): Sample[] {
+  const within = (last: number) => sum(meters.map(({ latencies }) => sum(latencies.slice(0, last + 1))));
+  const all = within(Number.POSITIVE_INFINITY);
+  return [
+    ...latencyBounds.map(({ seconds, bucket }) => bucketSample(name, String(seconds), within(bucket))),
+    bucketSample(name, '+Inf', all),
+    { metricName: `${name}_sum`, value: sum(meters.map(({ latencySumMs }) => latencySumMs)) / 1_000 },
+    { metricName: `${name}_count`, value: all },
+  ];
+}
+
+function bucketSample(name: string, le: string, value: number): Sample {
+  return { metricName: `${name}_bucket`, labels: { le }, value };
+}
+
+/** Of an array that may have holes. */
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
+}
+
+function mayLeave({ roads, refused }: Seen['service']): boolean {
+  return roads.hold === null && refused === '';
+}
+
+function isOut(limiter: Limiter): boolean {
+  return limiter.outageMs('unreachable') > 0 || limiter.outageMs('trouble') > 0;
 }

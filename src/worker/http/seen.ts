@@ -1,13 +1,12 @@
 import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
-import { readCompleted } from '../../ledger/completed.ts';
+import { readCompleted } from '../../ledger/end-run.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
-import type { RedisClient } from '../../redis/client.ts';
+import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
-import { readClock } from '../../redis/read-clock.ts';
-import { resultOf } from '../../schedule/history.ts';
+import { resultOf } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
-import { askOnce } from './ask-once.ts';
+import { askOnce } from './readiness.ts';
 
 /** What one scrape shows: the process, and what Redis says of its target. Null where Redis didn't answer in time. */
 export type Seen = {

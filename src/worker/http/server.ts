@@ -1,16 +1,26 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
-import { messageOf } from '../../errors.ts';
+import { type ListenAddress, listenText } from '../../config/parse-setting.ts';
+import { ExpungeError, messageOf } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
-import type { Metrics } from './metrics.ts';
-import type { Readiness } from './readiness.ts';
+import { sharedQueueName } from '../../queue/queue.ts';
+import type { RedisClient } from '../../redis/client.ts';
+import { listenTrouble } from '../../system-words.ts';
+import type { Part, Parts } from '../parts.ts';
+import type { Service } from '../service.ts';
+import { type Metrics, openMetrics } from './metrics.ts';
+import { openReadiness, type Readiness } from './readiness.ts';
+import { type Build, openLook } from './seen.ts';
 
-export type AppOptions = { readiness: () => Promise<Readiness>; metrics: Metrics; log: Log };
+type AppOptions = { readiness: () => Promise<Readiness>; metrics: Metrics; log: Log };
 
 /**
  * What a worker says over HTTP. `/healthz`: its event loop answers; Redis is never asked, because a restart mends no Redis. `/readyz`: whether it can
  * work, with its checks. `/metrics`: Prometheus text.
  */
-export function createApp({ readiness, metrics, log }: AppOptions): Hono {
+function createApp({ readiness, metrics, log }: AppOptions): Hono {
   const app = new Hono();
   app.use(async (context, next) => {
     await next();
@@ -30,4 +40,64 @@ export function createApp({ readiness, metrics, log }: AppOptions): Hono {
     return context.json({ error: 'internal error' }, 500);
   });
   return app;
+}
+
+export type HttpOptions = {
+  build: Build;
+  service: Service;
+  redis: RedisClient;
+  /** Why there is no connection to it, as far as it is known; '' while there is one. */
+  trouble: () => string;
+  fp: string;
+  /** Of all parts of the process. */
+  state: () => Parts['state'];
+  log: Log;
+};
+
+/** The part of a worker that answers probes and scrapes. */
+export function openHttp(
+  address: ListenAddress,
+  { build, service, redis, trouble, fp, state, log }: HttpOptions,
+): Part {
+  const clock = () => performance.now();
+  const { token, roads } = service;
+  const readiness = openReadiness({
+    ...{ state, redis, trouble, fp, token, clock },
+    refused: () => service.refused,
+    hold: () => roads.hold,
+  });
+  const metrics = openMetrics(openLook({ build, service, redis, fp, queueName: sharedQueueName, clock }));
+  return httpPart(address, createApp({ readiness, metrics, log }), log);
+}
+
+const connectionsAtMost = 128;
+
+/** The part that answers HTTP. It stands first in the list, so that it tells of starting and draining, too. Throws USAGE where it cannot listen. */
+function httpPart(address: ListenAddress, app: Hono, log: Log): Part {
+  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server & {
+    closeAllConnections(): void;
+  };
+  server.maxConnections = connectionsAtMost;
+  return {
+    name: 'http',
+    start: async () => {
+      await listen(server, address);
+      const { address: host, port } = server.address() as AddressInfo;
+      log.info({ http: `http://${listenText({ host, port })}` }, 'listening');
+    },
+    drain: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function listen(server: Server, { host, port }: ListenAddress): Promise<void> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (error) {
+    const { words, next } = listenTrouble(error);
+    throw new ExpungeError('USAGE', `--http ${listenText({ host, port })}: ${words}`, { cause: error, next });
+  }
 }

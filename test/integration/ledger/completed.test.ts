@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { anyRun, noteCompleted, readCompleted } from '../../../src/ledger/completed.ts';
+import { anyRun, noteCompleted, readCompleted } from '../../../src/ledger/end-run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

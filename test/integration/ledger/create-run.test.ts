@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
-import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
+import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';

@@ -1,13 +1,20 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readAudit } from '../../../src/ledger/audit.ts';
-import { fateOf, isDoubtful, isSettled, settle, untouched } from '../../../src/ledger/cell.ts';
-import { decodeLedgerChunk, headerBytes } from '../../../src/ledger/cells.ts';
-import { codeOfStatus } from '../../../src/ledger/code.ts';
+import {
+  decodeLedgerChunk,
+  fateOf,
+  headerBytes,
+  isDoubtful,
+  isSettled,
+  settle,
+  untouched,
+} from '../../../src/ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { takeUpLost } from '../../../src/ledger/take-up.ts';
+import { takeUpLost } from '../../../src/ledger/start-run.ts';
 import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { aofBytes, fallBack } from '../../support/aof.ts';

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { settle } from '../../../src/ledger/cell.ts';
-import { codeOfStatus, codeOfWord } from '../../../src/ledger/code.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { type HaltCode, type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import type { SentOutcome } from '../../../src/model/outcome.ts';
+import { codeOfStatus, codeOfWord, type SentOutcome } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

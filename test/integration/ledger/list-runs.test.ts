@@ -1,6 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { chooseRuns, type RunChoice } from '../../../src/ledger/choose-runs.ts';
-import { isAnyRun, listRuns } from '../../../src/ledger/list-runs.ts';
+import { chooseRuns, isAnyRun, listRuns, type RunChoice } from '../../../src/ledger/list-runs.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';

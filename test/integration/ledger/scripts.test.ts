@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { attemptsOf, type Cell, isDoubtful, putBack, settle } from '../../../src/ledger/cell.ts';
-import { decodeLedgerChunk } from '../../../src/ledger/cells.ts';
-import { codeOfStatus } from '../../../src/ledger/code.ts';
+import { attemptsOf, type Cell, decodeLedgerChunk, isDoubtful, putBack, settle } from '../../../src/ledger/cell.ts';
 import { type Join, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
-import { sentOutcomes } from '../../../src/model/outcome.ts';
+import { codeOfStatus, sentOutcomes } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { settle } from '../../../src/ledger/cell.ts';
-import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
 import { expireRun, markDelivered } from '../../../src/ledger/end-run.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
@@ -9,6 +8,7 @@ import { addMeasures } from '../../../src/ledger/measures.ts';
 import { isOver, isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
 import { sealTally } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

@@ -2,8 +2,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Cell,
   countMarksAnew,
+  decodeLedgerChunk,
   fateOf,
   hasManyMarks,
+  headerBytes,
   isDoubtful,
   isSettled,
   mark,
@@ -11,12 +13,11 @@ import {
   settle,
   untouched,
 } from '../../../src/ledger/cell.ts';
-import { decodeLedgerChunk, headerBytes } from '../../../src/ledger/cells.ts';
-import { codeOfStatus } from '../../../src/ledger/code.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
-import { readOutcomes } from '../../../src/ledger/ordered-rows.ts';
+import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Answer } from '../../../src/delete/answer.ts';
 import { targetLimits } from '../../../src/delete/target-limits.ts';
+import type { Answer } from '../../../src/delete/verdict.ts';
 import { releaseTarget } from '../../../src/ledger/steer-target.ts';
 import { readTargetState } from '../../../src/limiter/read-target.ts';
 import { readStops } from '../../../src/limiter/stop.ts';

@@ -4,18 +4,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RedisAddress } from '../../../src/redis/address.ts';
+import { waitUntil } from '../../../src/redis/await-redis.ts';
 import { connectLedger, ready } from '../../../src/redis/connect.ts';
-import { serverOnPath } from '../../../src/redis/find-server.ts';
 import { readKeeper } from '../../../src/redis/keeper.ts';
-import { leavePrivateRedis } from '../../../src/redis/leave-redis.ts';
-import { openPrivateRedis } from '../../../src/redis/private/open.ts';
+import { openPrivateRedis, resolveRedis } from '../../../src/redis/private/open.ts';
 import { privatePlace } from '../../../src/redis/private/place.ts';
-import { serverPid } from '../../../src/redis/private/server-process.ts';
-import { stopPrivateRedis } from '../../../src/redis/private/stop.ts';
+import { serverOnPath, serverPid } from '../../../src/redis/private/server-process.ts';
+import { leavePrivateRedis, redisStatus, stopPrivateRedis } from '../../../src/redis/private/stop.ts';
 import { unpackedServer } from '../../../src/redis/private/unpack.ts';
-import { redisStatus } from '../../../src/redis/redis-status.ts';
-import { resolveRedis } from '../../../src/redis/resolve-redis.ts';
-import { waitUntil } from '../../../src/redis/wait-until.ts';
 import { invoke } from '../../support/invocation.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
@@ -66,9 +62,9 @@ test('gives starters in several processes the same server', async () => {
   await open(); // fills the cache of unpacked programs, so that all start at the same moment
   await stopPrivateRedis(stateDir);
   const script = `
-    const { openPrivateRedis } = await import('./src/redis/private-redis.ts');
-    const { serverOnPath } = await import('./src/redis/find-server.ts');
-    const { unpackedServer } = await import('./src/redis/unpack-server.ts');
+    const { openPrivateRedis } = await import('./src/redis/private/open.ts');
+    const { serverOnPath } = await import('./src/redis/private/server-process.ts');
+    const { unpackedServer } = await import('./src/redis/private/unpack.ts');
     const address = await openPrivateRedis(${JSON.stringify(stateDir)}, process.env, () => {}, [serverOnPath, unpackedServer]);
     console.log(/run_id:(\\w+)/.exec(await address.stay.presence.info('server'))[1]);
     process.exit();`;

@@ -2,12 +2,11 @@ import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { serverOnPath } from '../../../src/redis/find-server.ts';
 import { containerServer } from '../../../src/redis/private/container.ts';
-import { openPrivateRedis, routes } from '../../../src/redis/private/open.ts';
+import { openPrivateRedis, resolveRedis, routes } from '../../../src/redis/private/open.ts';
+import type { Route } from '../../../src/redis/private/place.ts';
+import { serverOnPath } from '../../../src/redis/private/server-process.ts';
 import { unpackedServer } from '../../../src/redis/private/unpack.ts';
-import { resolveRedis } from '../../../src/redis/resolve-redis.ts';
-import type { Route } from '../../../src/redis/route.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
 const canary = 'canary-pa55word';

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
-import { readCompleted } from '../../../src/ledger/completed.ts';
+import { readCompleted } from '../../../src/ledger/end-run.ts';
 import { isSealed } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { attend } from '../../../src/schedule/attend.ts';

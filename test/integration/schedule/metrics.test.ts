@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
-import { families } from '../../../src/worker/http/families.ts';
+import { families } from '../../../src/worker/http/metrics.ts';
 import { openLook, type Seen } from '../../../src/worker/http/seen.ts';
 import { minute, openStage, type Stage, someIds, start } from './stage.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import type { Run } from '../../../src/ledger/run.ts';
-import { dryRun, runNow } from '../../../src/schedule/run-now.ts';
+import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { type Definition, scheduledSettings } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
 import { minute, openStage, type Stage, someIds, start } from './stage.ts';

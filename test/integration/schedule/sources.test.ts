@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import { archiveFiles } from '../../../src/schedule/archive.ts';
-import { dryRun, runNow } from '../../../src/schedule/run-now.ts';
+import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { until } from '../../support/processes.ts';
 import { minute, openStage, type Stage, someIds, start } from './stage.ts';
 

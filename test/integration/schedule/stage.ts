@@ -16,10 +16,8 @@ import type { RedisClient } from '../../../src/redis/client.ts';
 import { openQueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { attend } from '../../../src/schedule/attend.ts';
-import type { HistoryEntry } from '../../../src/schedule/history.ts';
-import type { Definition, Schedule } from '../../../src/schedule/schedule.ts';
-import { readHistory, readSchedule } from '../../../src/schedule/schedule-store.ts';
-import type { ScheduleWork } from '../../../src/schedule/work.ts';
+import type { Definition, HistoryEntry, Schedule } from '../../../src/schedule/schedule.ts';
+import { readHistory, readSchedule, type ScheduleWork } from '../../../src/schedule/schedule-store.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
 import { storeSchedule } from '../../support/schedules.ts';
 

@@ -13,10 +13,9 @@ import {
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import type { Sandbox } from '../../../src/sandbox/server.ts';
-import type { OAuthClient } from '../../../src/token/oauth-request.ts';
-import { refreshGrant } from '../../../src/token/refresh-grant.ts';
-import { type RefreshTokenFile, refreshTokenFile } from '../../../src/token/refresh-token-file.ts';
+import { type RefreshTokenFile, refreshGrant, refreshTokenFile } from '../../../src/token/oauth-token.ts';
 import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
+import type { OAuthClient } from '../../../src/token/token-request.ts';
 import { until } from '../../support/processes.ts';
 import { clientSecret, openTokenScene } from '../../support/token-scene.ts';
 

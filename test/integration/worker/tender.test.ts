@@ -12,8 +12,7 @@ import { closeQueueConnection, openQueueConnection } from '../../../src/redis/co
 import { keys } from '../../../src/redis/keys.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
-import { Parts } from '../../../src/worker/parts.ts';
-import { repeat } from '../../../src/worker/repeat.ts';
+import { Parts, repeat } from '../../../src/worker/parts.ts';
 import { openService } from '../../../src/worker/service.ts';
 import { Tender } from '../../../src/worker/tender.ts';
 import { passed } from '../../support/fleet.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Answer, noContent } from '../../../src/delete/answer.ts';
 import { RequestMeter } from '../../../src/delete/meters.ts';
+import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { putBack, settle, untouched } from '../../../src/ledger/cell.ts';
 import { bucketOf, latencyBounds } from '../../../src/ledger/measures.ts';
 

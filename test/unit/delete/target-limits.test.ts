@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer } from '../../../src/delete/answer.ts';
 import { targetLimits } from '../../../src/delete/target-limits.ts';
-import { verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
+import { type Answer, verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
 import type { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
 

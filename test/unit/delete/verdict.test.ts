@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import type { Answer } from '../../../src/delete/answer.ts';
-import { verdictOf, verdictsWith, verdictTable } from '../../../src/delete/verdict.ts';
+import { type Answer, verdictOf, verdictsWith, verdictTable } from '../../../src/delete/verdict.ts';
 import { readTreat, type TreatWord, treatText, treatWords } from '../../../src/model/treat.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { retryAfterMs } from '../../../src/http/retry-after.ts';
-import { formatRetryAfter, retryAfterForms } from '../../../src/sandbox/retry-after.ts';
+import { formatRetryAfter, retryAfterForms } from '../../../src/sandbox/fault-kinds.ts';
 
 const date = 'Sun, 06 Nov 1994 08:49:37 GMT';
 const nowMs = Date.parse('1994-11-06T08:40:00Z');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openInputs } from '../../../src/input/open-inputs.ts';
-import { readProtected } from '../../../src/input/read-protected.ts';
+import { readProtected } from '../../../src/input/with-list.ts';
 import { brief, collect, noStdin, options } from './read-text.ts';
 
 let folder = '';

@@ -3,11 +3,9 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { countChunks, readChunks } from '../../../src/input/chunk-ids.ts';
-import { readSpool } from '../../../src/input/read-spool.ts';
-import { type Spool, spoolRows } from '../../../src/input/spool.ts';
-import { createSpoolFolder, removeSpool, removeStaleSpools } from '../../../src/input/spool-folder.ts';
-import { writeRejects } from '../../../src/input/write-rejects.ts';
+import { countChunks, readChunks, readSpool } from '../../../src/input/chunk-ids.ts';
+import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from '../../../src/input/spool.ts';
+import { writeRejects } from '../../../src/input/with-list.ts';
 import type { Chunk, Row, SettledBlock } from '../../../src/model/row.ts';
 
 let stateDir = '';

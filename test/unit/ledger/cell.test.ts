@@ -13,8 +13,7 @@ import {
   settle,
   untouched,
 } from '../../../src/ledger/cell.ts';
-import { codeOfStatus, codeOfWord } from '../../../src/ledger/code.ts';
-import { sentOutcomes } from '../../../src/model/outcome.ts';
+import { codeOfStatus, codeOfWord, sentOutcomes } from '../../../src/model/outcome.ts';
 
 const anyCell = fc.nat(0xffff);
 const anyOpen = fc.nat(0x1fff);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RunMeter } from '../../../src/delete/run-meter.ts';
+import { RunMeter } from '../../../src/delete/meters.ts';
 import { bucketOf, measuresOf } from '../../../src/ledger/measures.ts';
 
 const answer = (status: number) => ({ kind: 'status', status, headers: {}, body: '', authorization: '' }) as const;

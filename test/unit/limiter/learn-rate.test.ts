@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { learnRate, recallRate } from '../../../src/limiter/learn-rate.ts';
-import { firstRate, type LearnedRate } from '../../../src/limiter/learned-rate.ts';
-import type { Observation } from '../../../src/limiter/observation.ts';
+import { firstRate, type LearnedRate, type Observation } from '../../../src/limiter/learned-rate.ts';
 import { observation } from '../../support/observations.ts';
 
 /** A target whose limit was found to be about 1,000/s; its ramp is `rampedMs` old and shows `accepted` clean answers. */

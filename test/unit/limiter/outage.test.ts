@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OutageWatch } from '../../../src/limiter/outage.ts';
-import type { Signal } from '../../../src/limiter/tally.ts';
+import { OutageWatch, type Signal } from '../../../src/limiter/outage.ts';
 
 /** After how many of these answers, repeated, the breaker opens; null = not within 1,000. */
 function opensAfter(...signals: Signal[]): number | null {

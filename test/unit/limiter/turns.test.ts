@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Line } from '../../../src/limiter/line.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
-import { Turns } from '../../../src/limiter/turns.ts';
+import { Line, Turns } from '../../../src/limiter/turns.ts';
 
 /** Turns in a time of their own: `gone` says who left when. */
 function openTurns({ room = (): boolean => true } = {}) {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { isRedisTrouble, redisWords } from '../../../src/redis/errors.ts';
+import { describe, expect, it, test } from 'vitest';
+import { isRedisTrouble, redisWords, refusalWords } from '../../../src/redis/errors.ts';
 
 /** What ioredis says when no server of a cluster is of any use. */
 function allFailed(last: Error): Error {
@@ -41,5 +41,70 @@ describe('trouble with Redis', () => {
   it('of an answer that is none of Redis: nobody is asked to report it', () => {
     const error = new Error('Unknown RESP type 72 "H". Please report this.');
     expect(redisWords(error)).toBe('what answers there is no Redis');
+  });
+});
+
+describe('refusal words', () => {
+  // What Redis 6.2 to 8 and Valkey answer, as it is and from within a script.
+
+  const script = 'script: a050e9e5bce9ce26a6715530e025cdeee1d83851, on @user_script:1.';
+
+  test.each([
+    ['MISCONF Errors writing to the AOF file: No space left on device', 'its disk is full (MISCONF)'],
+    [`MISCONF Errors writing to the AOF file: No space left on device. ${script}`, 'its disk is full (MISCONF)'],
+    [
+      'MISCONF Errors writing to the AOF file: Input/output error',
+      "it can't write its append-only file: Input/output error (MISCONF)",
+    ],
+    [
+      "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify …",
+      'its snapshot failed, the disk may be full (MISCONF)',
+    ],
+    [
+      `OOM command not allowed when used memory > 'maxmemory'. ${script}`,
+      'its memory is full, maxmemory is reached (OOM)',
+    ],
+    [
+      "ERR Error running script (call to f_a050e): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
+      'its memory is full, maxmemory is reached (OOM)',
+    ],
+    ['NOREPLICAS Not enough good replicas to write.', 'too few of its replicas are connected (NOREPLICAS)'],
+    ["READONLY You can't write against a read only replica.", 'it is a read-only replica (READONLY)'],
+    [
+      "NOPERM this user has no permissions to run the 'setrange' command",
+      'the login lacks the permission for setrange (NOPERM)',
+    ],
+    [
+      "NOPERM User u has no permissions to run the 'client|list' command",
+      'the login lacks the permission for client|list (NOPERM)',
+    ],
+    [
+      `ERR ACL failure in script: User u has no permissions to run the 'hset' command ${script}`,
+      'the login lacks the permission for hset (NOPERM)',
+    ],
+    [
+      `ERR The user executing the script can't run this command or subcommand ${script}`,
+      'the login lacks the permission for a command of a script (NOPERM)',
+    ],
+    [
+      'NOPERM this user has no permissions to access one of the keys used as arguments',
+      'the login lacks the permission for a key; ours begin with expunge (NOPERM)',
+    ],
+    [
+      'NOPERM No permissions to access a key',
+      'the login lacks the permission for a key; ours begin with expunge (NOPERM)',
+    ],
+    ['LOADING Redis is loading the dataset in memory', 'it is still loading its data (LOADING)'],
+  ])('%s', (message, words) => {
+    expect(refusalWords(new Error(message))).toBe(words);
+  });
+
+  test.each([
+    'Connection is closed.',
+    'Command timed out',
+    'WRONGTYPE Operation against a key',
+    'ERR unknown command OOM',
+  ])('%s is no refusal', (message) => {
+    expect(refusalWords(new Error(message))).toBe('');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { judgeSlots } from '../../../src/redis/look-at-cluster.ts';
 import { judgeSentinels, type SentinelAnswer } from '../../../src/redis/sentinels.ts';
+import { judgeSlots } from '../../../src/redis/server.ts';
 
 const [first, second] = [
   { host: '10.0.0.1', port: 6379 },

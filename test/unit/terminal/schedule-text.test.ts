@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../../src/model/target.ts';
-import type { HistoryEntry } from '../../../src/schedule/history.ts';
+import type { HistoryEntry } from '../../../src/schedule/schedule.ts';
 import { listText, steeredText } from '../../../src/terminal/schedule-text.ts';
 import { aSchedule, minute, noon } from '../schedule/schedules.ts';
 

@@ -1,7 +1,58 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { timeOfDay } from '../../../src/format.ts';
+import { type AuditEntry, auditLength } from '../../../src/ledger/audit.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
-import { eventText, TargetEvents } from '../../../src/terminal/target-events.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import { paceWords } from '../../../src/terminal/pace.ts';
+import { auditText, eventText, heldLines, pinText, TargetEvents } from '../../../src/terminal/target-events.ts';
+import { snapshot } from './snapshots.ts';
 import { target } from './target-states.ts';
+
+describe('audit text', () => {
+  const at = Date.UTC(2026, 10, 20, 16, 6, 7, 400);
+  const entry: AuditEntry = { at, action: 'pause', by: 'operator', who: 'ana', reason: '' };
+
+  test('an audit trail is told in aligned lines: when, what, by whom, why', () => {
+    const entries: AuditEntry[] = [
+      { ...entry, reason: 'release\nwindow \u001b[31m' },
+      { ...entry, action: 'rate', rate: '200/s', burst: null },
+      { ...entry, action: 'rate', rate: null, burst: 5 },
+      { ...entry, action: 'start', expectAbsent: true },
+      { ...entry, action: 'halt', by: 'guard', who: '', halt: 'forbidden', reason: 'all of the first 20' },
+    ];
+    expect(auditText(entries)).toEqual([
+      '2026-11-20 16:06:07 UTC  pause               ana    release window',
+      '2026-11-20 16:06:07 UTC  rate 200/s          ana',
+      '2026-11-20 16:06:07 UTC  rate none burst 5   ana',
+      '2026-11-20 16:06:07 UTC  go on expectAbsent  ana',
+      '2026-11-20 16:06:07 UTC  halt forbidden      guard  all of the first 20',
+    ]);
+  });
+
+  test('the first start of a run is no going on, a later one is', () => {
+    const told = tell(['submit', 'start', 'pause', 'start', 'halt', 'start']);
+    expect(told).toEqual(['submit', 'start', 'pause', 'go on', 'halt', 'go on']);
+  });
+
+  test('a start is told as what it was where only the last entries are shown', () => {
+    expect(tell(['submit', 'start', 'pause'], 2)).toEqual(['start', 'pause']);
+    expect(tell(['submit', 'start', 'pause', 'start'], 2)).toEqual(['pause', 'go on']);
+  });
+
+  test('no start is told as the first where the oldest entries have gone', () => {
+    const kept = ['submit', ...Array.from({ length: auditLength }, (_, i) => (i % 2 === 0 ? 'start' : 'pause'))];
+    expect(tell(kept)).not.toContain('start');
+  });
+
+  /** What is told of these actions, the oldest first. */
+  function tell(actions: string[], shown?: number): string[] {
+    const lines = auditText(
+      actions.map((action) => ({ ...entry, action })),
+      shown,
+    );
+    return lines.map((line) => line.slice(25).replace('ana', '').trim());
+  }
+});
 
 /** What is told of a target that changes like this, a look each `everyMs`; of each step the time it is seen at. */
 function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs = 1_000): [number, string][] {
@@ -55,5 +106,38 @@ describe('what is told of a target', () => {
       [1, 'token refreshed: 1 × so far'],
       [61, 'token refreshed: 61 × so far'],
     ]);
+  });
+});
+
+describe('target text', () => {
+  const now = Date.UTC(2026, 10, 20, 16, 0);
+
+  it('what holds a target is told with its end or its beginning, and why', () => {
+    const hold = { reason: 'the server answered 429\u001b[31m', leftMs: 3_540_000 };
+    const outage = { reason: 'the API answers 503 to everything', since: now - 600_000 };
+    expect(heldLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
+      `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429`,
+      'views: at most 30/min: the server says that no more is left of its limit',
+      `views: circuit open since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything`,
+    ]);
+    expect(heldLines([target()], now)).toEqual([]);
+  });
+
+  it('a pinned rate is told with who pinned it and why', () => {
+    const pin = { rate: parseRate('6000/min'), who: 'ana', reason: 'as\nagreed', at: now };
+    expect(pinText(pin)).toBe('pinned to 6,000/min by ana: as agreed');
+    expect(pinText({ ...pin, reason: '' })).toBe('pinned to 6,000/min by ana');
+  });
+
+  it('a run that goes as fast as its target is pinned says so, also where it does not use all of it', () => {
+    const pinned = { rate: 200, ceiling: 200, pinned: 200, limitMet: 0 };
+    expect(paceWords(snapshot({ targets: [target({ ...pinned, use: 0.98 })] }))).toBe(
+      'Deleting at 200/s, as the target is pinned.',
+    );
+    expect(paceWords(snapshot({ targets: [target({ ...pinned, use: 0.2 })] }))).toBe(
+      'Deleting; the target is pinned to 200/s.',
+    );
+    const slower = target({ ...pinned, rate: 100, ceiling: 100, use: 0.98 });
+    expect(paceWords(snapshot({ targets: [slower] }))).toBe('Deleting at 100/s, as --rate allows.');
   });
 });

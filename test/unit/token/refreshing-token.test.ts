@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { IssueEnd } from '../../../src/token/issuer.ts';
 import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
+import type { IssueEnd } from '../../../src/token/token.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,4 +1,0 @@
-/** What `--reason` says: why something is done, for the audit trail. '' where nobody said. */
-export function reasonOf(options: Record<string, unknown>): string {
-  return typeof options.reason === 'string' ? options.reason.trim() : '';
-}

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest';
+import { mostlyRejected, mostlyRejectedAs } from '../../../src/input/with-list.ts';
+
+describe('check rejected', () => {
+  test.each([
+    [{ unsafe_character: 11 }, 20, 'unsafe_character'],
+    [{ unsafe_character: 10 }, 19, 'unsafe_character'],
+    [{ too_long: 3, placeholder: 600 }, 1_000, 'placeholder'],
+    [{ unsafe_character: 10 }, 10, 'unsafe_character'],
+    [{ unsafe_character: 10 }, 20, null],
+    [{ unsafe_character: 9 }, 9, null],
+    [{ unsafe_character: 40, placeholder: 40 }, 100, null],
+    [{}, 0, null],
+  ])('a list with %j of %i rows is refused for %s', (rejectedByCode, rows, code) => {
+    expect(mostlyRejectedAs({ rows, rejectedByCode })).toBe(code);
+  });
+
+  test('says how many, which, where they are, and how to go on', () => {
+    const error = mostlyRejected(
+      { rows: 2_000, rejectedByCode: { unsafe_character: 1_999 } },
+      'unsafe_character',
+      ['a/1', 'a"/2'],
+      'r.csv',
+    );
+    expect(error).toMatchObject({
+      code: 'USAGE',
+      message: '1,999 of 2,000 rows are rejected as unsafe_character, like "a/1", "a\\"/2"; nothing was sent',
+      next: [
+        'see if it is the file and the column that was meant; all are in r.csv',
+        'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
+        'to go on with the other rows: --expect-rejected',
+      ].join('\n'),
+    });
+  });
+});
