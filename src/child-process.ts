@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { programWords } from './system-words.ts';
+import { describeProgramError } from './system-errors.ts';
 
 /** A command of the operator's: it prints something, and gets no input. */
 export type Child = ChildProcessByStdio<null, Readable, Readable>;
@@ -49,6 +49,6 @@ export async function exitOf(child: Child): Promise<string> {
     const [code, signal] = await once(child, 'exit');
     return code === 0 ? '' : signal ? `was ended by ${signal}` : `ended with ${code}`;
   } catch (error) {
-    return `cannot be started: ${programWords(error)}`;
+    return `cannot be started: ${describeProgramError(error)}`;
   }
 }

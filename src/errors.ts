@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { fileTrouble, fileWords, isFileTrouble, type Trouble } from './system-words.ts';
+import { describeFileError, type Explanation, explainFileError, isFileError } from './system-errors.ts';
 
 /** What kind of trouble ended a command; each kind has one exit code. */
 export type ErrorCode = keyof typeof exitCodes;
@@ -15,7 +15,7 @@ export const exitCodes = {
     meaning: 'ended with ids failed, unknown, rejected or not attempted, or none of the ids was there',
   },
   GUARD: { exit: 4, meaning: 'a guard halted the run' },
-  CREDENTIALS: { exit: 5, meaning: 'the credentials were refused or are missing' },
+  CREDENTIALS: { exit: 5, meaning: 'the credentials were rejected or are missing' },
   UNREACHABLE: { exit: 6, meaning: 'Redis or the API cannot be reached; the run can be resumed' },
   INTERRUPTED: { exit: 130, meaning: 'interrupted by SIGINT; the same command resumes' },
   TERMINATED: { exit: 143, meaning: 'stopped by SIGTERM; the same command resumes' },
@@ -45,7 +45,8 @@ export function systemCode(error: unknown): string {
 
 /** A message that is safe to show or store: of what a file or folder refuses its name and why, of an unknown error only its code or first line. */
 export function messageOf(error: unknown): string {
-  if (!(error instanceof ExpungeError) && isFileTrouble(error)) return [...pathsOf(error), fileWords(error)].join(': ');
+  if (!(error instanceof ExpungeError) && isFileError(error))
+    return [...pathsOf(error), describeFileError(error)].join(': ');
   if (error instanceof Error) return error.message.split('\n', 1)[0] || systemCode(error) || error.name;
   return String(error);
 }
@@ -61,14 +62,14 @@ export function readNamedFile(flag: string, path: string, code: ErrorCode): stri
   try {
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
-    const denied = systemCode(error) === 'EACCES' ? deniedTrouble(path) : null;
-    const { words, next } = denied ?? fileTrouble(error);
+    const denied = systemCode(error) === 'EACCES' ? explainDenied(path) : null;
+    const { words, next } = denied ?? explainFileError(error);
     throw new ExpungeError(code, `${flag} ${path}: ${words}`, { cause: error, next });
   }
 }
 
 /** Who may not read it, and whose it is: in a container that is not who started it. Null where not even that can be seen. */
-function deniedTrouble(path: string): Trouble | null {
+function explainDenied(path: string): Explanation | null {
   try {
     const { mode, uid } = statSync(path);
     const me = process.geteuid?.();

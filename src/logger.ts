@@ -24,7 +24,7 @@ export function createLogger(level: string, who: { worker?: number } = {}): Log 
 }
 
 /** A log for commands that speak to people: warnings and errors as a line, the rest is dropped. */
-export function logTo(tell: (line: string) => void): Log {
+export function logAsLines(tell: (line: string) => void): Log {
   const line = (facts: object, message: string) => {
     const { reason } = facts as { reason?: unknown };
     tell(reason === undefined ? message : `${message}: ${String(reason)}`);

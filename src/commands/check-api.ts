@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { readTarget } from '../config/check-target.ts';
 import { isLoopback, withoutUrlSecrets } from '../config/parse-setting.ts';
 import { excerptOf } from '../delete/delete-id.ts';
-import { Lane, type LaneOptions, reachOrigin } from '../delete/send-delete.ts';
+import { reachOrigin, TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { type Answer, type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { duration } from '../format.ts';
@@ -14,9 +14,9 @@ import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { checkId, idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
-import { type Finding, wrong } from '../redis/server.ts';
-import { connectionTrouble } from '../system-words.ts';
-import { orderLine } from '../terminal/stop-text.ts';
+import { type Finding, fail } from '../redis/server.ts';
+import { explainConnectionError } from '../system-errors.ts';
+import { commandFor } from '../terminal/stop-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { type Credentials, readAuthorities, type Session, whoAmI, withRedis } from './session.ts';
@@ -30,12 +30,12 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
   if (typeof id !== 'string') return null;
   const { resource } = config;
   if (resource === undefined) {
-    throw new ExpungeError('USAGE', '--probe-id deletes one object: of which kind?', {
+    throw new ExpungeError('USAGE', '--probe-id needs the resource of the object it deletes', {
       next: 'add --resource annotations or --resource views',
     });
   }
   const reject = checkId(id, config.allowIdChars);
-  if (reject !== null) throw new ExpungeError('USAGE', `--probe-id: no id that is safe to send (${reject})`);
+  if (reject !== null) throw new ExpungeError('USAGE', `--probe-id: this id is not safe to send (${reject})`);
   await refuseProtected(id, config);
   return { resource, id };
 }
@@ -67,25 +67,25 @@ export async function reachApi(invocation: Invocation, probe: Probe | null): Pro
   try {
     await reachOrigin(laneOptions(invocation, readAuthorities(config)));
   } catch (error) {
-    throw error instanceof ExpungeError ? error : unreachable(`${origin}${way(config)}`, error);
+    throw error instanceof ExpungeError ? error : unreachable(`${origin}${throughProxy(config)}`, error);
   }
   const tls = protocol === 'https:' ? 'with TLS, its certificate is trusted' : 'without TLS';
   const local = protocol === 'http:' && isLoopback(hostname) ? ', on this machine' : '';
-  const reached = `connected${way(config)}, ${tls}${local}`;
+  const reached = `connected${throughProxy(config)}, ${tls}${local}`;
   if (probe !== null) return reached;
-  return `${reached}. The API itself was not asked whether it takes the token: --probe-id ID does, by deleting that object`;
+  return `${reached}. The token was not tested: --probe-id ID tests it by deleting that object`;
 }
 
-function way({ proxy }: Invocation['config']): string {
+function throughProxy({ proxy }: Invocation['config']): string {
   return proxy === undefined ? '' : ` through the proxy ${withoutUrlSecrets(proxy)}`;
 }
 
 function unreachable(where: string, error: unknown): ExpungeError {
-  const { words, next } = connectionTrouble(error);
+  const { words, next } = explainConnectionError(error);
   return new ExpungeError('UNREACHABLE', `${where}: ${words}`, { cause: error, next });
 }
 
-function laneOptions({ config, env }: Invocation, ca: string | null): LaneOptions {
+function laneOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
   const { origin } = new URL(readTarget(config, env).baseUrl);
   const { requestTimeoutMs, proxy = null, strictConnections } = config;
   return { origin, requestTimeoutMs, ca, proxy, strictConnections };
@@ -105,20 +105,20 @@ export async function* sendProbe(
     invocation,
     () => {},
     async (session) => {
-      const why = await heldBy(invocation, session, target);
-      if (why !== null) return { ...wrong('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit };
+      const why = await whyNotSent(invocation, session, target);
+      if (why !== null) return { ...fail('', `not sent. ${why}`, null), exit: exitCodes.GUARD.exit };
       return send(invocation, session, { target, credentials, probe });
     },
   );
 }
 
 /** Why nothing may leave to the target at the moment, or null. */
-async function heldBy({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
+async function whyNotSent({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
   const { target } = await readStops(redis, sentTo.fp);
   const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
-  if (stop !== null) return stopAdvice(stop, orderLine('start-all', sentTo));
+  if (stop !== null) return stopAdvice(stop, commandFor('start-all', sentTo));
   const held = (await readTargetState(redis, sentTo.fp)).find(({ hold }) => hold !== null)?.hold;
-  return held ? `${held.reason}; ${duration(held.leftMs)} of that are left` : null;
+  return held ? `${held.reason}; ${duration(held.leftMs)} left` : null;
 }
 
 type Sending = { target: Target; credentials: Credentials; probe: Probe };
@@ -131,44 +131,44 @@ async function send(invocation: Invocation, { redis }: Session, { target, creden
   const order = { at: Date.now(), by: 'operator', who: whoAmI(), reason: reasonOf(invocation.options) } as const;
   await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
   const answer = await ask(
-    new Lane(laneOptions(invocation, credentials.ca)),
+    new TargetConnection(laneOptions(invocation, credentials.ca)),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     authorization,
   );
-  const { words, next, exit } = judge(verdictOf(answer, false, verdictsWith(invocation.config.treat)));
-  const state = exit !== exitCodes.OK.exit ? 'wrong' : next === null ? 'ok' : 'warning';
+  const { words, next, exit } = evaluate(verdictOf(answer, false, verdictsWith(invocation.config.onStatus)));
+  const state = exit !== exitCodes.OK.exit ? 'fail' : next === null ? 'ok' : 'warn';
   return {
     aspect: '',
     state,
-    words: `DELETE ${target.baseUrl}${path} ${cameOf(answer)}: ${words}${saidBy(answer, state)}`,
+    words: `DELETE ${target.baseUrl}${path} ${describeAnswer(answer)}: ${words}${quoteAnswer(answer, state)}`,
     next,
     exit,
   } as const;
 }
 
-async function ask(lane: Lane, path: string, authorization: string): Promise<Answer> {
+async function ask(connection: TargetConnection, path: string, authorization: string): Promise<Answer> {
   try {
     return await new Promise((resolve) => {
-      lane.send(path, authorization, resolve);
+      connection.send(path, authorization, resolve);
     });
   } finally {
-    lane.close();
+    connection.close();
   }
 }
 
-function cameOf(answer: Answer): string {
+function describeAnswer(answer: Answer): string {
   return answer.kind === 'status' ? `was answered ${answer.status}` : `had no answer (${excerptOf(answer)})`;
 }
 
-function saidBy(answer: Answer, state: Finding['state']): string {
-  const excerpt = answer.kind === 'status' && state === 'wrong' ? excerptOf(answer) : '';
+function quoteAnswer(answer: Answer, state: Finding['state']): string {
+  const excerpt = answer.kind === 'status' && state === 'fail' ? excerptOf(answer) : '';
   return excerpt && `; it says: ${excerpt}`;
 }
 
-type Judged = { words: string; next: string | null; exit: number };
+type Evaluation = { words: string; next: string | null; exit: number };
 
 /** What a verdict says about a whole run: one id is enough to know that its like would end the same. */
-function judge(verdict: Verdict): Judged {
+function evaluate(verdict: Verdict): Evaluation {
   const { OK, INCOMPLETE, GUARD, CREDENTIALS, UNREACHABLE } = exitCodes;
   switch (verdict.kind) {
     case 'settle':
@@ -176,7 +176,7 @@ function judge(verdict: Verdict): Judged {
       if (verdict.outcome === 'absent') return { words: absent, next: nameOneThatIsThere, exit: OK.exit };
       return { words: verdict.outcome, next: seeMeanings, exit: INCOMPLETE.exit };
     case 'credentials':
-      return { words: 'the API refuses the token', next: otherToken, exit: CREDENTIALS.exit };
+      return { words: 'the API rejected the token', next: otherToken, exit: CREDENTIALS.exit };
     case 'unreachable':
       return { words: 'not sent', next: 'try again later', exit: UNREACHABLE.exit };
     case 'wait':
@@ -191,7 +191,7 @@ function judge(verdict: Verdict): Judged {
   }
 }
 
-const absent = 'absent: there is no such object, or the base URL leads to another place';
-const nameOneThatIsThere = 'name an object that is there, to be sure of the place';
+const absent = 'absent: the object does not exist, or the base URL is wrong';
+const nameOneThatIsThere = 'name an object that exists to verify the base URL';
 const seeMeanings = 'what each answer means: expunge check --verdicts';
-const otherToken = 'give another token, or one that is meant for this API';
+const otherToken = 'use another token, issued for this API';

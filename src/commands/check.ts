@@ -5,12 +5,12 @@ import { duration } from '../format.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import type { RedisAddress } from '../redis/address.ts';
-import { lookAtRedis } from '../redis/check-redis.ts';
+import { inspectRedis } from '../redis/check-redis.ts';
 import { connectLedger, ready } from '../redis/connect.ts';
 import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
-import { type Finding, fine, wrong } from '../redis/server.ts';
-import { haltAnswers, haltWords } from '../terminal/halt-words.ts';
+import { type Finding, fail, pass } from '../redis/server.ts';
+import { describeHaltRule, describeHaltStatuses } from '../terminal/describe-halt.ts';
 import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
 import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
@@ -26,67 +26,67 @@ export async function execute(invocation: Invocation): Promise<number> {
   const probe = await readProbe(invocation);
   const opened: { credentials: Credentials | null } = { credentials: null };
   try {
-    return await lookAtAll(invocation, probe, opened);
+    return await checkAll(invocation, probe, opened);
   } finally {
     await opened.credentials?.token.close();
   }
 }
 
-async function lookAtAll(
+async function checkAll(
   invocation: Invocation,
   probe: Probe | null,
   opened: { credentials: Credentials | null },
 ): Promise<number> {
   const { config, env, options, stdout } = invocation;
   let exit: number = exitCodes.OK.exit;
-  const tell = async (what: string, look: () => AsyncIterable<Finding>): Promise<void> => {
-    for await (const found of findings(look)) {
+  const report = async (what: string, runCheck: () => AsyncIterable<Finding>): Promise<void> => {
+    for await (const found of findings(runCheck)) {
       stdout.write(options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found));
-      if (found.state === 'wrong' && exit === exitCodes.OK.exit) exit = found.exit;
+      if (found.state === 'fail' && exit === exitCodes.OK.exit) exit = found.exit;
     }
   };
-  await tell('target', () => once(async () => readTarget(config, env).baseUrl));
-  if (exit === exitCodes.OK.exit) await tell('host', () => once(() => lookUpHost(invocation)));
-  if (exit === exitCodes.OK.exit) await tell('api', () => once(() => reachApi(invocation, probe)));
-  await tell('token', () =>
+  await report('target', () => once(async () => readTarget(config, env).baseUrl));
+  if (exit === exitCodes.OK.exit) await report('host', () => once(() => lookUpHost(invocation)));
+  if (exit === exitCodes.OK.exit) await report('api', () => once(() => reachApi(invocation, probe)));
+  await report('token', () =>
     once(() => {
       opened.credentials = readCredentials(invocation);
       return getToken(invocation, opened.credentials);
     }),
   );
-  await tell('redis', () => examineRedis(invocation));
+  await report('redis', () => examineRedis(invocation));
   if (probe === null) return exit;
   const isFit = exit === exitCodes.OK.exit;
-  await tell('probe', () => (isFit ? sendProbe(invocation, opened.credentials!, probe) : notSent()));
+  await report('probe', () => (isFit ? sendProbe(invocation, opened.credentials!, probe) : notSent()));
   return exit;
 }
 
 async function* notSent(): AsyncGenerator<Finding> {
-  yield wrong('', 'not sent, since something else is wrong', 'mend that first');
+  yield fail('', 'not sent, because another check failed', 'fix that first');
 }
 
 type Found = Finding & { exit: number };
 
 /** What a look finds, and what kept it from finding more. */
-async function* findings(look: () => AsyncIterable<Finding & { exit?: number }>): AsyncGenerator<Found> {
+async function* findings(runCheck: () => AsyncIterable<Finding & { exit?: number }>): AsyncGenerator<Found> {
   try {
-    for await (const found of look()) yield { exit: exitCodes.UNREACHABLE.exit, ...found };
+    for await (const found of runCheck()) yield { exit: exitCodes.UNREACHABLE.exit, ...found };
   } catch (error) {
     const { code, next } = error instanceof ExpungeError ? error : ({ code: 'INTERNAL', next: null } as const);
-    yield { ...wrong('', messageOf(error), next), exit: exitCodes[code].exit };
+    yield { ...fail('', messageOf(error), next), exit: exitCodes[code].exit };
   }
 }
 
-async function* once(look: () => Promise<string>): AsyncGenerator<Finding> {
-  yield fine('', await look());
+async function* once(runCheck: () => Promise<string>): AsyncGenerator<Finding> {
+  yield pass('', await runCheck());
 }
 
 function jsonOf(what: string, { aspect, state, words, next }: Finding) {
-  const facts = { v: 1, type: 'check', what, ok: state !== 'wrong', words };
+  const facts = { v: 1, type: 'check', what, ok: state !== 'fail', words };
   return { ...facts, ...(aspect === '' ? {} : { aspect }), state, next };
 }
 
-const marks = { ok: 'ok    ', warning: 'warn  ', wrong: 'wrong ' };
+const marks = { ok: 'ok    ', warn: 'warn  ', fail: 'fail  ' };
 
 function textOf(what: string, { aspect, state, words, next }: Finding): string {
   const line = `${marks[state]} ${what.padEnd(7)} ${aspect && `${aspect}: `}${plainLine(words)}\n`;
@@ -104,8 +104,8 @@ async function* examineRedis({ config, env }: Invocation): AsyncGenerator<Findin
   const said: string[] = [];
   const address = await resolveRedis(config, env, (line) => said.push(line));
   try {
-    yield fine('', said.join(' · '));
-    yield* lookAtRedis(address);
+    yield pass('', said.join(' · '));
+    yield* inspectRedis(address);
   } finally {
     await leavePrivateRedis(address, () => isIdleAt(address));
   }
@@ -121,24 +121,28 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
   }
 }
 
-/** The table in force, `*` before what `--treat` changes, and what halts a run whatever its ids mean. */
+/** The table in force, `*` before what `--on-status` changes, and what halts a run whatever its ids mean. */
 export function printVerdicts({ config, options, stdout }: Invocation): number {
-  const table = verdictsWith(config.treat);
+  const table = verdictsWith(config.onStatus);
   const verdicts = [
-    ...table.map(({ answers, means, treated }) => ({ answer: answers, means, treated })),
-    { answer: 'no answer', means: 'retried; may have been executed', treated: false },
-    { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', treated: false },
+    ...table.map(({ answers, means, overridden }) => ({ answer: answers, means, overridden })),
+    { answer: 'no answer', means: 'retried; may have been executed', overridden: false },
+    { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', overridden: false },
   ];
-  const halts = haltRules.map((rule) => ({ halt: rule.halt, answer: haltAnswers(rule), when: haltWords(rule) }));
+  const halts = haltRules.map((rule) => ({
+    halt: rule.halt,
+    answer: describeHaltStatuses(rule),
+    when: describeHaltRule(rule),
+  }));
   if (options.json) {
     for (const row of verdicts) stdout.write(`${JSON.stringify({ v: 1, type: 'verdict', ...row })}\n`);
     for (const row of halts) stdout.write(`${JSON.stringify({ v: 1, type: 'halt', ...row })}\n`);
     return 0;
   }
-  for (const { answer, means, treated } of verdicts) {
-    stdout.write(`${`${treated ? '*' : ' '} ${answer}`.padEnd(20)} ${means}\n`);
+  for (const { answer, means, overridden } of verdicts) {
+    stdout.write(`${`${overridden ? '*' : ' '} ${answer}`.padEnd(20)} ${means}\n`);
   }
-  if (config.treat !== '') stdout.write('  * by --treat\n');
+  if (config.onStatus !== '') stdout.write('  * by --on-status\n');
   stdout.write('\nA run is halted by\n');
   for (const { answer, when } of halts) stdout.write(`  ${when} answered ${answer}\n`);
   return 0;

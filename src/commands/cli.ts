@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { loadConfig } from '../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
-import { fileTrouble, isFileTrouble } from '../system-words.ts';
+import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
 import { readVersion } from '../version.ts';
 import type { Verb } from './command.ts';
@@ -59,8 +59,8 @@ function complain(error: unknown): number {
 
 /** A file or folder that nobody expected to be refused: most likely something of the machine, and no bug. */
 function refusedFile(error: unknown): ExpungeError | null {
-  if (!isFileTrouble(error)) return null;
-  return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: fileTrouble(error).next });
+  if (!isFileError(error)) return null;
+  return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: explainFileError(error).next });
 }
 
 /** Ends the process though sockets may be open, after everything written has gone out. */
@@ -72,8 +72,8 @@ async function end(code: number): Promise<void> {
 }
 
 function incomplete(error: Error): ExpungeError {
-  return new ExpungeError('INTERNAL', `the output is not complete: ${messageOf(error)}`, {
-    next: fileTrouble(error).next,
+  return new ExpungeError('INTERNAL', `the output is incomplete: ${messageOf(error)}`, {
+    next: explainFileError(error).next,
   });
 }
 

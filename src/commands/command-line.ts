@@ -149,11 +149,11 @@ const settingsHeading = 'Settings (flag, else variable, else configuration file,
 
 /** The flag of a setting; its help names the default and the variable. */
 function settingOption(name: SettingName): Option {
-  const { flag, arg, env, help, fallback, twice } = settings[name];
+  const { flag, arg, env, help, fallback, ifRepeated } = settings[name];
   const value = arg === null ? null : settingText(name, fallback as never);
   const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', env ?? ''].filter(Boolean).join(', ');
   const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
-  return twice === undefined ? option : option.argParser(twice === 'joined' ? joined : onlyOnce(flag));
+  return ifRepeated === undefined ? option : option.argParser(ifRepeated === 'joined' ? joined : onlyOnce(flag));
 }
 
 function joined(value: string, before: string | undefined): string {

@@ -81,7 +81,7 @@ export const sending = [
   'maxConcurrency',
   'requestTimeoutMs',
   'retryDelays',
-  'patienceMs',
+  'unreachableTimeoutMs',
   'strictConnections',
   'stopFile',
 ] as const;
@@ -104,7 +104,7 @@ export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, o
 export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };
 export const reason: OwnOption = {
   flags: '--reason <text>',
-  help: 'why, for whoever looks at it later',
+  help: 'why, for the audit trail',
   parse: parse.textUpTo(500),
 };
 

@@ -1,4 +1,4 @@
-import { sourceText } from '../config/list-source.ts';
+import { describeSource } from '../config/list-source.ts';
 import { shownSetting } from '../config/setting-text.ts';
 import { type Config, type SettingName, type Source, type Sources, settings } from '../config/settings.ts';
 import type { Invocation } from './command.ts';
@@ -26,7 +26,7 @@ function listRows({ sources }: Config): Row[] {
     return {
       setting: `source ${name}`,
       variable: null,
-      value: sourceText(list),
+      value: describeSource(list),
       source: 'file',
       from: describe('file', null),
     };

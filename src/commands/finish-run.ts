@@ -10,14 +10,14 @@ import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
 import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
-import { isRedisTrouble, refusalWords } from '../redis/errors.ts';
+import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
 import { commandLine, styleOf } from '../terminal/style.ts';
-import { lostWords } from '../worker/chunk-handler.ts';
-import { isAttendedByOthers, removeOwnQueue } from './attended.ts';
+import { lostReason } from '../worker/chunk-handler.ts';
 import { type Invocation, jsonLines } from './command.ts';
+import { hasOtherForegroundCommand, removeOwnQueue } from './foreground.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { type Session, whoAmI } from './session.ts';
 
@@ -42,8 +42,8 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
   const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
-  const told = { files, pace: paceLines(pace), examples };
-  stderr.write(`\n${endingText(endingOf(run, kindOf(run), told), styleOf(stderr))}\n`);
+  const details = { files, pace: paceLines(pace), examples };
+  stderr.write(`\n${endingText(endingOf(run, kindOf(run), details), styleOf(stderr))}\n`);
   if (trouble !== null) stderr.write(`error: ${trouble}\n`);
   jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exit, Date.now()))}\n`);
@@ -73,7 +73,7 @@ async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): 
 }
 
 /** An answer of Redis that stays the same, however often it is asked. */
-function isMistake(error: unknown): boolean {
+function isPermanentError(error: unknown): boolean {
   return /^(ERR|WRONGTYPE)\b/.test(messageOf(error));
 }
 
@@ -88,10 +88,10 @@ function exitCodeOf(run: Run, interrupts: Interrupts): number {
  */
 async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | null> {
   const { session, run, invocation } = work;
-  return orTellTrouble(work, interrupts, async () => {
+  return retryWhileRedisFails(work, interrupts, async () => {
     const seen = await readRun(session.redis, run.id); // fails where Redis is away; what asks the queue would wait for it
     const exit = seen === null || isSealed(seen.state) ? null : interrupts.exit();
-    if (exit !== null && !(await isAttendedByOthers(session, run))) await pause(session, run.id, exit);
+    if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(session, run.id, exit);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
@@ -101,7 +101,7 @@ async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | nul
 const tryAgainMs = 500;
 
 /** Does a task that can be repeated, again and again while Redis is in trouble, until a signal comes. Then null, and why is told. */
-async function orTellTrouble<T>(
+async function retryWhileRedisFails<T>(
   { invocation: { stderr } }: Finish,
   { signal }: Interrupts,
   task: () => Promise<T>,
@@ -110,22 +110,22 @@ async function orTellTrouble<T>(
     try {
       return await task();
     } catch (error) {
-      const words = refusalWords(error);
-      if (!isRedisTrouble(error) || (words === '' && isMistake(error))) throw error;
+      const words = describeRejection(error);
+      if (!isRedisError(error) || (words === '' && isPermanentError(error))) throw error;
       const [trouble, then] =
-        words === '' ? ['does not answer', 'is back'] : [`refuses writes: ${words}`, 'takes them again'];
+        words === '' ? ['does not answer', 'is back'] : [`rejects writes: ${words}`, 'accepts them again'];
       if (signal.aborted) {
-        stderr.write(`Redis ${trouble}. What was sent is marked there; the same command resumes once it ${then}.\n`);
+        stderr.write(`Redis ${trouble}. What was sent is recorded there; the same command resumes once it ${then}.\n`);
         return null;
       }
-      if (n === 1) stderr.write(`Redis ${trouble}. The run goes on here once it ${then}.\n`);
+      if (n === 1) stderr.write(`Redis ${trouble}. The run continues here once it ${then}.\n`);
       await sleep(tryAgainMs, undefined, { signal }).catch(() => {});
     }
   }
 }
 
-const gone = `${lostWords}.
-  Bring its data back and run the same command to go on, or begin anew: the same command with --expect-absent.`;
+const gone = `${lostReason}.
+  Restore its data and run the same command to resume, or start over: the same command with --expect-absent.`;
 
 async function pause({ ledger }: Session, run: string, exit: number): Promise<void> {
   const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
@@ -140,7 +140,7 @@ async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<R
   if (!isSealed(run.state)) return { files: null, trouble: null };
   const progress = startProgress(invocation.stderr, invocation.env, () => 'Checking the ledger and writing the report');
   try {
-    return await orTellTrouble(work, interrupts, async () => {
+    return await retryWhileRedisFails(work, interrupts, async () => {
       const mismatch = checkConservation(run, await tallyLedger(session.redis, run));
       const files = await writeRunFiles(session.redis, run, outputFolder);
       return { files, trouble: mismatch };
@@ -160,10 +160,14 @@ function kindOf({ state, by }: Run): EndingKind {
 }
 
 /** What was written, measured and noticed about a run, where there is any of it. `examples`: ids that show why it halted. */
-type Told = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
+type EndingDetails = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
 
 /** The facts of a command's last words. */
-export function endingOf(run: Run, kind: EndingKind, { files = null, pace = [], examples = [] }: Told = {}): Ending {
+export function endingOf(
+  run: Run,
+  kind: EndingKind,
+  { files = null, pace = [], examples = [] }: EndingDetails = {},
+): Ending {
   const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {

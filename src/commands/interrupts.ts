@@ -31,14 +31,14 @@ export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrup
   const signals = Object.keys(exits) as Signal[];
   for (const signal of signals) process.on(signal, handle);
   const byNpm = process.env.npm_execpath !== undefined;
-  const looking = setInterval(() => {
+  const parentPoll = setInterval(() => {
     if (byNpm && exit === null && process.ppid !== parent) handle('SIGTERM');
   }, checkEveryMs).unref();
   return {
     signal: controller.signal,
     exit: () => exit,
     dispose: () => {
-      clearInterval(looking);
+      clearInterval(parentPoll);
       for (const signal of signals) process.off(signal, handle);
     },
   };
@@ -48,7 +48,7 @@ export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrup
  * The value of `work`, or undefined if it fails or the signal comes first: commands to a Redis that hangs may never end, and nobody
  * who asks for an end should wait for them.
  */
-export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
+export async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
   let stop = () => {};
   const aborted = new Promise<undefined>((resolve) => {
     stop = () => resolve(undefined);

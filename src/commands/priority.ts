@@ -29,11 +29,11 @@ function readPriority(text: string): Priority {
 
 function nothingToShare(run: string, state: string): ExpungeError {
   return new ExpungeError('USAGE', `run ${run} is ${state}: no worker has anything to do for it`, {
-    next: `look at it: expunge status ${run}`,
+    next: `see its status: expunge status ${run}`,
   });
 }
 
 function changeText(run: string, before: Priority, now: Priority): string {
   if (before === now) return `Run ${run} has that priority already: ${now}.`;
-  return `Run ${run}: priority ${now}; before: ${before}. It holds within a second.`;
+  return `Run ${run}: priority ${now}; before: ${before}. It takes effect within a second.`;
 }

@@ -8,12 +8,12 @@ import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
-import { type Style, shellWord, styleOf } from '../terminal/style.ts';
+import { quoteForShell, type Style, styleOf } from '../terminal/style.ts';
 import { type Invocation, store } from './command.ts';
 import { execute as run } from './run.ts';
 
 /** Every tenth of a percent is a handful of the 2,000 requests. The seed makes it the same weather every time. */
-const weather = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
+const sandboxFaults = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
 const seed = 1;
 
 /** The list holds rows that must be rejected, so the run itself should end with the second. */
@@ -29,7 +29,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const say = (line: string) => stdout.write(`${line}\n`);
   const list = makeSampleList();
   const objects = { annotations: heldAnnotations };
-  const sandbox = await startSandbox({ objects, faults: weather, seed, latencyMs: 5 });
+  const sandbox = await startSandbox({ objects, faults: sandboxFaults, seed, latencyMs: 5 });
   try {
     const files = await writeFiles(config.stateDir, list, sandbox);
     const flags = flagsOf(config, sandbox, files);
@@ -41,10 +41,10 @@ export async function execute(invocation: Invocation): Promise<number> {
       return exit;
     }
     say(`\nThe report begins with\n${await beginOf(join(config.stateDir, 'runs', summary.run, 'outcomes.csv'))}\n`);
-    const troubles = compare(list, summary, sandbox);
-    for (const line of conclude(list, exit, troubles, style)) say(line);
+    const mismatches = compare(list, summary, sandbox);
+    for (const line of conclude(list, exit, mismatches, style)) say(line);
     for (const line of nextSteps(summary.run)) say(line);
-    return troubles.length === 0 ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
+    return mismatches.length === 0 ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
   } finally {
     await sandbox.close();
   }
@@ -72,7 +72,7 @@ function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flag
 
 function commandOf({ list }: Files, flags: Flags): string {
   const words = Object.entries(flags).flatMap(([name, text]) => [`--${settings[name as SettingName].flag}`, text]);
-  return ['expunge', 'run', list, ...words, '--yes'].map(shellWord).join(' ');
+  return ['expunge', 'run', list, ...words, '--yes'].map(quoteForShell).join(' ');
 }
 
 /** The verb itself. What it says goes to stdout with all else, so that a pipe has it in order; its JSON comes to us. */
@@ -110,11 +110,11 @@ function configOf(config: Config, flags: Flags): Config {
 function introduce({ url }: Sandbox, { rows }: SampleList, { list }: Files, style: Style): string[] {
   const done = style.green('✓');
   return [
-    style.bold('A whole run against an API on this machine'),
+    style.bold('A complete run against an API on this machine'),
     `  ${done} Sandbox  ${url} with ${count(heldAnnotations)} annotations`,
     '             2 % of its answers are 503, a few are 429, and some connections break',
     `  ${done} List     ${list} with ${count(rows)} rows`,
-    '             some ids stand twice, some are gone already, some are none',
+    '             some ids are listed twice, some are deleted already, some are invalid',
   ];
 }
 
@@ -138,8 +138,8 @@ function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Sum
   ].filter(Boolean);
 }
 
-function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: number, troubles: string[], style: Style) {
-  if (troubles.length > 0) return troubles.map((trouble) => `${style.red('✗')} ${trouble}`);
+function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: number, mismatches: string[], style: Style) {
+  if (mismatches.length > 0) return mismatches.map((trouble) => `${style.red('✗')} ${trouble}`);
   const done = style.green('✓');
   return [
     `${done} Asked the sandbox: none of the ${count(listedIds.length)} ids exists any more,`,
@@ -151,7 +151,7 @@ function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: numbe
 function nextSteps(run: string): string[] {
   const steps = [
     ['./expunge run --help', 'for a list of your own'],
-    ['./expunge sandbox', 'an API like this one, for rehearsals'],
+    ['./expunge sandbox', 'an API like this one, to practise on'],
     [`./expunge report ${run}`, 'what happened to each row'],
     ['npm test', 'the tests'],
   ] as const;

@@ -25,14 +25,14 @@ export async function execute(invocation: Invocation): Promise<number> {
 function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
-  throw new ExpungeError('USAGE', '--burst is a part of the rate, and "none" is no rate');
+  throw new ExpungeError('USAGE', '--burst needs a rate, and "none" is no rate');
 }
 
 function readRate(text: string): Rate {
   try {
     return parseRate(text);
   } catch (error) {
-    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" takes the rate away`);
+    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" removes the rate`);
   }
 }
 
@@ -44,7 +44,7 @@ async function change(session: Session, run: Run, wanted: Partial<Pace>, reason:
   }
   if (!isSealed(state)) return { state, before };
   throw new ExpungeError('USAGE', `run ${run.id} is ${state}: there is no rate to change`, {
-    next: `look at it: expunge status ${run.id}`,
+    next: `see its status: expunge status ${run.id}`,
   });
 }
 
@@ -53,7 +53,7 @@ function changeText(run: string, before: Pace, now: Pace): string {
   const told =
     was === is
       ? `Run ${run} has that rate already: ${is}.`
-      : `Run ${run}: ${is}; before: ${was}. It holds within a second.`;
+      : `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
   return `${told}\n  Follow it: expunge status ${run} --watch`;
 }
 

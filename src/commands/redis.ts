@@ -8,7 +8,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   if (verb === 'redis stop') {
     const result = await stopPrivateRedis(config.stateDir, (users) => confirmStop(invocation, users));
     stdout.write(
-      result === 'stopped' ? 'Stopped the private Redis; its data stay.\n' : 'No private Redis is running.\n',
+      result === 'stopped' ? 'Stopped the private Redis; its data is kept.\n' : 'No private Redis is running.\n',
     );
     return 0;
   }
@@ -20,8 +20,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 async function confirmStop({ options, stdin, stderr, env }: Invocation, users: readonly string[]): Promise<void> {
-  const then =
-    'What they do stands still until a command starts it again, and runs that have not ended go on in doubt.';
+  const then = 'They stop until a command starts it again, and unfinished runs resume in doubt.';
   const question = `The private Redis is in use: ${users.join(', ')}. ${then} Stop it?`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }

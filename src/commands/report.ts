@@ -32,7 +32,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
 
 async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
   if (run.state === 'preparing') {
-    throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written to its end`, {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written completely`, {
       next: `run its command again: ${run.command}`,
     });
   }
@@ -73,7 +73,7 @@ async function toStream(deps: ReportDeps): Promise<void> {
   const run = deps.run.id;
   await writeRows(deps, (text) =>
     sink(text).catch((error) => {
-      throw notWritten('stdout, where a part of it stands', run, error);
+      throw notWritten('stdout, which holds a part of it', run, error);
     }),
   );
 }

@@ -6,8 +6,8 @@ import { stdinName } from '../input/open-inputs.ts';
 import { removeSpool, type Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
-import { runFolder } from '../ledger/kept-files.ts';
-import { findRunsBeside, type ListedRun } from '../ledger/list-runs.ts';
+import { runFolder } from '../ledger/file-retention.ts';
+import { findOverlappingRuns, type ListedRun } from '../ledger/list-runs.ts';
 import { isOver, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
@@ -15,19 +15,19 @@ import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
 import { idPath } from '../model/check-id.ts';
 import { resources } from '../model/outcome.ts';
 import { listOf, type Target } from '../model/target.ts';
-import { createFeeder, leaveToWorkers } from '../queue/feeder.ts';
+import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { confirmCount } from '../terminal/ask.ts';
 import { endingText } from '../terminal/ending.ts';
 import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
-import { orderLine } from '../terminal/stop-text.ts';
+import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { readStopFile } from '../worker/stop-file.ts';
-import { isAttended } from './attended.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { deleteHere } from './delete-here.ts';
+import { deleteInForeground } from './delete-in-foreground.ts';
 import { endingOf, finishEnded } from './finish-run.ts';
+import { hasForegroundCommand } from './foreground.ts';
 import {
   type Credentials,
   refuseLoneBurst,
@@ -37,7 +37,7 @@ import {
   whoAmI,
   withRedis,
 } from './session.ts';
-import { withStop } from './status.ts';
+import { withStandstill } from './status.ts';
 import { submitRun } from './submit-run.ts';
 
 type Work = { target: Target; credentials: Credentials; list: List };
@@ -55,22 +55,22 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
     return finishEnded({ invocation, session, run: last, outputFolder: folderOf(last) });
   const existing = last !== null && !isSealed(last.state) ? last : null;
   refuseUnlessResumable(existing);
-  refuseOtherVerdicts(existing, invocation.config.treat);
+  refuseOtherOnStatus(existing, invocation.config.onStatus);
   refuseLoneBurst(invocation, existing?.rate ?? null);
-  await refuseOtherWay(invocation, session, existing);
+  await refuseOtherMode(invocation, session, existing);
   const learned = await readStart(session.redis, target.fp, scopesOf(invocation, list));
   const stop = await stopOf(invocation, session, target);
-  const isJoined = existing !== null && (await isAttended(session, existing)) === true;
-  const beside = existing === null ? await findRunsBeside(session.redis, target, list.spool) : [];
-  const plan = planOf(invocation, target, list, { learned, stop, existing, isJoined, last, beside });
+  const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
+  const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool) : [];
+  const plan = planOf(invocation, target, list, { learned, stop, existing, isJoined, last, overlapping });
   invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
   await removeSpool(list.spool.folder); // all of it is in Redis by now, and a run may take days
-  refuseOtherVerdicts(run, invocation.config.treat); // another command may have made it meanwhile
-  await refuseOtherWay(invocation, session, run);
+  refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
+  await refuseOtherMode(invocation, session, run);
   if (run.detached) return detach(invocation, session, run);
-  return deleteHere({ invocation, session, target, credentials, run, outputFolder: folderOf(run) });
+  return deleteInForeground({ invocation, session, target, credentials, run, outputFolder: folderOf(run) });
 }
 
 /** What the requests of the run would wait for. The file of a detached run's workers is their own matter. */
@@ -83,41 +83,37 @@ async function stopOf({ config, options }: Invocation, { redis }: Session, targe
 function refuseUnlessResumable(existing: Run | null): void {
   if (existing?.state !== 'cancelling') return;
   throw new ExpungeError('USAGE', `run ${existing.id} of the same list is being cancelled`, {
-    next: `wait until it is: expunge cancel ${existing.id} --yes`,
+    next: `wait for it: expunge cancel ${existing.id} --yes`,
   });
 }
 
 /** A run has one table from its first id to its last, or its outcomes would not mean the same. */
-function refuseOtherVerdicts(existing: Run | null, treat: string): void {
-  if (existing === null || treat === '' || treat === existing.treat) return;
-  const before = existing.treat === '' ? 'without --treat' : `with --treat ${existing.treat}`;
-  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${treat}`, {
-    next: `leave --treat away to go on with it, or end it first: expunge cancel ${existing.id}`,
+function refuseOtherOnStatus(existing: Run | null, onStatus: string): void {
+  if (existing === null || onStatus === '' || onStatus === existing.onStatus) return;
+  const before = existing.onStatus === '' ? 'without --on-status' : `with --on-status ${existing.onStatus}`;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${onStatus}`, {
+    next: `omit --on-status to resume it, or cancel it first: expunge cancel ${existing.id}`,
   });
 }
 
 /** A run is deleted by its command or by workers from its first id to its last, unless somebody hands it over. */
-async function refuseOtherWay({ options }: Invocation, session: Session, run: Run | null): Promise<void> {
+async function refuseOtherMode({ options }: Invocation, session: Session, run: Run | null): Promise<void> {
   const wanted = options.detach === true;
   if (run === null || run.detached === wanted) return;
   const of = `run ${run.id} of the same list`;
   const follow = `expunge status ${run.id} --watch`;
   if (!wanted) {
-    throw new ExpungeError(
-      'USAGE',
-      `${of} was left to workers with --detach; this command would not wait for its end`,
-      {
-        next: `follow it: ${follow}; or make sure that it runs: the same command with --detach`,
-      },
-    );
+    throw new ExpungeError('USAGE', `${of} was detached; this command would not wait for it`, {
+      next: `follow it: ${follow}; or make sure it runs: the same command with --detach`,
+    });
   }
-  if ((await isAttended(session, run)) === true) {
-    throw new ExpungeError('USAGE', `${of} is being deleted by another command, without --detach`, {
+  if ((await hasForegroundCommand(session, run)) === true) {
+    throw new ExpungeError('USAGE', `${of} is being deleted by another command in the foreground`, {
       next: `follow it: ${follow}; or stop that command with Ctrl-C, then: expunge resume ${run.id} --detach`,
     });
   }
-  throw new ExpungeError('USAGE', `${of} was started without --detach and is not finished`, {
-    next: `leave it to workers: expunge resume ${run.id} --detach; or go on here: the same command without --detach`,
+  throw new ExpungeError('USAGE', `${of} was started in the foreground and is not finished`, {
+    next: `detach it: expunge resume ${run.id} --detach; or resume it here: the same command without --detach`,
   });
 }
 
@@ -134,7 +130,7 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
   const host = new URL(plan.baseUrl).host;
   const what = plan.existing
     ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
-    : `${idsText(plan.ids)} on ${host}${plan.beside.map(({ runId }) => `, beside run ${runId}`).join('')}`;
+    : `${idsText(plan.ids)} on ${host}${plan.overlapping.map(({ runId }) => `, beside run ${runId}`).join('')}`;
   const question = { expected, what, yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }
@@ -145,15 +141,16 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
     const by = { who: whoAmI(), reason: reasonOf(options) };
-    await leaveToWorkers(ledger, createFeeder(ledger, queue), run, by);
+    await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);
-    warnOfWorkers(stderr, workers, run);
+    warnIfNoWorkers(stderr, workers, run);
     const { target: stop } = await readStops(redis, run.fp);
     if (stop !== null)
-      stderr.write(`${plainLine(`warning: the run waits. ${stopAdvice(stop, orderLine('start-all', run))}`)}\n`);
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStop(now, stop), exitOf(now), Date.now()))}\n`);
+      stderr.write(`${plainLine(`warning: the run is stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`);
+    if (options.json)
+      stdout.write(`${JSON.stringify(summaryOf(withStandstill(now, stop), exitOf(now), Date.now()))}\n`);
     return 0;
   } finally {
     await queue.close();
@@ -161,27 +158,27 @@ export async function detach({ options, stdout, stderr }: Invocation, session: S
 }
 
 /** What is known of the list in Redis: the run that it would go on with, its last run, and unfinished runs of the same files. */
-type Known = Pick<Plan, 'learned' | 'stop'> & {
+type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
   existing: Run | null;
   isJoined: boolean;
   last: Run | null;
-  beside: readonly ListedRun[];
+  overlapping: readonly ListedRun[];
 };
 
-export const nothingKnown: Known = {
+export const noListHistory: ListHistory = {
   learned: null,
   stop: null,
   existing: null,
   isJoined: false,
   last: null,
-  beside: [],
+  overlapping: [],
 };
 
 /** What a run of the list would do, as it is shown before anything is sent. */
-export function planOf({ config, env }: Invocation, target: Target, list: List, known: Known): Plan {
+export function planOf({ config, env }: Invocation, target: Target, list: List, known: ListHistory): Plan {
   const { spool, rejectsFile } = list;
   const { first } = spool;
-  const { learned, stop, existing, isJoined, last, beside } = known;
+  const { learned, stop, existing, isJoined, last, overlapping } = known;
   return {
     files: spool.files,
     rows: spool.rows,
@@ -198,7 +195,7 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
     account: target.account,
     tokenSource: tokenSource(config, env),
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
-    treat: existing?.treat ?? config.treat,
+    onStatus: existing?.onStatus ?? config.onStatus,
     expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
     rate: config.rate ?? existing?.rate ?? null,
     rateBefore: existing?.rate ?? null,
@@ -206,8 +203,8 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
     maxConcurrency: config.maxConcurrency,
     stop,
     existing: existing && { ...existingOf(existing), isJoined },
-    before: last !== null && isSealed(last.state) ? beforeOf(last) : null,
-    beside: beside.map((run) => ({
+    previous: last !== null && isSealed(last.state) ? beforeOf(last) : null,
+    overlapping: overlapping.map((run) => ({
       ...existingOf(run),
       files: run.files,
       protectedRead: run.protectedRead,
@@ -232,21 +229,23 @@ function existingOf(run: ListedRun) {
   return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
 }
 
-function beforeOf({ id, state, endedAt, counts }: Run): Plan['before'] {
+function beforeOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
   return { runId: id, state, endedAt, counts };
 }
 
 /** For a run that is left to workers of which there are none, or null if Redis doesn't tell. */
-export function warnOfWorkers(stderr: NodeJS.WritableStream, workers: number | null, target: Named): void {
+export function warnIfNoWorkers(stderr: NodeJS.WritableStream, workers: number | null, target: Named): void {
   if (workers !== null && workers > 0) return;
   const words =
-    workers === null ? `${notTold('worker of this target')}; if none is,` : 'no worker of this target is alive;';
-  stderr.write(`warning: ${words} start one: ${orderLine('worker', target)}\n`);
+    workers === null
+      ? `${unknownLiveness('worker of this target')}; if none is,`
+      : 'no worker of this target is alive;';
+  stderr.write(`warning: ${words} start one: ${commandFor('worker', target)}\n`);
 }
 
 type Named = Pick<Target, 'baseUrl' | 'account'>;
 
 /** For somebody who may be alive: CLIENT LIST, which would tell, is not allowed to every login. */
-export function notTold(who: string): string {
+export function unknownLiveness(who: string): string {
   return `this Redis does not say whether a ${who} is alive (CLIENT LIST)`;
 }

@@ -10,7 +10,7 @@ import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { checkMaxDeletes } from './check-max-deletes.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
-import { nothingKnown, planOf } from './run-list.ts';
+import { noListHistory, planOf } from './run-list.ts';
 import { readCredentials } from './session.ts';
 
 /** Plan, confirm, delete, report. The same command again resumes. */
@@ -23,7 +23,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
     // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
-    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, nothingKnown));
+    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
     const { runList } = await import('./run-list.ts'); // what comes up to here needs none of it, and answers sooner
     return runList(invocation, { target, credentials, list });
   });
@@ -34,13 +34,9 @@ function refuseOfWorkers({ sources }: Invocation): void {
   const flags = [...sending, 'caFile' as const, 'proxy' as const].filter((name) => sources[name] === 'flag');
   if (flags.length === 0) return;
   const names = flags.map((name) => `--${settings[name].flag}`).join(', ');
-  throw new ExpungeError(
-    'USAGE',
-    `${names}: with --detach workers send the requests, and each goes by its own settings`,
-    {
-      next: `leave it away here, and give it to them: expunge worker ${names.replaceAll(',', '')} …`,
-    },
-  );
+  throw new ExpungeError('USAGE', `${names}: with --detach, workers send the requests with their own settings`, {
+    next: `omit it here and set it on the workers: expunge worker ${names.replaceAll(',', '')} …`,
+  });
 }
 
 /** Shows the plan and sends nothing; needs neither a token nor Redis. */

@@ -15,15 +15,15 @@ const choosing: readonly OwnOption[] = [
     help: 'only those submitted since: 2d, 90min, 2026-11-20, 2026-11-20T16:00Z',
     parse: (text) => parse.momentOrAgo(text),
   },
-  { flags: '--target <text>', help: 'only those whose base URL or account holds this text', parse: parse.text },
-  { flags: '--list <text>', help: 'only those with a file whose name holds this text', parse: parse.text },
-  { flags: '--by <text>', help: 'only those submitted by whoever holds this text', parse: parse.text },
+  { flags: '--target <text>', help: 'only those whose base URL or account contains this text', parse: parse.text },
+  { flags: '--list <text>', help: 'only those with a file whose name contains this text', parse: parse.text },
+  { flags: '--by <text>', help: 'only those whose submitter contains this text', parse: parse.text },
   {
     flags: '--sort <order>',
     help: `by ${runOrders.join(', ')}; the newest or largest first (default: created)`,
     parse: parse.oneOf(runOrders),
   },
-  { flags: '--limit <n>', help: 'at most so many (default: 50; with --json all)', parse: parse.positiveInteger },
+  { flags: '--limit <n>', help: 'at most this many (default: 50; with --json all)', parse: parse.positiveInteger },
   { flags: '--all', help: 'all of them' },
 ];
 

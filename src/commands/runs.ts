@@ -8,12 +8,12 @@ import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { refusalWords } from '../redis/errors.ts';
+import { describeRejection } from '../redis/errors.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
-import { removeOwnQueue } from './attended.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { reportWords } from './report-words.ts';
+import { removeOwnQueue } from './foreground.ts';
+import { describeReportLocation } from './report-location.ts';
 import { type EarlySession, findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
@@ -60,10 +60,10 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
 }
 
 function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: string): string {
-  if (runs.length === 0 && filtered) return 'No run is like that. All of them: expunge runs --all';
+  if (runs.length === 0 && filtered) return 'No run matches. List all: expunge runs --all';
   if (runs.length === 0)
     return `No runs in ${where}. Start one: expunge run FILE --resource annotations --base-url URL`;
-  const more = hasMore ? ['There are more: --all, or a larger --limit, shows them.'] : [];
+  const more = hasMore ? ['There are more runs: add --all or a larger --limit.'] : [];
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
   return [columns([header, ...runs.map(cellsOf)]), ...more].join('\n');
 }
@@ -78,7 +78,7 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   const run = await findRun(session, args[0]);
   if (!isSealed(run.state) && run.state !== 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
-      next: `end it first: expunge cancel ${run.id}`,
+      next: `cancel it first: expunge cancel ${run.id}`,
     });
   }
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
@@ -89,8 +89,8 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   await removeRun(session.redis, run);
   await removeOwnQueue(session, run);
   const full = isNoted ? '' : await note();
-  stderr.write(`Removed run ${run.id}; ${await reportWords(run)}.\n`);
-  if (full !== '') stderr.write(`warning: the audit trail doesn't tell it: Redis refuses writes: ${full}\n`);
+  stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
+  if (full !== '') stderr.write(`warning: the audit trail does not record it: Redis rejects writes: ${full}\n`);
   return 0;
 }
 
@@ -98,12 +98,12 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
 function lostWith({ state, reportIn }: Run): string {
   if (state === 'preparing' || (reportIn !== '' && existsSync(reportIn))) return '';
   if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
-  return ` Its report is not to be seen here: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
+  return ` Its report is not visible from this machine: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
 }
 
 /** Where there is no memory left for a note, a removal that makes room comes first. Any other trouble is thrown. */
 function unlessFull(error: unknown): string {
-  const words = refusalWords(error);
+  const words = describeRejection(error);
   if (!words.includes('OOM')) throw error;
   return words;
 }

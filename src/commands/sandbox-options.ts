@@ -9,8 +9,8 @@ import { runSandbox } from './sandbox.ts';
 export const sandboxOptions: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
   { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
-  { flags: '--annotations <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
-  { flags: '--views <n>', help: 'make so many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+  { flags: '--annotations <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+  { flags: '--views <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
   { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.perSecond },
   {
@@ -20,7 +20,7 @@ export const sandboxOptions: readonly OwnOption[] = [
   },
   {
     flags: '--rate-headers <kind>',
-    help: `tell of the rate in every answer: ${rateHeaderKinds.join(', ')}`,
+    help: `report the rate in every answer: ${rateHeaderKinds.join(', ')}`,
     parse: parse.oneOf(rateHeaderKinds),
   },
   {
@@ -36,12 +36,12 @@ export const sandboxOptions: readonly OwnOption[] = [
   { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
   {
     flags: '--capacity <n>',
-    help: 'serve so many requests at once, 50 ms each; the others wait in line',
+    help: 'serve this many requests at once, 50 ms each; the others queue',
     parse: parse.integerFrom(1, 1_000_000),
   },
   {
     flags: '--service-ms <ms>',
-    help: 'serve each for so long instead (with --capacity)',
+    help: 'time to serve each request (with --capacity)',
     parse: parse.integerFrom(1, 600_000),
   },
   { flags: '--journal', help: 'keep every request, and show at /journal what came and what was executed' },

@@ -6,7 +6,7 @@ import { madeId, readObjects } from '../sandbox/objects.ts';
 import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
-import { listenTrouble } from '../system-words.ts';
+import { explainListenError } from '../system-errors.ts';
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
 export type SandboxFlags = {
@@ -59,7 +59,7 @@ async function start(flags: SandboxFlags): Promise<Sandbox> {
   } catch (error) {
     if (systemCode(error) === '') throw error;
     const where = flags.host === undefined ? '--port: cannot listen on ' : `--host: cannot listen on ${flags.host}:`;
-    const { words, next } = listenTrouble(error);
+    const { words, next } = explainListenError(error);
     throw new ExpungeError('USAGE', `${where}${flags.port ?? 0}: ${words}`, { cause: error, next });
   }
 }
@@ -95,8 +95,8 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
   const { url, tokenUrl, token, client } = sandbox;
   return [
     `sandbox API   ${url}`,
-    `holds         ${count(sandbox.remaining('annotations'))} annotations, ${count(sandbox.remaining('views'))} views`,
-    `goes wrong    ${troubles(flags).join(', ') || 'nothing'}`,
+    `objects       ${count(sandbox.remaining('annotations'))} annotations, ${count(sandbox.remaining('views'))} views`,
+    `faults        ${faultsOf(flags).join(', ') || 'nothing'}`,
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
     ...(flags.journal ? [`journal       ${new URL(journalPath, sandbox.url)}`] : []),
@@ -105,11 +105,11 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
   ];
 }
 
-function troubles({ faults, rate, capacity }: SandboxFlags): string[] {
+function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   return [
     ...(faults ? [faults] : []),
     ...(rate === undefined ? [] : [`429 above ${count(rate)}/s`]),
-    ...(capacity === undefined ? [] : [`a line behind ${count(capacity)} at once`]),
+    ...(capacity === undefined ? [] : [`a queue behind ${count(capacity)} at once`]),
   ];
 }
 

@@ -12,8 +12,8 @@ import { checkTiming } from '../schedule/slots.ts';
 import { suggest } from '../suggest.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { notTold } from './run-list.ts';
-import { scheduleFacts, withBells } from './schedule-work.ts';
+import { unknownLiveness } from './run-list.ts';
+import { scheduleFacts, withNotifiers } from './schedule-work.ts';
 import { refuseLoneBurst, type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
@@ -36,7 +36,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (done === 'exists') throw exists(name, before, definition);
     await noteTarget(session.redis, target, now);
     const schedule = (await readSchedule(session.redis, target.fp, name))!;
-    const listeners = await setBell(session, target, schedule, before);
+    const listeners = await setNotifier(session, target, schedule, before);
     stderr.write(`${addedText(done, schedule, now, before)}\n`);
     if (before?.settings.protect !== undefined && protect === undefined)
       stderr.write(`warning: it no longer protects the ids of ${before.settings.protect}\n`);
@@ -51,13 +51,9 @@ export async function execute(invocation: Invocation): Promise<number> {
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const timing = readTiming(options);
   if (config.maxDeletes === undefined) {
-    throw new ExpungeError(
-      'USAGE',
-      'nobody is there to confirm what a schedule deletes: --max-deletes stands for that',
-      {
-        next: 'add --max-deletes N: a list with more ids than that is not deleted',
-      },
-    );
+    throw new ExpungeError('USAGE', 'scheduled runs are unattended: --max-deletes is required', {
+      next: 'add --max-deletes N: a list with more ids than that is not deleted',
+    });
   }
   checkOptions([], inputOptionsOf(config));
   const text = (name: string) => (typeof options[name] === 'string' ? options[name] : '');
@@ -95,13 +91,13 @@ function readTiming({ cron, tz = 'UTC' }: Invocation['options']): { cron: string
 
 function exists(name: string, before: Schedule | null, definition: Definition): ExpungeError {
   const words = before === null ? '' : `: ${differences(before, definition).join(', ')}`;
-  return new ExpungeError('USAGE', `schedule ${name} exists, and is another one${words}`, {
-    next: 'add --replace to change it, or take another name',
+  return new ExpungeError('USAGE', `schedule ${name} exists with other settings${words}`, {
+    next: 'add --replace to change it, or use another name',
   });
 }
 
 /** Sets its bell, takes down one that hung elsewhere, and returns how many processes will hear it; null if Redis doesn't tell. */
-async function setBell(
+async function setNotifier(
   session: Session,
   target: Target,
   schedule: Schedule,
@@ -109,10 +105,10 @@ async function setBell(
 ): Promise<number | null> {
   const { name, from, state } = schedule;
   if (before !== null && before.from !== from)
-    await withBells(session, target, before.from, (bells) => bells.remove(name));
-  return withBells(session, target, from, async (bells) => {
-    if (state === 'active') await bells.keep(name, schedule);
-    return bells.listeners();
+    await withNotifiers(session, target, before.from, (notifiers) => notifiers.remove(name));
+  return withNotifiers(session, target, from, async (notifiers) => {
+    if (state === 'active') await notifiers.ensure(name, schedule);
+    return notifiers.listeners();
   });
 }
 
@@ -120,6 +116,6 @@ function warnOfSource({ config, stderr }: Invocation, { from }: Schedule, listen
   const known = Object.keys(config.sources);
   const nearest = known.includes(from) ? '' : suggest(from, known);
   const who = `worker of this target that has the source "${from}"`;
-  const words = listeners === null ? notTold(who) : `no ${who} is alive`;
-  stderr.write(`warning: ${words}; nothing starts before one is.${nearest}\n`);
+  const words = listeners === null ? unknownLiveness(who) : `no ${who} is alive`;
+  stderr.write(`warning: ${words}; no run starts until one is.${nearest}\n`);
 }

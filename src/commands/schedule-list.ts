@@ -1,7 +1,7 @@
 import { readTarget } from '../config/check-target.ts';
 import type { Target } from '../model/target.ts';
+import { previewSlots } from '../schedule/describe-slots.ts';
 import { listSchedules, readHistory } from '../schedule/schedule-store.ts';
-import { previewSlots } from '../schedule/slot-words.ts';
 import { nextSlots } from '../schedule/slots.ts';
 import { listText, previewText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';

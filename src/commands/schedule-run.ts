@@ -1,14 +1,14 @@
 import { namedTarget, readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
-import { logTo } from '../logger.ts';
+import { logAsLines } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
-import { type Dry, dryRun, runNow } from '../schedule/follow-run.ts';
-import type { Made } from '../schedule/make-run.ts';
+import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
+import type { MakeRunResult } from '../schedule/make-run.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { warnOfWorkers } from './run-list.ts';
+import { warnIfNoWorkers } from './run-list.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
 import { sayOn, withRedis } from './session.ts';
 
@@ -23,10 +23,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
     try {
       const feeder = createFeeder(ledger, queue);
-      const log = logTo((line) => stderr.write(`${line}\n`));
+      const log = logAsLines((line) => stderr.write(`${line}\n`));
       const work = scheduleWork({ invocation, session, target, feeder, log });
-      if (options.dryRun) return tellDry(invocation, name, await dryRun(work, name, interrupts.signal));
-      return await tell(invocation, name, await runNow(work, name, interrupts.signal), await queue.workers());
+      if (options.dryRun) return reportDryRun(invocation, name, await dryRun(work, name, interrupts.signal));
+      return await reportOutcome(invocation, name, await runNow(work, name, interrupts.signal), await queue.workers());
     } finally {
       interrupts.dispose();
       await queue.close();
@@ -34,10 +34,10 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-function tellDry(
+function reportDryRun(
   { options, stdout, stderr }: Invocation,
   schedule: string,
-  { list, protectedRows, change, refusal, nothing, maxDeletes }: Dry,
+  { list, protectedRows, change, refusal, nothing, maxDeletes }: ScheduleDryRun,
 ): number {
   const passed =
     nothing === '' ? `within --max-deletes ${maxDeletes} and the other guards` : `nothing to do, ${nothing}`;
@@ -54,10 +54,10 @@ function tellDry(
   return 0;
 }
 
-function tell(
+function reportOutcome(
   { options, stdout, stderr, config }: Invocation,
   schedule: string,
-  made: Made,
+  made: MakeRunResult,
   workers: number | null,
 ): number {
   switch (made.outcome) {
@@ -65,14 +65,14 @@ function tell(
       stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
       if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
       stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
-      warnOfWorkers(stderr, workers, namedTarget(config));
+      warnIfNoWorkers(stderr, workers, namedTarget(config));
       break;
     case 'empty':
       stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);
       break;
     case 'refused':
       throw new ExpungeError('GUARD', `schedule ${schedule}: ${made.refusal.reason}; nothing was sent`, {
-        next: `look at the list: expunge schedule run ${schedule} --dry-run`,
+        next: `inspect the list: expunge schedule run ${schedule} --dry-run`,
       });
     case 'failed':
     case 'skipped':

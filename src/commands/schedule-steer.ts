@@ -7,7 +7,7 @@ import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/sc
 import { confirmYes } from '../terminal/ask.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findSchedule, scheduleFacts, withBells } from './schedule-work.ts';
+import { findSchedule, scheduleFacts, withNotifiers } from './schedule-work.ts';
 import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       who: whoAmI(),
       reason,
     });
-    await hang(session, target, schedule, action);
+    await updateNotifier(session, target, schedule, action);
     const after = (await readSchedule(session.redis, target.fp, schedule.name)) ?? schedule;
     stderr.write(`${steeredText(action, schedule, now)}\n`);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, after, now));
@@ -49,8 +49,13 @@ async function refuseHalted({ redis }: Session, { name, lastRun }: Schedule): Pr
   });
 }
 
-async function hang(session: Session, target: Target, schedule: Schedule, action: ScheduleAction): Promise<void> {
-  await withBells(session, target, schedule.from, (bells) =>
-    action === 'resume' ? bells.keep(schedule.name, schedule) : bells.remove(schedule.name),
+async function updateNotifier(
+  session: Session,
+  target: Target,
+  schedule: Schedule,
+  action: ScheduleAction,
+): Promise<void> {
+  await withNotifiers(session, target, schedule.from, (notifiers) =>
+    action === 'resume' ? notifiers.ensure(schedule.name, schedule) : notifiers.remove(schedule.name),
   );
 }

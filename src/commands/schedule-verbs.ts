@@ -6,7 +6,7 @@ const where = [...targetName, ...store] as const;
 
 const addOptions: readonly OwnOption[] = [
   { flags: '--cron <pattern>', help: 'when: five fields, or six with seconds, as in "0 3 * * *"' },
-  { flags: '--tz <zone>', help: 'by whose clocks: Europe/Berlin (default: UTC)' },
+  { flags: '--tz <zone>', help: 'time zone: Europe/Berlin (default: UTC)' },
   {
     flags: '--from <source>',
     help: 'where the list comes from: a name among the "sources" of the workers’ configuration file',
@@ -18,7 +18,7 @@ const addOptions: readonly OwnOption[] = [
   },
   {
     flags: '--missed <policy>',
-    help: 'slots that passed while no worker listened: none are made up for (default), or the latest is',
+    help: 'slots missed while no worker listened: backfill none (default) or latest',
     parse: parse.oneOf(missedPolicies),
   },
   { flags: '--grace <duration>', help: 'a slot later than this was missed (default: 10min)', parse: parse.duration },
@@ -88,7 +88,7 @@ const run: Command = {
   summary: 'make a run of a schedule now, on this machine, under the same guards',
   arguments: '<name>',
   settings: [...where, 'proxy'],
-  options: [{ flags: '-n, --dry-run', help: 'read the list and ask the guards; delete nothing' }, json],
+  options: [{ flags: '-n, --dry-run', help: 'read the list and evaluate the guards; delete nothing' }, json],
   examples: [
     ['expunge schedule run nightly --dry-run', 'what would be deleted today'],
     ['expunge schedule run nightly', 'and leave it to the workers'],
@@ -100,7 +100,7 @@ const steer = () => import('./schedule-steer.ts');
 
 const pause: Command = {
   name: 'pause',
-  summary: 'make no more runs; one that is under way goes on',
+  summary: 'start no more runs; a running one continues',
   arguments: '<name>',
   settings: where,
   options: [reason, json],
@@ -113,7 +113,7 @@ const pause: Command = {
 
 const resume: Command = {
   name: 'resume',
-  summary: 'go on with the next slot; a list that a guard refused has been looked at',
+  summary: 'resume with the next slot, and accept the list that a guard rejected',
   arguments: '<name>',
   settings: where,
   options: [reason, json],
@@ -140,7 +140,7 @@ const remove: Command = {
 /** `expunge schedule …`. */
 export const schedule: Command = {
   name: 'schedule',
-  summary: 'delete by the clock: add, list, preview, run, pause, resume and remove schedules',
+  summary: 'delete on a schedule: add, list, preview, run, pause, resume and remove schedules',
   settings: [],
   examples: [],
   subcommands: [add, list, preview, run, pause, resume, remove],

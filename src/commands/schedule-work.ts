@@ -2,20 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
-import { type Bells, openBells } from '../queue/bell.ts';
 import type { Feeder } from '../queue/feeder.ts';
+import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import type { HistoryEntry, Schedule } from '../schedule/schedule.ts';
-import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleWork } from '../schedule/schedule-store.ts';
+import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
 import { suggest } from '../suggest.ts';
-import { orderLine, targetName } from '../terminal/stop-text.ts';
+import { commandFor, targetName } from '../terminal/stop-text.ts';
 import type { Invocation } from './command.ts';
 import { type Session, whoAmI } from './session.ts';
 
-type Around = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
+type ScheduleContext = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
 
 /** What the settings say about attending to schedules. */
-export function scheduleWork({ invocation, session, target, feeder, log }: Around): ScheduleWork {
+export function scheduleWork({ invocation, session, target, feeder, log }: ScheduleContext): ScheduleDeps {
   const { config, env } = invocation;
   return {
     ...{ ledger: session.ledger, target, feeder, log, env },
@@ -32,22 +32,22 @@ export async function findSchedule({ redis }: Session, target: Target, name: str
   if (schedule !== null && schedule.state !== 'removed') return schedule;
   const names = (await listSchedules(redis, target.fp)).map((known) => known.name);
   throw new ExpungeError('USAGE', `no schedule of ${targetName(target)} is called "${name}".${suggest(name, names)}`, {
-    next: `${orderLine('schedule list', target)} shows them`,
+    next: `${commandFor('schedule list', target)} shows them`,
   });
 }
 
 /** Does something with the bells of a source. */
-export async function withBells<T>(
+export async function withNotifiers<T>(
   { queueConnection }: Session,
   { fp }: Target,
   source: string,
-  body: (bells: Bells) => Promise<T>,
+  body: (notifiers: Notifier) => Promise<T>,
 ): Promise<T> {
-  const bells = openBells({ fp, source, connection: queueConnection });
+  const notifiers = openNotifier({ fp, source, connection: queueConnection });
   try {
-    return await body(bells);
+    return await body(notifiers);
   } finally {
-    await bells.close();
+    await notifiers.close();
   }
 }
 

@@ -16,7 +16,7 @@ import {
   type QueueConnection,
   ready,
 } from '../redis/connect.ts';
-import { isRedisTrouble, redisWords, unreachable } from '../redis/errors.ts';
+import { describeRedisError, isRedisError, unreachable } from '../redis/errors.ts';
 import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
 import { openToken } from '../token/open-token.ts';
@@ -100,7 +100,7 @@ export async function withEarlyRedis<T>(
     const ledger = openLedger(redis, haltRules);
     return await body({ redis, ledger, queueConnection, address, trouble: () => trouble });
   } catch (error) {
-    throw isRedisTrouble(error) ? unreachable(address, redisWords(error)) : error;
+    throw isRedisError(error) ? unreachable(address, describeRedisError(error)) : error;
   } finally {
     closeQueueConnection(queueConnection);
     await leavePrivateRedis(address, () => isIdle(redis));
@@ -137,7 +137,7 @@ export function serviceOptions(
     queueConnection,
     target,
     token,
-    lane: {
+    connection: {
       requestTimeoutMs: config.requestTimeoutMs,
       ca,
       proxy: config.proxy ?? null,
@@ -148,7 +148,7 @@ export function serviceOptions(
     burst: null,
     separateLimits: config.separateLimits,
     retryDelaysMs: config.retryDelays,
-    patienceMs: config.patienceMs,
+    unreachableTimeoutMs: config.unreachableTimeoutMs,
     stopFile: config.stopFile ?? null,
   };
 }
@@ -170,7 +170,7 @@ export function readAuthorities({ caFile }: Invocation['config']): string | null
 /** Throws USAGE for a --burst that is a part of no rate: it would bound nothing. */
 export function refuseLoneBurst({ config, sources }: Pick<Invocation, 'config' | 'sources'>, known: Rate | null): void {
   if (sources.burst !== 'flag' || (config.rate ?? known) !== null) return;
-  throw new ExpungeError('USAGE', '--burst is a part of the rate, and there is none: it would bound nothing', {
+  throw new ExpungeError('USAGE', '--burst needs a rate, and there is none', {
     next: 'add --rate, as in --rate 200/s',
   });
 }

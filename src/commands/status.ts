@@ -21,17 +21,17 @@ import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { panelText } from '../terminal/panel.ts';
 import { paceText } from '../terminal/plan-text.ts';
-import { missedText, orderLine, targetName } from '../terminal/stop-text.ts';
+import { commandFor, notReachedText, targetName } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
-import { auditText, heldLines, pinText } from '../terminal/target-events.ts';
-import { isAbandoned } from './attended.ts';
+import { auditText, pinText, throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
+import { isAbandoned } from './foreground.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { day, reportWords } from './report-words.ts';
+import { day, describeReportLocation } from './report-location.ts';
 import { findRun, type Session, sayOn, withRedis } from './session.ts';
-import { readAround, SnapshotTaker } from './take-snapshot.ts';
+import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
-const lookEveryMs = 250;
+const pollMs = 250;
 
 /** How a run stands, once or until it ends; without a run, how the target stands. Exit 0: whether the run went well is told by its numbers. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -54,7 +54,7 @@ async function tallied({ redis }: Session, run: Run): Promise<Run> {
 function refuseUnlessTarget({ config, options }: Invocation): void {
   if (config.baseUrl !== undefined && !options.watch) return;
   throw new ExpungeError('USAGE', 'expected a run, got none', {
-    next: 'expunge runs lists them; expunge status --base-url URL shows how a target stands',
+    next: 'expunge runs lists them; expunge status --base-url URL shows the state of a target',
   });
 }
 
@@ -63,15 +63,15 @@ async function writeJson({ options, stdout }: Invocation, session: Session, run:
   const print = jsonLines(stdout, true);
   if (options.audit)
     for (const entry of await readAudit(session.redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
-  const { stops, refused, isAbandoned } = await readAllAround(session, run);
-  const told = withStop(run, stops.target, { refused, isAbandoned });
+  const { stops, refused, isAbandoned } = await readContext(session, run);
+  const told = withStandstill(run, stops.target, { refused, isAbandoned });
   stdout.write(`${JSON.stringify(summaryOf(told, exitOf(run), Date.now()))}\n`);
 }
 
 /** What explains the pace of a run that other processes work on, and whether any does. */
-async function readAllAround(session: Session, run: Run) {
-  const [around, abandoned] = await Promise.all([readAround(session.redis, run), isAbandoned(session, run)]);
-  return { ...around, isAbandoned: abandoned };
+async function readContext(session: Session, run: Run) {
+  const [context, abandoned] = await Promise.all([readRunContext(session.redis, run), isAbandoned(session, run)]);
+  return { ...context, isAbandoned: abandoned };
 }
 
 const shownActions = 3;
@@ -89,18 +89,16 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
   const { redis } = session;
   const examples = await haltExamples(redis, run, haltRules);
   const taker = new SnapshotTaker(run, null);
-  const around = await readAllAround(session, run);
-  taker.seeAround(around);
+  const context = await readContext(session, run);
+  taker.observeContext(context);
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
-    ...(around.isAbandoned
-      ? [`go on: ${run.command}`, `or leave it to workers: expunge resume ${run.id} --detach`]
-      : []),
+    ...(context.isAbandoned ? [`resume: ${run.command}`, `or detach it: expunge resume ${run.id} --detach`] : []),
     ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
-    ...(run.treat ? [`answers: ${run.treat.replaceAll(',', ', ')}`] : []),
+    ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...(await expiry(run)),
@@ -125,7 +123,7 @@ async function expiry(run: Run): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   const keptMs = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
   const forgets = `Redis forgets it on ${day(run.endedAt + keptMs)}`;
-  if (run.reportIn !== '') return [`${forgets}; ${await reportWords(run)}`];
+  if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
   return [`${forgets}, and what happened to each row; to keep that: expunge report ${run.id} --output FILE`];
 }
 
@@ -137,14 +135,14 @@ async function watch({ stderr, env }: Invocation, session: Session, run: Run): P
   panel.start();
   while (!interrupts.signal.aborted && !isSealed(last.state)) {
     const now = await readRun(session.redis, run.id).catch(() => undefined);
-    taker.see(now);
-    taker.seeAround(await readAllAround(session, last).catch(() => undefined));
+    taker.observe(now);
+    taker.observeContext(await readContext(session, last).catch(() => undefined));
     if (now === null) break;
     last = now ?? last;
-    await sleep(lookEveryMs, undefined, { signal: interrupts.signal }).catch(() => {});
+    await sleep(pollMs, undefined, { signal: interrupts.signal }).catch(() => {});
   }
   last = await tallied(session, last);
-  taker.see(last);
+  taker.observe(last);
   panel.stop();
   interrupts.dispose();
   return last;
@@ -155,18 +153,18 @@ const shownTargetActions = 5;
 /** How a target stands: what stops or holds it, where its rate begins, and what was done to all of it. */
 export async function targetStatus({ config, options, stdout }: Invocation, { redis }: Session): Promise<number> {
   const target = namedTarget(config);
-  const [standing, trail] = await Promise.all([
-    readStanding(redis, target, config.separateLimits),
+  const [status, trail] = await Promise.all([
+    readTargetStatus(redis, target, config.separateLimits),
     readTargetAudit(redis, target.fp),
   ]);
   const print = jsonLines(stdout, options.json);
   const names = { target: target.baseUrl, account: target.account };
   if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
-  print('target', standingFacts(standing));
+  print('target', targetStatusFacts(status));
   if (!options.json) {
     const lines = [
-      ...standingLines(standing),
-      ...(await strangerLines(redis, standing, 'status')),
+      ...targetStatusLines(status),
+      ...(await unknownTargetLines(redis, status, 'status')),
       ...auditText(options.audit ? trail : trail.slice(-shownTargetActions)),
     ];
     stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);
@@ -175,9 +173,9 @@ export async function targetStatus({ config, options, stdout }: Invocation, { re
 }
 
 /** What is known of a target at a moment. */
-export type Standing = Awaited<ReturnType<typeof readStanding>>;
+export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 
-export async function readStanding(redis: RedisClient, target: Target, separateLimits: boolean) {
+export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const reads = [readStops(redis, target.fp), readTargetState(redis, target.fp), readPin(redis, target.fp)] as const;
   const [stops, limiters, pin] = await Promise.all(reads);
   const scopes = separateLimits ? (['annotations', 'views'] as const) : (['all'] as const);
@@ -185,21 +183,21 @@ export async function readStanding(redis: RedisClient, target: Target, separateL
 }
 
 /** What is told of a target that Redis knows nothing of, and which ones are live: most likely one of those was meant. */
-export async function strangerLines(
+export async function unknownTargetLines(
   redis: RedisClient,
-  { target, limiters }: Standing,
+  { target, limiters }: TargetStatus,
   verb: string,
 ): Promise<string[]> {
   if (limiters.length > 0) return [];
   const known = await knownTargets(redis);
   if (known.some(({ fp }) => fp === target.fp)) return [];
   const live = nearestFirst(known.filter(isLive), target);
-  const words = 'nothing was ever sent there by way of this Redis';
-  return [live.length > 0 ? `${words}; these are live:\n${missedText(verb, live)}` : words];
+  const words = 'nothing was ever sent there through this Redis';
+  return [live.length > 0 ? `${words}; these are live:\n${notReachedText(verb, live)}` : words];
 }
 
 /** For `--json`. Times are ISO 8601. */
-export function standingFacts({ target, stops, limiters, pin, learned }: Standing): Record<string, unknown> {
+export function targetStatusFacts({ target, stops, limiters, pin, learned }: TargetStatus): Record<string, unknown> {
   const { baseUrl, account } = target;
   const time = (ms: number) => new Date(ms).toISOString();
   return {
@@ -214,14 +212,14 @@ export function standingFacts({ target, stops, limiters, pin, learned }: Standin
   };
 }
 
-export function standingLines({ target, stops, limiters, pin, learned }: Standing): string[] {
-  const held = heldLines(limiters, Date.now());
+export function targetStatusLines({ target, stops, limiters, pin, learned }: TargetStatus): string[] {
+  const held = throttleLines(limiters, Date.now());
   return [
     ...stopLines(stops, target),
     ...held,
-    ...(held.length > 0 ? [`lift that: ${orderLine('target release', target)}`] : []),
+    ...(held.length > 0 ? [`release it: ${commandFor('target release', target)}`] : []),
     ...(pin === null ? [] : [pinText(pin)]),
-    paceText(null, learned) || 'nothing is known of its limit yet',
+    paceText(null, learned) || 'its limit is not known yet',
   ];
 }
 
@@ -229,16 +227,20 @@ function stopLines({ target: stop, processes }: TargetStops, target: Target): st
   const all = [stop, ...processes].filter((stop) => stop !== null);
   return all.length === 0
     ? ['not stopped']
-    : all.map((one) => plainLine(stopAdvice(one, orderLine('start-all', target))));
+    : all.map((one) => plainLine(stopAdvice(one, commandFor('start-all', target))));
 }
 
 /** Why a run may stand still: `refused` says why Redis takes no writes; `isAbandoned`: the command that worked on it has ended. */
 type Standstill = { refused?: string; isAbandoned?: boolean };
 
 /** For a summary: a run that is `running` and stands still all the same has that as its reason. */
-export function withStop(run: Run, stop: Stop | null, { refused = '', isAbandoned = false }: Standstill = {}): Run {
+export function withStandstill(
+  run: Run,
+  stop: Stop | null,
+  { refused = '', isAbandoned = false }: Standstill = {},
+): Run {
   if (run.state !== 'running') return run;
-  if (isAbandoned) return { ...run, reason: 'its command has ended and nobody works on it' };
+  if (isAbandoned) return { ...run, reason: 'its command has ended and no process is deleting it' };
   if (stop !== null) return { ...run, reason: stopText(stop) };
-  return refused === '' ? run : { ...run, reason: `Redis refuses writes: ${refused}` };
+  return refused === '' ? run : { ...run, reason: `Redis rejects writes: ${refused}` };
 }

@@ -13,14 +13,14 @@ import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { abandoned } from '../terminal/panel.ts';
-import { orderLine } from '../terminal/stop-text.ts';
+import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
-import { heldLines } from '../terminal/target-events.ts';
-import { isAbandoned, isAttended, removeOwnQueue } from './attended.ts';
+import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
+import { hasForegroundCommand, isAbandoned, removeOwnQueue } from './foreground.ts';
 import { detach } from './run-list.ts';
 import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
-import { withStop } from './status.ts';
+import { withStandstill } from './status.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
@@ -31,36 +31,38 @@ export async function execute(invocation: Invocation): Promise<number> {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
-    if (options.detach) await takeFromCommand(session, run, reasonOf(options));
+    if (options.detach) await releaseFromForeground(session, run, reasonOf(options));
     // One that has ended keeps what it was asked to expect: its exit code goes by that.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
     const now = await steer(session, run, action, { reason: reasonOf(options), expectAbsent, say: sayOn(stderr) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
-    const isAlone = action === 'resume' && (await isAbandoned(session, now));
-    stderr.write(`${outcomeText(action, now, isAlone)}\n`);
-    if (isAlone) stderr.write(`warning: ${abandoned} ${waysOn(now)}\n`);
+    const isAbandonedNow = action === 'resume' && (await isAbandoned(session, now));
+    stderr.write(`${outcomeText(action, now, isAbandonedNow)}\n`);
+    if (isAbandonedNow) stderr.write(`warning: ${abandoned} ${nextCommands(now)}\n`);
     if (stop !== null)
-      stderr.write(`${plainLine(`warning: it still waits. ${stopAdvice(stop, orderLine('start-all', run))}`)}\n`);
-    if (action === 'resume') await warnOfHold(stderr, session, run);
-    const told = withStop(now, stop, { isAbandoned: isAlone });
+      stderr.write(
+        `${plainLine(`warning: the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`,
+      );
+    if (action === 'resume') await warnOfThrottle(stderr, session, run);
+    const told = withStandstill(now, stop, { isAbandoned: isAbandonedNow });
     if (options.json) stdout.write(`${JSON.stringify(summaryOf(told, exitOf(now), Date.now()))}\n`);
     return 0;
   });
 }
 
 /** Workers will go on with a run whose command has ended. Throws USAGE while a command works on it, or where nothing is left to do. */
-async function takeFromCommand(session: Session, run: Run, reason: string): Promise<void> {
+async function releaseFromForeground(session: Session, run: Run, reason: string): Promise<void> {
   if (isSealed(run.state) || run.state === 'cancelling') throw refused(run.id, 'resume', run.state);
   if (run.state === 'preparing') {
-    throw new ExpungeError('USAGE', `run ${run.id} can't be left to workers: its list was not written to its end`, {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be detached: its list was not written completely`, {
       next: `run its command again: ${run.command}`,
     });
   }
   if (run.detached) return;
-  if ((await isAttended(session, run)) === true) {
-    throw new ExpungeError('USAGE', `run ${run.id} can't be left to workers: a command works on it`, {
+  if ((await hasForegroundCommand(session, run)) === true) {
+    throw new ExpungeError('USAGE', `run ${run.id} can't be detached: a command is deleting it`, {
       next: `stop that command with Ctrl-C first, then: expunge resume ${run.id} --detach`,
     });
   }
@@ -70,15 +72,15 @@ async function takeFromCommand(session: Session, run: Run, reason: string): Prom
   await noteRunAction(session.redis, run.id, noted);
 }
 
-function waysOn({ id, command }: Run): string {
-  return `Go on: ${command}\n  or leave it to workers: expunge resume ${id} --detach`;
+function nextCommands({ id, command }: Run): string {
+  return `Resume: ${command}\n  or detach it: expunge resume ${id} --detach`;
 }
 
 /** What the server asked for outlives a pause, and can be lifted. */
-async function warnOfHold(stderr: NodeJS.WriteStream, { redis }: Session, run: Run): Promise<void> {
-  const held = heldLines(await readTargetState(redis, run.fp), Date.now());
+async function warnOfThrottle(stderr: NodeJS.WriteStream, { redis }: Session, run: Run): Promise<void> {
+  const held = throttleLines(await readTargetState(redis, run.fp), Date.now());
   if (held.length === 0) return;
-  stderr.write(`warning: ${held.join('; ')}.\n  Lift that: ${orderLine('target release', run)}\n`);
+  stderr.write(`warning: ${held.join('; ')}.\n  Release it: ${commandFor('target release', run)}\n`);
 }
 
 async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
@@ -104,7 +106,7 @@ async function steer(
 async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
   const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
   await createFeeder(ledger, queue)
-    .tend(id)
+    .recover(id)
     .finally(() => queue.close());
 }
 
@@ -116,24 +118,24 @@ const goals: Record<Action, readonly RunState[]> = {
 
 function refused(run: string, action: Action, state: string): ExpungeError {
   return new ExpungeError('USAGE', `run ${run} is ${state}: there is nothing to ${action}`, {
-    next: `look at it: expunge status ${run}`,
+    next: `see its status: expunge status ${run}`,
   });
 }
 
-const lookEveryMs = 100;
-const patienceMs = 2_000;
+const pollMs = 100;
+const noticeAfterMs = 2_000;
 
 /** Waits until those who hold chunks have given them back; the run is sealed without those who are dead. */
 async function cancelled(session: Session, id: string, say: (line: string) => void): Promise<Run> {
-  const sayAt = performance.now() + patienceMs;
+  const sayAt = performance.now() + noticeAfterMs;
   for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {
     if (!isSaid && performance.now() > sayAt) {
       say(
-        'Nothing more is sent. Waiting for the answers to what is on its way, up to the request timeout of who sent it.',
+        'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.',
       );
       isSaid = true;
     }
-    await sleep(lookEveryMs);
+    await sleep(pollMs);
   }
   const run = await sealTally(session.redis, await readAgain(session, id));
   await removeOwnQueue(session, run);
@@ -146,14 +148,14 @@ async function readAgain({ redis }: Session, id: string): Promise<Run> {
   return run;
 }
 
-function outcomeText(action: Action, run: Run, isAlone: boolean): string {
+function outcomeText(action: Action, run: Run, isAbandonedNow: boolean): string {
   const left = plural(pendingOf(run), 'rows');
   if (action === 'pause')
-    return `Paused run ${run.id}, ${left} left. Nothing is sent any more.\n  Go on: expunge resume ${run.id}`;
+    return `Paused run ${run.id}, ${left} left. No more requests are sent.\n  Resume: expunge resume ${run.id}`;
   if (run.state === 'completed')
     return `Run ${run.id} has completed.\n  What happened to each row: expunge report ${run.id}`;
   if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
-  if (isAlone) return `Resumed run ${run.id}, ${left} left.`;
-  const who = run.detached ? 'its workers go on' : 'the command that runs it goes on';
+  if (isAbandonedNow) return `Resumed run ${run.id}, ${left} left.`;
+  const who = run.detached ? 'its workers continue' : 'the command that runs it continues';
   return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;
 }

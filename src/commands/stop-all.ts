@@ -5,7 +5,14 @@ import { startTarget, stopTarget } from '../ledger/steer-target.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
-import { missedText, type Ordered, orderLine, startedText, stoppedText, targetName } from '../terminal/stop-text.ts';
+import {
+  commandFor,
+  notReachedText,
+  type StopResult,
+  startedText,
+  stoppedText,
+  targetName,
+} from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
 
@@ -26,8 +33,8 @@ export async function execute(invocation: Invocation): Promise<number> {
     const known = await knownTargets(redis);
     const ordered = targets.map((target, i) => ({ before: before[i]!, known: knownAs(target, known) }));
     const others = known.filter(({ fp }) => targets.every((target) => target.fp !== fp));
-    if (verb === 'stop-all') tellStopped(invocation, ordered, others);
-    else tellStarted(invocation, ordered, others);
+    if (verb === 'stop-all') reportStopped(invocation, ordered, others);
+    else reportStarted(invocation, ordered, others);
     return 0;
   });
 }
@@ -44,7 +51,7 @@ function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
   return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
 }
 
-function tellStopped(invocation: Invocation, ordered: readonly Ordered[], others: readonly KnownTarget[]): void {
+function reportStopped(invocation: Invocation, ordered: readonly StopResult[], others: readonly KnownTarget[]): void {
   const { stderr } = invocation;
   const [first] = ordered;
   const named = first!.known;
@@ -55,29 +62,29 @@ function tellStopped(invocation: Invocation, ordered: readonly Ordered[], others
   writeJson(invocation, ordered, missed);
   if (reachesNobody && ordered.every(({ before }) => before === null)) throw nobodyReached(named, missed);
   for (const one of ordered) stderr.write(`${stoppedText(one, Date.now())}\n`);
-  if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${missedText('stop-all', missed)}\n`);
+  if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed)}\n`);
 }
 
-function tellStarted(invocation: Invocation, ordered: readonly Ordered[], others: readonly KnownTarget[]): void {
+function reportStarted(invocation: Invocation, ordered: readonly StopResult[], others: readonly KnownTarget[]): void {
   const named = ordered[0]!.known;
   const stopped = others.filter(({ stops }) => stops.target !== null);
   const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant
   const missed = isNothing ? nearestFirst(stopped, named) : stopped.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
   for (const one of ordered) invocation.stderr.write(`${startedText(one, Date.now())}\n`);
-  if (missed.length > 0) invocation.stderr.write(`warning: still stopped:\n${missedText('start-all', missed)}\n`);
+  if (missed.length > 0) invocation.stderr.write(`warning: still stopped:\n${notReachedText('start-all', missed)}\n`);
 }
 
 /** The stop stays: it does no harm, and whoever meant this target wants it to hold for what starts there later. */
 function nobodyReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
-  const kept = `the stop is kept for what starts there later; take it back: ${orderLine('start-all', target)}`;
+  const kept = `the stop stays in force for later runs; undo it: ${commandFor('start-all', target)}`;
   const elsewhere =
-    going.length > 0 ? `live, and not stopped:\n${missedText('stop-all', going)}` : 'nothing else is live there';
+    going.length > 0 ? `live, and not stopped:\n${notReachedText('stop-all', going)}` : 'nothing else is live there';
   const words = `${targetName(target)} has no live run and no process in this Redis: nothing was stopped`;
   return new ExpungeError('USAGE', words, { next: `${kept}\n${elsewhere}` });
 }
 
-function writeJson({ verb, options, stdout }: Invocation, ordered: readonly Ordered[], missed: KnownTarget[]): void {
+function writeJson({ verb, options, stdout }: Invocation, ordered: readonly StopResult[], missed: KnownTarget[]): void {
   const others = missed.map((known) => jsonLive(known));
   for (const { before, known } of ordered)
     jsonLines(stdout, options.json)(verb, { ...jsonLive(known), stop: known.stops.target, before, others });

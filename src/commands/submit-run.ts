@@ -11,7 +11,7 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { shellWord } from '../terminal/style.ts';
+import { quoteForShell } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
 import { type Session, whoAmI } from './session.ts';
@@ -26,7 +26,7 @@ export async function submitRun(
   const { config, options, sources } = invocation;
   const { who, reason: note } = orderOf(options);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
-  const command = `cd ${shellWord(process.cwd())} && ${typedCommand()}`;
+  const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand()}`;
   const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority, command });
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;

@@ -1,34 +1,34 @@
-import { readNextTry } from '../ledger/backlog.ts';
+import { readNextAttempt } from '../ledger/backlog.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { refusalOfWrites } from '../redis/writes.ts';
+import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
 import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
 /** What of a deleting process can be seen from inside. */
-export type Inside = {
-  roads: { inFlight: number; stop: Stop | null };
+export type LocalView = {
+  senders: { inFlight: number; stop: Stop | null };
   token: Pick<Token, 'waiting' | 'refreshes'>;
-  refused: string;
+  writeRejection: string;
 };
 
 /** What explains the pace of a run. */
-export type Around = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
+export type RunContext = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
   stops: TargetStops;
   refused: string;
   isAbandoned?: boolean;
 };
 
 /** Reads it for a run of this target, and tries whether Redis takes writes. */
-export async function readAround(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<Around> {
+export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<RunContext> {
   const reads = [
     readTargetState(redis, fp),
-    readNextTry(redis, id),
+    readNextAttempt(redis, id),
     readStops(redis, fp),
-    refusalOfWrites(redis, id),
+    probeWrites(redis, id),
   ] as const;
   const [targets, nextTryAt, stops, words] = await Promise.all(reads);
   const refused = words.includes('NOPERM') ? '' : words; // a login that may only look says nothing about those who write
@@ -40,34 +40,34 @@ const eventsKept = 5;
 /** Turns what Redis says about a run, and what this process knows itself, into snapshots for the panel. */
 export class SnapshotTaker {
   readonly #meter = new RateMeter();
-  readonly #inside: Inside | null;
+  readonly #inside: LocalView | null;
   #run: Run;
-  #around: Around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 }, refused: '' };
+  #around: RunContext = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 }, refused: '' };
   #changedAt: number | null = null;
   #idleMs = 0;
   #isAway = false;
   #events: string[] = [];
 
   /** `inside` is null for a run that other processes delete. */
-  constructor(run: Run, inside: Inside | null) {
+  constructor(run: Run, inside: LocalView | null) {
     this.#run = run;
     this.#inside = inside;
   }
 
   /** The run as it is now; undefined if Redis did not answer, null if it no longer knows the run. */
-  see(run: Run | null | undefined): void {
+  observe(run: Run | null | undefined): void {
     this.#isAway = run === undefined;
     if (!run) return;
-    if (run.state !== this.#run.state) this.tell(`${run.state}${run.reason ? `: ${run.reason}` : ''}`);
+    if (run.state !== this.#run.state) this.addEvent(`${run.state}${run.reason ? `: ${run.reason}` : ''}`);
     const at = performance.now();
     if (run.settled !== this.#run.settled || run.state !== 'running' || this.#changedAt === null) this.#changedAt = at;
     this.#idleMs = at - this.#changedAt;
     this.#run = run;
-    this.#meter.see(Date.now(), run.settled);
+    this.#meter.observe(Date.now(), run.settled);
   }
 
   /** What explains its pace; undefined if Redis did not answer. */
-  seeAround(around: Around | undefined): void {
+  observeContext(around: RunContext | undefined): void {
     this.#around = around ?? this.#around;
   }
 
@@ -90,11 +90,11 @@ export class SnapshotTaker {
       ids: run.ids,
       counts: run.counts,
       pending: pendingOf(run),
-      inFlight: this.#inside?.roads.inFlight ?? null,
+      inFlight: this.#inside?.senders.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
       secondsLeft: run.state === 'running' && perSecond !== null && perSecond > 0 ? left / perSecond : null,
-      stop: this.#inside === null ? stopFromOutside(stops, around.targets) : this.#inside.roads.stop,
+      stop: this.#inside === null ? stopFromOutside(stops, around.targets) : this.#inside.senders.stop,
       waiting: this.#waiting(),
       ...around,
       rate: run.rate,
@@ -124,7 +124,7 @@ export class SnapshotTaker {
 
   #waiting(): Waiting | null {
     if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
-    const refused = this.#inside?.refused || this.#around.refused;
+    const refused = this.#inside?.writeRejection || this.#around.refused;
     if (refused !== '') return { reason: refusalText(refused), leftMs: 0 };
     if (this.#run.unreadRate !== '') return { reason: unreadRateText(this.#run), leftMs: 0 };
     const reason = this.#inside?.token.waiting ?? '';
@@ -132,20 +132,20 @@ export class SnapshotTaker {
   }
 
   /** Something people should see under the panel. */
-  tell(event: string): void {
+  addEvent(event: string): void {
     const time = new Date().toTimeString().slice(0, 8);
     this.#events = [...this.#events, `${time}  ${event}`].slice(-eventsKept);
   }
 }
 
 /** Seen from outside, a process that a file stops matters only where no other one goes on. */
-function stopFromOutside({ target, processes }: TargetStops, targets: Around['targets']): Stop | null {
+function stopFromOutside({ target, processes }: TargetStops, targets: RunContext['targets']): Stop | null {
   return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
 }
 
 /** What people read while Redis answers and takes nothing. */
 function refusalText(refused: string): string {
-  return `Redis refuses writes: ${refused}; nothing is sent; goes on by itself once it takes writes`;
+  return `Redis rejects writes: ${refused}; nothing is sent; goes on by itself once it accepts writes`;
 }
 
 function unreadRateText({ id, unreadRate }: Run): string {

@@ -7,7 +7,7 @@ const load = () => import('./target.ts');
 /** What an operator can do about how fast a target is used. */
 export const target: Command = {
   name: 'target',
-  summary: 'lift what a server asked for, and forget or pin what was learned of its rate',
+  summary: 'release a wait or an open circuit; forget or pin the learned rate',
   settings: [],
   examples: [],
   subcommands: [
@@ -24,7 +24,7 @@ export const target: Command = {
     },
     {
       name: 'forget-rate',
-      summary: 'look for the rate of the target anew, as if nothing had been learned of it',
+      summary: 'forget the learned rate of the target and probe for it again',
       settings,
       options,
       examples: [
@@ -58,14 +58,14 @@ export const target: Command = {
 const stopSettings = ['baseUrl', 'account', 'clientId', ...store] as const;
 const allAccounts: OwnOption = {
   flags: '--all-accounts',
-  help: 'of all accounts of that base URL that Redis knows by a run, a worker, a schedule or a stop',
+  help: 'for all accounts of the base URL that Redis knows',
 };
 const stopOptions = [allAccounts, reason, json];
 const loadStop = () => import('./stop-all.ts');
 
 export const stopAll: Command = {
   name: 'stop-all',
-  summary: 'stop sending requests of all runs of a target, within a second, until start-all; nothing is asked',
+  summary: 'stop sending requests of all runs of a target, within a second, until start-all; asks for no confirmation',
   settings: stopSettings,
   options: stopOptions,
   examples: [
@@ -78,7 +78,7 @@ export const stopAll: Command = {
 
 export const startAll: Command = {
   name: 'start-all',
-  summary: 'let the runs of a target go on that stop-all stopped',
+  summary: 'resume the runs of a target that stop-all stopped',
   settings: stopSettings,
   options: stopOptions,
   examples: [

@@ -6,10 +6,10 @@ import { parseRate, type Rate } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { nearestFirst } from '../suggest.ts';
-import { missedText, targetName } from '../terminal/stop-text.ts';
+import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { sayOn, whoAmI, withRedis } from './session.ts';
-import { readStanding, standingFacts, standingLines, strangerLines } from './status.ts';
+import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLines } from './status.ts';
 
 /** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -17,17 +17,17 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = namedTarget(config);
   const rate = verb === 'target pin-rate' ? readRate(args[0] ?? '') : null;
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async ({ redis }) => {
-    const before = await readStanding(redis, target, config.separateLimits);
+    const before = await readTargetStatus(redis, target, config.separateLimits);
     if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknown(redis, verb, target);
     const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
-    const strange = await strangerLines(redis, before, `target pin-rate ${args[0]}`);
+    const warnings = await unknownTargetLines(redis, before, `target pin-rate ${args[0]}`);
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
-    const after = await readStanding(redis, target, config.separateLimits);
-    const [done, nothing] = told[verb]!;
-    const lines = [isChanged ? done : nothing, ...standingLines(after)];
+    const after = await readTargetStatus(redis, target, config.separateLimits);
+    const [done, nothing] = messages[verb]!;
+    const lines = [isChanged ? done : nothing, ...targetStatusLines(after)];
     stderr.write(`${targetName(target)}: ${lines.join('\n  ')}\n`);
-    for (const line of strange) stderr.write(`warning: ${line}\n`);
-    jsonLines(stdout, options.json)('target', { ...standingFacts(after), changed: isChanged });
+    for (const line of warnings) stderr.write(`warning: ${line}\n`);
+    jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });
     return 0;
   });
 }
@@ -42,13 +42,13 @@ const orders: Record<string, Do> = {
 };
 
 /** What is said where something changed, and where it didn't. */
-const told: Record<string, [string, string]> = {
+const messages: Record<string, [string, string]> = {
   'target release': [
-    'released; its processes go on within a second',
-    'nothing to release: the server asked for nothing',
+    'released; its processes continue within a second',
+    'nothing to release: no wait and no open circuit',
   ],
-  'target forget-rate': ['its rate is looked for anew', 'there was no rate to forget'],
-  'target pin-rate': ['changed; it holds within a second', 'it was so already'],
+  'target forget-rate': ['forgotten; the rate is probed for again', 'there was no rate to forget'],
+  'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
 };
 
 /** One pace: a rate with quotas has no single place to begin at. */
@@ -68,6 +68,6 @@ function readRate(text: string): Rate | null {
 /** Most likely another target was meant. */
 async function unknown(redis: RedisClient, verb: string, target: Target): Promise<ExpungeError> {
   const live = nearestFirst((await knownTargets(redis)).filter(isLive), target);
-  const next = live.length > 0 ? `these are live:\n${missedText(verb, live)}` : 'no target is live in this Redis';
-  return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} by way of this Redis`, { next });
+  const next = live.length > 0 ? `these are live:\n${notReachedText(verb, live)}` : 'no target is live in this Redis';
+  return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });
 }

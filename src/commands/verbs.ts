@@ -25,13 +25,13 @@ const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list, and report what happened to each; the same command again resumes',
   arguments: '<files...>',
-  settings: [...input, ...target, 'treat', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
+  settings: [...input, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },
     share,
     yes,
-    { flags: '--confirm <n>', help: 'confirm, if exactly so many ids would be deleted', parse: parse.count },
+    { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
     json,
     reason,
   ],
@@ -48,12 +48,12 @@ const run: Command = {
 
 const worker: Command = {
   name: 'worker',
-  summary: 'delete what detached runs of one target hold, until it is stopped; start as many as needed',
+  summary: 'process the detached runs of a target until stopped; start as many as needed',
   settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel'],
   options: [
     {
       flags: '--workers <n>',
-      help: 'so many processes on this machine under one parent (default: 1)',
+      help: 'run this many processes under one supervisor (default: 1)',
       parse: parse.integerFrom(1, 256),
     },
   ],
@@ -68,7 +68,7 @@ const worker: Command = {
 
 const status: Command = {
   name: 'status',
-  summary: 'show how a run stands; without a run, how the target stands',
+  summary: 'show the progress of a run; without a run, the state of the target',
   arguments: '[run]',
   settings: [...store, 'baseUrl', 'account', 'clientId', 'separateLimits'],
   options: [
@@ -103,7 +103,7 @@ const pause: Command = {
 
 const resume: Command = {
   name: 'resume',
-  summary: 'let a paused or halted run go on',
+  summary: 'resume a paused or halted run',
   arguments: '<run>',
   settings: [...store, 'expectAbsent'],
   options: [
@@ -122,7 +122,7 @@ const resume: Command = {
 
 const cancel: Command = {
   name: 'cancel',
-  summary: 'end a run for good: what was not attempted stays',
+  summary: 'end a run permanently; ids not yet attempted are left alone',
   arguments: '<run>',
   settings: store,
   options: [yes, reason, json],
@@ -189,11 +189,11 @@ const report: Command = {
 
 const check: Command = {
   name: 'check',
-  summary: 'look whether settings, token, Redis and API are fit for a run; deletes nothing but what --probe-id names',
-  settings: [...target, 'treat', 'resource', 'requestTimeoutMs', ...store],
+  summary: 'check settings, token, Redis and API; deletes nothing except what --probe-id names',
+  settings: [...target, 'onStatus', 'resource', 'requestTimeoutMs', ...store],
   options: [
     { flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' },
-    { flags: '--probe-id <id>', help: 'delete this object of --resource for real, to hear what the API says' },
+    { flags: '--probe-id <id>', help: 'delete this object of --resource, to test the API' },
     reason,
     json,
   ],
@@ -204,7 +204,7 @@ const check: Command = {
       'and whether the API takes the token, by deleting this view',
     ],
     ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
-    ['expunge check --verdicts --treat 404=failed', 'the same with another meaning of 404'],
+    ['expunge check --verdicts --on-status 404=failed', 'the same with another meaning of 404'],
   ],
   load: () => import('./check.ts'),
 };
@@ -232,13 +232,13 @@ const config: Command = {
 
 const redis: Command = {
   name: 'redis',
-  summary: 'look at the private Redis of this folder, or stop it',
+  summary: 'show or stop the private Redis of this folder',
   settings: [],
   examples: [],
   subcommands: [
     {
       name: 'status',
-      summary: 'show whether the private Redis runs, and where its data are',
+      summary: 'show whether the private Redis is running, and where its data is',
       settings: store,
       options: [json],
       examples: [
@@ -249,7 +249,7 @@ const redis: Command = {
     },
     {
       name: 'stop',
-      summary: 'stop the private Redis; its data stay; where others use it, it asks first',
+      summary: 'stop the private Redis; its data is kept; where others use it, it asks first',
       settings: store,
       options: [yes],
       examples: [
@@ -265,12 +265,12 @@ const redis: Command = {
 
 const sandbox: Command = {
   name: 'sandbox',
-  summary: 'serve an API of the same kind on this machine, with faults on demand, for rehearsals',
+  summary: 'serve a test API on this machine, with fault injection',
   settings: [],
   options: sandboxOptions,
   examples: [
     ['expunge sandbox --port 8080', 'with 1,000 annotations and 1,000 views'],
-    ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with bad weather'],
+    ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with faults'],
     ['expunge sandbox --rate-limit 6000/min --rate-window 1min --retry-after seconds', 'with a quota for each minute'],
   ],
   load: () => import('./sandbox-options.ts'),

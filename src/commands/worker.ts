@@ -15,11 +15,11 @@ import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
 import { readVersion } from '../version.ts';
-import { keepCrew } from '../worker/crew.ts';
 import { type Part, Parts, repeat } from '../worker/parts.ts';
-import { ScheduleKeeper } from '../worker/schedule-keeper.ts';
+import { Recoverer } from '../worker/recoverer.ts';
+import { Scheduler } from '../worker/scheduler.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
-import { Tender } from '../worker/tender.ts';
+import { superviseWorkers } from '../worker/supervisor.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
@@ -43,13 +43,13 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
-  const crew = inCrew(env);
-  const log = createLogger(config.logLevel ?? 'info', crew === null ? {} : { worker: crew.worker });
+  const supervision = readSupervision(env);
+  const log = createLogger(config.logLevel ?? 'info', supervision === null ? {} : { worker: supervision.worker });
   const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
   const size = (options.workers as number | undefined) ?? 1;
-  if (size > 1) return leadCrew(size, interrupts.signal, log);
-  const stop = crew === null ? interrupts.signal : AbortSignal.any([interrupts.signal, crew.leave]);
-  return work({ invocation, target, credentials, crew, log }, stop);
+  if (size > 1) return runSupervisor(size, interrupts.signal, log);
+  const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
+  return work({ invocation, target, credentials, supervision, log }, stop);
 }
 
 function work(own: Own, stop: AbortSignal): Promise<number> {
@@ -61,7 +61,7 @@ function work(own: Own, stop: AbortSignal): Promise<number> {
       const parts: Parts = new Parts(await partsOf({ ...own, session, stop, state: () => parts.state }), log);
       try {
         await parts.start(stop);
-        if (parts.state === 'up') await tellReady(own, session);
+        if (parts.state === 'up') await logReady(own, session);
         await aborted(stop);
       } finally {
         await parts.drain();
@@ -73,7 +73,13 @@ function work(own: Own, stop: AbortSignal): Promise<number> {
   );
 }
 
-type Own = { invocation: Invocation; target: Target; credentials: Credentials; crew: InCrew | null; log: Log };
+type Own = {
+  invocation: Invocation;
+  target: Target;
+  credentials: Credentials;
+  supervision: Supervision | null;
+  log: Log;
+};
 
 type WorkerWork = Own & {
   session: EarlySession;
@@ -82,8 +88,8 @@ type WorkerWork = Own & {
   state: () => Parts['state'];
 };
 
-const tendEveryMs = 3_000;
-const noteEveryMs = 3_600_000;
+const recoverEveryMs = 3_000;
+const registerTargetEveryMs = 3_600_000;
 
 /** The parts of a worker, in the order in which they start; they drain in the opposite one. */
 async function partsOf(work: WorkerWork): Promise<Part[]> {
@@ -92,17 +98,17 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
   const schedules = scheduleWork({ invocation, session, target, feeder: service.feeder, log });
-  const keeper = new ScheduleKeeper(schedules, session.queueConnection);
-  const tender = new Tender({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
+  const scheduler = new Scheduler(schedules, session.queueConnection);
+  const recoverer = new Recoverer({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
   return [
     ...(await httpParts(work, service)),
     { name: 'redis', start: () => startRedis(work) },
     tokenPart(credentials.token, (reason) => log.info({ reason }, 'waiting for a token')),
     ...service.parts,
-    ...keeper.parts,
-    repeat('target', noteEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
-    repeat('tender', tendEveryMs, () => tender.tend(), log),
-    repeat('news', tendEveryMs, newsTeller(session, target.fp, credentials.token, log), log),
+    ...scheduler.parts,
+    repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
+    repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
+    repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
   ];
 }
 
@@ -121,7 +127,7 @@ async function startRedis({ session, stop, log }: WorkerWork): Promise<void> {
   } while (!stop.aborted);
 }
 
-async function tellReady({ invocation, target, log }: Own, session: Session): Promise<void> {
+async function logReady({ invocation, target, log }: Own, session: Session): Promise<void> {
   const { config } = invocation;
   const pace = await learnedPace(session, target.fp, config).catch(() => ''); // Redis may be away again
   log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
@@ -129,18 +135,28 @@ async function tellReady({ invocation, target, log }: Own, session: Session): Pr
 
 /** What answers over HTTP, if it is wanted. It comes first and goes last, so that its probes tell of both. */
 async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
-  const { invocation, session, target, crew, log, state } = work;
+  const { invocation, session, target, supervision, log, state } = work;
   const { config, env } = invocation;
   if (config.http === undefined) return [];
   const { openHttp } = await import('../worker/http/server.ts');
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
   const { redis, trouble } = session;
-  return [openHttp(portOf(config.http, crew), { build, service, redis, trouble, fp: target.fp, state, log })];
+  return [
+    openHttp(portOf(config.http, supervision), {
+      build,
+      service,
+      redis,
+      connectionError: trouble,
+      fp: target.fp,
+      state,
+      log,
+    }),
+  ];
 }
 
 /** The workers of a crew take the ports from the given one on. */
-function portOf({ host, port }: ListenAddress, crew: InCrew | null): ListenAddress {
-  return { host, port: crew === null || port === 0 ? port : port + crew.worker - 1 };
+function portOf({ host, port }: ListenAddress, supervision: Supervision | null): ListenAddress {
+  return { host, port: supervision === null || port === 0 ? port : port + supervision.worker - 1 };
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {
@@ -150,15 +166,15 @@ async function aborted(signal: AbortSignal): Promise<void> {
 /** Where the rate begins, in words. */
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
   const learned = await readStart(redis, fp, separateLimits ? resources : ['all']);
-  return paceText(rate ?? null, learned) || 'nothing is known of the limit yet';
+  return paceText(rate ?? null, learned) || 'its limit is not known yet';
 }
 
 /** Logs what happened to the target since the last time. */
-function newsTeller({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
+function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
   const events = new TargetEvents();
   return async () => {
-    const news = events.see(await readTargetState(redis, fp), token.refreshes, performance.now());
-    for (const { message, reason } of news) log.info({ reason }, message);
+    const targetEvents = events.observe(await readTargetState(redis, fp), token.refreshes, performance.now());
+    for (const { message, reason } of targetEvents) log.info({ reason }, message);
   };
 }
 
@@ -169,7 +185,7 @@ const numberVariable = 'EXPUNGE_WORKER';
  * Runs so many workers as children of this process, each as this command would have been without `--workers`. They write to the same log.
  * However this process ends, they do: those it can't tell notice that it is gone, and drain.
  */
-export async function leadCrew(size: number, stop: AbortSignal, log: Log): Promise<number> {
+export async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise<number> {
   const children = new Set<ChildProcess>();
   const killAll = () => {
     for (const child of children) child.kill('SIGKILL');
@@ -180,21 +196,21 @@ export async function leadCrew(size: number, stop: AbortSignal, log: Log): Promi
     const child = fork(bin, [...process.argv.slice(2), '--workers', '1'], { env });
     children.add(child);
     child.once('exit', () => children.delete(child));
-    child.on('error', (error) => log.warn({ worker, reason: error.message }, 'the worker can not be told'));
+    child.on('error', (error) => log.warn({ worker, reason: error.message }, 'the worker cannot be reached'));
     return child;
   };
   log.info({ workers: size }, 'starting the workers');
   try {
-    return await keepCrew({ size, start, stop, log, random: Math.random });
+    return await superviseWorkers({ size, start, stop, log, random: Math.random });
   } finally {
     process.off('exit', killAll);
   }
 }
 
 /** Of a process that is one of a crew: its number, and when it shall drain. Null for all others. */
-export type InCrew = { worker: number; leave: AbortSignal };
+export type Supervision = { worker: number; leave: AbortSignal };
 
-export function inCrew(env: NodeJS.ProcessEnv): InCrew | null {
+export function readSupervision(env: NodeJS.ProcessEnv): Supervision | null {
   if (env[numberVariable] === undefined || process.send === undefined) return null;
   const leaving = new AbortController();
   const leave = () => leaving.abort();

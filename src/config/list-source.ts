@@ -53,7 +53,7 @@ function readSource(value: unknown): ListSource {
   if (!isObject(value) || kind === undefined || names.length > 1) {
     throw new Error('expected one of {"glob": "…"}, {"command": ["…"]} and {"url": "https://…"}');
   }
-  refuseUnknown(value, [kind, ...kinds[kind]]);
+  rejectUnknown(value, [kind, ...kinds[kind]]);
   switch (kind) {
     case 'glob':
       return {
@@ -74,7 +74,7 @@ function readSource(value: unknown): ListSource {
   }
 }
 
-function refuseUnknown(value: Record<string, unknown>, known: readonly string[]): void {
+function rejectUnknown(value: Record<string, unknown>, known: readonly string[]): void {
   const wrong = Object.keys(value).find((name) => !known.includes(name));
   if (wrong !== undefined) throw new Error(`"${wrong}" does not go with "${known[0]}".${suggest(wrong, known)}`);
 }
@@ -121,7 +121,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** What a source is, in words that hold no secret. */
-export function sourceText(source: ListSource): string {
+export function describeSource(source: ListSource): string {
   if (source.kind === 'glob') return `files ${source.glob}`;
   if (source.kind === 'command') return `command ${source.command[0]}`;
   return `URL ${source.url.split(/[?#]/)[0]}`;

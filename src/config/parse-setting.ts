@@ -1,6 +1,6 @@
+import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { resources } from '../model/outcome.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
-import { readTreat, treatText } from '../model/treat.ts';
 import { suggest } from '../suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
@@ -56,8 +56,8 @@ export const idChars = (value: string): string => {
   throw new Error(`only / \\ % ? # ; and the space can be allowed, got "${wrong}"`);
 };
 
-/** What `--treat` says, in one form for all texts that mean the same. */
-export const treat = (value: string): string => treatText(readTreat(text(value)));
+/** What `--on-status` says, in one form for all texts that mean the same. */
+export const onStatus = (value: string): string => formatOnStatus(parseOnStatus(text(value)));
 
 export const rate = parseRate;
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { suggest } from '../suggest.ts';
-import { fileTrouble } from '../system-words.ts';
+import { explainFileError } from '../system-errors.ts';
 import { type ListSources, readSources } from './list-source.ts';
 import * as parse from './parse-setting.ts';
 
@@ -9,7 +9,7 @@ type Setting<T> = {
   flag: string;
   env: string | null;
   arg: string | null; // the placeholder in the help text; null for a switch
-  twice?: 'joined' | 'refused'; // the flag given twice means both, as with a comma, or may not be given twice; else the last counts
+  ifRepeated?: 'joined' | 'refused'; // the flag given twice means both, as with a comma, or may not be given twice; else the last counts
   parse: (text: string) => T;
   fallback: T | undefined;
   help: string;
@@ -38,7 +38,7 @@ export const settings = {
     arg: '<name>',
     parse: parse.text,
     fallback: '',
-    help: 'tells apart accounts that share one base URL',
+    help: 'account name, if several share a base URL',
   }),
   resource: setting({
     flag: 'resource',
@@ -62,7 +62,7 @@ export const settings = {
     arg: '<format>',
     parse: parse.oneOf(['csv', 'ndjson', 'json', 'lines']),
     fallback: undefined,
-    help: 'csv, ndjson, json or lines; by default told by the file name, and lines on stdin',
+    help: 'csv, ndjson, json or lines; by default from the file name, lines on stdin',
   }),
   column: setting({
     flag: 'column',
@@ -94,13 +94,13 @@ export const settings = {
     arg: '<n>',
     parse: parse.positiveInteger,
     fallback: undefined,
-    help: 'take only the first n rows: a trial on real data',
+    help: 'read only the first n rows, for a trial on real data',
   }),
   protect: setting({
     flag: 'protect',
     env: 'EXPUNGE_PROTECT',
     arg: '<file>',
-    twice: 'refused',
+    ifRepeated: 'refused',
     parse: parse.text,
     fallback: undefined,
     help: 'ids in this file (one a line) are never deleted',
@@ -119,7 +119,7 @@ export const settings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'NULL, undefined, NaN, None and 0 may be ids: else they are rejected',
+    help: 'accept NULL, undefined, NaN, None and 0 as ids',
   }),
   expectRejected: setting({
     flag: 'expect-rejected',
@@ -127,7 +127,7 @@ export const settings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'more than half of the rows may hold no usable id: that stops nothing',
+    help: 'accept a list in which more than half of the rows hold no usable id',
   }),
   maxDeletes: setting({
     flag: 'max-deletes',
@@ -137,14 +137,14 @@ export const settings = {
     fallback: undefined,
     help: 'refuse a list with more ids than this before the first delete',
   }),
-  treat: setting({
-    flag: 'treat',
-    env: 'EXPUNGE_TREAT',
+  onStatus: setting({
+    flag: 'on-status',
+    env: 'EXPUNGE_ON_STATUS',
     arg: '<list>',
-    twice: 'joined',
-    parse: parse.treat,
+    ifRepeated: 'joined',
+    parse: parse.onStatus,
     fallback: '',
-    help: 'what some answers mean instead: 409=retry,404=failed (failed, absent, retry, wait, halt)',
+    help: 'what a status means instead: 409=retry,404=failed (failed, absent, retry, wait, halt)',
   }),
   expectAbsent: setting({
     flag: 'expect-absent',
@@ -152,7 +152,7 @@ export const settings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'many of the ids may be gone already: that halts nothing',
+    help: 'many of the ids may be gone already: do not halt for that',
   }),
   rate: setting({
     flag: 'rate',
@@ -168,7 +168,7 @@ export const settings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 1_000_000),
     fallback: undefined,
-    help: 'requests of the rate that may leave at once; by default what 50 ms of it bring, at least 1',
+    help: 'requests that may be sent at once; by default 50 ms worth of the rate, at least 1',
   }),
   separateLimits: setting({
     flag: 'separate-limits',
@@ -176,7 +176,7 @@ export const settings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'annotations and views have limits of their own at this API',
+    help: 'the API limits annotations and views separately',
   }),
   maxConcurrency: setting({
     flag: 'max-concurrency',
@@ -184,7 +184,7 @@ export const settings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 4096),
     fallback: 64,
-    help: 'requests on the wire at once, in this process',
+    help: 'requests in flight at once, per process',
   }),
   requestTimeoutMs: setting({
     flag: 'request-timeout-ms',
@@ -202,9 +202,9 @@ export const settings = {
     fallback: [5_000, 30_000, 120_000, 600_000, 1_800_000] as number[],
     help: 'waits before the later passes: five durations like 5s,30s,2min,10min,30min',
   }),
-  patienceMs: setting({
-    flag: 'patience-ms',
-    env: 'EXPUNGE_PATIENCE_MS',
+  unreachableTimeoutMs: setting({
+    flag: 'unreachable-timeout-ms',
+    env: 'EXPUNGE_UNREACHABLE_TIMEOUT_MS',
     arg: '<ms>',
     parse: parse.integerFrom(0, 86_400_000),
     fallback: 60_000,
@@ -214,10 +214,10 @@ export const settings = {
     flag: 'stop-file',
     env: 'EXPUNGE_STOP_FILE',
     arg: '<file>',
-    twice: 'refused',
+    ifRepeated: 'refused',
     parse: parse.text,
     fallback: undefined,
-    help: 'while this file exists nothing is sent; what it says is shown as the reason',
+    help: 'send nothing while this file exists; its text is shown as the reason',
   }),
   tokenFile: setting({
     flag: 'token-file',
@@ -249,7 +249,7 @@ export const settings = {
     arg: '<id>',
     parse: parse.text,
     fallback: undefined,
-    help: 'who we are at the token endpoint; also the account, unless --account names one',
+    help: 'OAuth client id; also the account, unless --account is set',
   }),
   clientSecretFile: setting({
     flag: 'client-secret-file',
@@ -273,7 +273,7 @@ export const settings = {
     arg: '<scope>',
     parse: parse.text,
     fallback: undefined,
-    help: 'what to ask the token endpoint for, separated by spaces',
+    help: 'OAuth scopes to request, separated by spaces',
   }),
   tokenAudience: setting({
     flag: 'token-audience',
@@ -281,7 +281,7 @@ export const settings = {
     arg: '<audience>',
     parse: parse.text,
     fallback: undefined,
-    help: 'the audience parameter that some token endpoints want',
+    help: 'the audience parameter, if the token endpoint requires one',
   }),
   tokenAuth: setting({
     flag: 'token-auth',
@@ -321,7 +321,7 @@ export const settings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'a connection per request: slow, but immune to stray answers of a broken server',
+    help: 'a connection per request: slow, but avoids mismatched responses of a broken server',
   }),
   keep: setting({
     flag: 'keep',
@@ -369,7 +369,7 @@ export const settings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the user name for the sentinels, where they want one',
+    help: 'holds the user name for the sentinels, if they require one',
   }),
   sentinelPasswordFile: setting({
     flag: 'sentinel-password-file',
@@ -377,7 +377,7 @@ export const settings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the password for the sentinels, where they want one',
+    help: 'holds the password for the sentinels, if they require one',
   }),
   redisCaFile: setting({
     flag: 'redis-ca-file',
@@ -393,7 +393,7 @@ export const settings = {
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'our certificate, where Redis wants one (PEM); read again at each connect',
+    help: 'client certificate, if Redis requires one (PEM); read again at each connect',
   }),
   redisKeyFile: setting({
     flag: 'redis-key-file',
@@ -409,7 +409,7 @@ export const settings = {
     arg: '<name>',
     parse: parse.text,
     fallback: undefined,
-    help: 'the name in the certificate of Redis, where it is not the host of REDIS_URL',
+    help: 'the name in the certificate of Redis, if it is not the host of REDIS_URL',
   }),
   http: setting({
     flag: 'http',
@@ -540,7 +540,7 @@ function readFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    const { words, next } = fileTrouble(error);
+    const { words, next } = explainFileError(error);
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings: ${words}`, { cause: error, next });
   }
 }

@@ -1,34 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { attemptsOf, type Cell, isSettled, putBack, settle } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, isSettled, settle, unmark } from '../ledger/cell.ts';
 import type { Grant, Join } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
-import { deleteId, type Tries } from './delete-id.ts';
-import type { QueuedRequest } from './lanes.ts';
-import type { Way } from './run-line.ts';
+import type { QueuedRequest } from './connection-pool.ts';
+import { type DeleteIdDeps, deleteId } from './delete-id.ts';
+import type { PoolHandle } from './run-request-queue.ts';
 import { type Answer, noContent, waitStatuses } from './verdict.ts';
 
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
-const turnMs = 2_000; // a pass that holds up another run has had its turn after so long
+const timeSliceMs = 2_000; // a pass that delays another run ends after so long
 /** A pass that would have to wait longer than this, or until somebody lifts a stop, ends. */
 export const longestWaitMs = 5_000;
-const markLivesMs = 1_000;
+const markLifetimeMs = 1_000;
 const code204 = codeOfStatus(204);
 
-/** What a pass needs from around it. */
-export type PassWork = Omit<Tries, 'send' | 'wait'> & {
-  way: Way;
+/** What a pass depends on. */
+export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
+  handle: PoolHandle;
   /** Called when there may be room again; the pass puts itself in while it waits. */
   wakers: Set<() => void>;
   window: number;
   /** Monotonic milliseconds. */
   clock: () => number;
-  /** Whether requests of this run may leave now. */
+  /** Whether requests of this run may be sent now. */
   isOpen: () => boolean;
   /** Aborted when nothing of this chunk may be sent any more. */
   closed: AbortSignal;
-  /** Whether the run waits for its own rate most of the time while another one finds no place here. */
-  isInTheWay: () => boolean;
+  /** Whether the run mostly waits for its own rate while another run gets no chunk in this process. */
+  shouldYield: () => boolean;
   /** Joins results and marks the next window; repeats itself while Redis is away. */
   step(joins: Join[], wanted: number[]): Promise<Grant>;
   /** What an answer was and how long it took, for the figures of the run. */
@@ -40,16 +40,16 @@ export type PassWork = Omit<Tries, 'send' | 'wait'> & {
 /**
  * One pass over a chunk, window by window: results of the last window and marks for the next one travel in the same step. No
  * request leaves before its mark is written. The pass ends when every due id is through, after 30 s, when it would have to
- * wait for more than 5 s, when it has had its turn and is in the way of another run, or when nothing may be sent any more; then nothing of
+ * wait for more than 5 s, when its time slice is over and it delays another run, or when nothing may be sent any more; then nothing of
  * it is on its way.
  */
 export class ChunkPass {
   readonly cells: Cell[];
   /** By index: until when, by the clock, an id is to be left alone that was told to wait. */
   readonly waitsUntil = new Map<number, number>();
-  readonly #waits: ReadonlySet<number>;
+  readonly #waitStatuses: ReadonlySet<number>;
   readonly #pathAt: (index: number) => string;
-  readonly #work: PassWork;
+  readonly #deps: PassDeps;
   readonly #todo: number[];
   readonly #startedAt: number;
   #next = 0;
@@ -59,25 +59,25 @@ export class ChunkPass {
   #wake: () => void = () => {};
 
   /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
-  constructor(cells: Cell[], pathAt: (index: number) => string, due: number[], work: PassWork) {
+  constructor(cells: Cell[], pathAt: (index: number) => string, due: number[], deps: PassDeps) {
     this.cells = cells;
     this.#pathAt = pathAt;
     this.#todo = due;
-    this.#work = work;
-    this.#waits = waitStatuses(work.verdicts);
-    this.#startedAt = work.clock();
+    this.#deps = deps;
+    this.#waitStatuses = waitStatuses(deps.verdicts);
+    this.#startedAt = deps.clock();
   }
 
   async run(): Promise<void> {
     const end = () => this.#end();
-    this.#work.closed.addEventListener('abort', end, { once: true });
-    if (this.#work.closed.aborted) this.#end();
+    this.#deps.closed.addEventListener('abort', end, { once: true });
+    if (this.#deps.closed.aborted) this.#end();
     while (!this.#isOver) {
       const wanted = this.#nextWindow();
       if (wanted.length > 0 || this.#joins.length > 0) this.#launch(wanted, await this.#step(wanted));
-      if (!this.#isOver && !this.#isWorthAStep) await this.#change();
+      if (!this.#isOver && !this.#isWorthAStep) await this.#waitForChange();
     }
-    this.#work.closed.removeEventListener('abort', end);
+    this.#deps.closed.removeEventListener('abort', end);
   }
 
   get #isOver(): boolean {
@@ -87,13 +87,13 @@ export class ChunkPass {
   /** Enough has happened to ask Redis again: most of the window is through, or everything has its result. */
   get #isWorthAStep(): boolean {
     if (this.#marked === 0 && this.#joins.length > 0) return true;
-    return this.#marked <= this.#work.window / 4 && this.#roomForMore() > 0;
+    return this.#marked <= this.#deps.window / 4 && this.#roomForMore() > 0;
   }
 
   #roomForMore(): number {
-    const { way, window } = this.#work;
+    const { handle, window } = this.#deps;
     const wanted = Math.min(window - this.#marked, this.#todo.length - this.#next);
-    return this.#ended || wanted <= 0 ? 0 : way.room(wanted);
+    return this.#ended || wanted <= 0 ? 0 : handle.room(wanted);
   }
 
   #nextWindow(): number[] {
@@ -104,19 +104,19 @@ export class ChunkPass {
   }
 
   get #hasToEnd(): boolean {
-    const { limits, way, clock, isInTheWay } = this.#work;
-    if (limits.isStopped || Math.max(limits.holdMs, way.waitMs) > longestWaitMs) return true;
+    const { limits, handle, clock, shouldYield } = this.#deps;
+    if (limits.isStopped || Math.max(limits.throttledMs, handle.waitMs) > longestWaitMs) return true;
     const ms = clock() - this.#startedAt;
-    return ms > longestPassMs || (ms > turnMs && isInTheWay());
+    return ms > longestPassMs || (ms > timeSliceMs && shouldYield());
   }
 
   async #step(wanted: number[]): Promise<Grant> {
-    const { way, step } = this.#work;
-    way.expect(wanted.length);
+    const { handle, step } = this.#deps;
+    handle.reserve(wanted.length);
     try {
       return await step(this.#takeJoins(), wanted);
     } finally {
-      way.expect(-wanted.length);
+      handle.reserve(-wanted.length);
     }
   }
 
@@ -129,7 +129,7 @@ export class ChunkPass {
   #launch(wanted: number[], grant: Grant): void {
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
     this.#next -= wanted.length - grant.cells.length; // a stale holder gets no cells
-    const leave = this.#leaveWithin(markLivesMs);
+    const authorize = this.#authorizeWithin(markLifetimeMs);
     for (let i = 0; i < grant.cells.length; i++) {
       const index = wanted[i]!;
       const cell = grant.cells[i]!;
@@ -137,94 +137,94 @@ export class ChunkPass {
       if (isSettled(cell)) continue;
       this.#marked++;
       const answered: QueuedRequest['answered'] = (answer, ms) => this.#first(index, answer, ms);
-      this.#submit(index, leave, answered);
+      this.#submit(index, authorize, answered);
     }
   }
 
-  #submit(index: number, leave: QueuedRequest['leave'], answered: QueuedRequest['answered']): void {
-    this.#work.way.submit({ path: this.#pathAt(index), waits: this.#waits, leave, answered });
+  #submit(index: number, authorize: QueuedRequest['authorize'], answered: QueuedRequest['answered']): void {
+    this.#deps.handle.submit({ path: this.#pathAt(index), waitStatuses: this.#waitStatuses, authorize, answered });
   }
 
-  /** What a request is asked before it leaves. A mark that has grown old is handed back instead of being used. */
-  #leaveWithin(ms: number): QueuedRequest['leave'] {
-    const { clock, token } = this.#work;
+  /** Checks a request just before it is sent. A mark that is too old is handed back instead of being used. */
+  #authorizeWithin(ms: number): QueuedRequest['authorize'] {
+    const { clock, token } = this.#deps;
     const staysAfter = clock() + ms;
-    return () => (clock() < staysAfter && this.#mayLeave() ? token.authorization() : null);
+    return () => (clock() < staysAfter && this.#maySend() ? token.authorization() : null);
   }
 
-  #mayLeave(): boolean {
-    return !this.#ended && this.#work.isOpen() && !this.#work.limits.isHeld;
+  #maySend(): boolean {
+    return !this.#ended && this.#deps.isOpen() && !this.#deps.limits.isBlocked;
   }
 
   #first(index: number, answer: Answer | null, ms: number): void {
     const cell = this.cells[index]!;
-    if (answer !== null) this.#work.measure(answer, ms);
+    if (answer !== null) this.#deps.measure(answer, ms);
     if (answer === noContent) {
       this.#finish(index, settle('deleted', attemptsOf(cell) + 1, code204), false);
     } else if (answer === null) {
-      this.#finish(index, putBack(cell, attemptsOf(cell), false), true);
+      this.#finish(index, unmark(cell, attemptsOf(cell), false), true);
     } else {
-      this.#tryFurther(index, answer);
+      this.#retry(index, answer);
     }
   }
 
   /** Anything but a 204 is rare enough for promises. A bug in there must end the process, not vanish. */
-  #tryFurther(index: number, first: Answer): void {
+  #retry(index: number, first: Answer): void {
     let last = first;
-    const tries: Tries = {
-      ...this.#work,
+    const deps: DeleteIdDeps = {
+      ...this.#deps,
       send: async () => {
         const answer = await new Promise<Answer | null>((resolve) => {
           const answered: QueuedRequest['answered'] = (answer, ms) => {
-            if (answer !== null) this.#work.measure(answer, ms);
+            if (answer !== null) this.#deps.measure(answer, ms);
             resolve(answer);
           };
-          this.#submit(index, this.#leaveWithin(markLivesMs), answered);
+          this.#submit(index, this.#authorizeWithin(markLifetimeMs), answered);
         });
         last = answer ?? last;
         return answer;
       },
       wait: (ms) => this.#wait(ms),
     };
-    void deleteId(this.cells[index]!, first, tries).then((end) => {
-      if (isSettled(end.cell)) this.#work.note(index, end.cell, last);
-      if (end.waitMs > 0) this.waitsUntil.set(index, this.#work.clock() + end.waitMs);
-      this.#finish(index, end.cell, end.again);
+    void deleteId(this.cells[index]!, first, deps).then((end) => {
+      if (isSettled(end.cell)) this.#deps.note(index, end.cell, last);
+      if (end.waitMs > 0) this.waitsUntil.set(index, this.#deps.clock() + end.waitMs);
+      this.#finish(index, end.cell, end.mayResend);
     });
   }
 
   async #wait(ms: number): Promise<boolean> {
     if (this.#ended) return false;
-    return sleep(ms, true, { signal: this.#work.closed }).catch(() => false);
+    return sleep(ms, true, { signal: this.#deps.closed }).catch(() => false);
   }
 
-  #finish(index: number, cell: Cell, again: boolean): void {
+  #finish(index: number, cell: Cell, mayResend: boolean): void {
     this.cells[index] = cell;
     this.#joins.push({ index, cell });
     this.#marked--;
-    if (again && !isSettled(cell)) this.#todo.push(index);
+    if (mayResend && !isSettled(cell)) this.#todo.push(index);
     // The first test is for speed: it spares most ids the others.
-    if (this.#marked <= this.#work.window / 4 && (this.#isWorthAStep || this.#isOver)) this.#wake();
+    if (this.#marked <= this.#deps.window / 4 && (this.#isWorthAStep || this.#isOver)) this.#wake();
   }
 
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#work.way.review();
+    this.#deps.handle.revalidate();
     this.#wake();
   }
 
   /** Until enough has happened for another step, or a tenth of a second: results don't wait longer than that. */
-  async #change(): Promise<void> {
+  async #waitForChange(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, flushAfterMs);
       this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };
-      this.#work.wakers.add(this.#wake);
+      this.#deps.wakers.add(this.#wake);
     });
-    this.#work.wakers.delete(this.#wake);
+    this.#deps.wakers.delete(this.#wake);
     this.#wake = () => {};
   }
 }

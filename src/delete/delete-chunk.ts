@@ -1,62 +1,62 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsOf, type Cell, hasManyMarks, isSettled } from '../ledger/cell.ts';
-import { type Claim, type Join, type Ledger, noEpoch, type SeenState } from '../ledger/ledger.ts';
+import { type Claim, type Join, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
 import { bucketOf } from '../ledger/measures.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { idPath } from '../model/check-id.ts';
 import type { Resource } from '../model/outcome.ts';
-import { redisWords } from '../redis/errors.ts';
-import type { Writes } from '../redis/writes.ts';
+import { describeRedisError } from '../redis/errors.ts';
+import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
 import { ChunkPass, longestWaitMs } from './chunk-pass.ts';
-import { excerptOf, parkedForMs } from './delete-id.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import { excerptOf, retryDelayMs } from './delete-id.ts';
 import type { Gate } from './gate.ts';
-import type { Lanes } from './lanes.ts';
 import type { RequestMeter, RetryReason, RunMeter } from './meters.ts';
-import type { RunLine } from './run-line.ts';
+import type { RunRequestQueue } from './run-request-queue.ts';
 import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type VerdictTable, verdictsWith } from './verdict.ts';
 
-/** What a process brings to every chunk it works on. */
-export type DeleteWork = {
+/** What deleting a chunk depends on; the same for every chunk of a process. */
+export type DeleteDeps = {
   ledger: Ledger;
-  writes: Writes;
-  roads: Record<Resource, Road>;
-  /** What this process sends and settles, for its metrics. */
+  writes: WriteStatus;
+  senders: Record<Resource, Sender>;
+  /** Count what this process sends and settles, for its metrics. */
   meters: Record<Resource, RequestMeter>;
   /** Called when there may be room again. */
   wakers: Set<() => void>;
   token: Token;
   basePath: string; // of the target's URL, without a slash at its end
   retryDelaysMs: readonly number[];
-  patienceMs: number;
+  unreachableTimeoutMs: number;
   clock: () => number; // monotonic ms
   random: () => number;
-  /** Aborted when the process is about to end and waits for nothing any more. */
-  giveUp: AbortSignal;
+  /** Aborted at the end of the time that a shutdown may take. */
+  shutdownDeadline: AbortSignal;
   halt(run: string, code: HaltCode, reason: string): void;
   /** The run was found halted; its gate has not been closed yet. */
-  halted(run: string): void;
-  /** Whether a run finds no place in this process because others hold all. */
-  isRunShutOut(): boolean;
-  /** These chunks became open: their jobs belong into the queue. */
-  fed(run: string, chunks: number[]): void;
+  onHalted(run: string): void;
+  /** Whether some run gets no chunk in this process because others hold every place. */
+  isAnyRunStarved(): boolean;
+  /** Adds the jobs of chunks that became open to the queue. */
+  enqueue(run: string, chunks: number[]): void;
   log: Log;
 };
 
-/** How requests of one resource leave this process. */
-export type Road = { lanes: Lanes; limits: TargetLimits };
+/** How requests of one resource are sent from this process. */
+export type Sender = { connections: ConnectionPool; limits: TargetLimits };
 
-/** A chunk of a run, and whether its requests may leave. `stop`: this process no longer holds the chunk's job. */
-export type ChunkJob = {
+/** A chunk of a run, and whether its requests may be sent. `signal`: aborted when this process no longer holds the chunk's job. */
+export type ChunkTask = {
   run: string;
   chunk: number;
   gate: Gate;
-  line: RunLine;
+  requestQueue: RunRequestQueue;
   meter: RunMeter;
-  stop: AbortSignal;
+  signal: AbortSignal;
 };
 
 const redisRetryMs = 200;
@@ -66,81 +66,81 @@ const widestWindow = 256;
  * How a chunk was left: the state of its run, and in how many ms its ids are due again; null: not before somebody looks through what waits for
  * a later pass.
  */
-export type ChunkLeft = { state: SeenState; dueInMs: number | null };
+export type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
  * One pass over one chunk. Whatever happens, each id that was sent has its answer in the ledger, or its mark there says that it
  * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
  */
-export async function deleteChunk(job: ChunkJob, work: DeleteWork): Promise<ChunkLeft> {
-  const claim = await work.ledger.claim(job.run, job.chunk);
+export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<ChunkResult> {
+  const claim = await deps.ledger.claim(job.run, job.chunk);
   if (typeof claim === 'string') return { state: claim, dueInMs: null };
-  work.fed(job.run, claim.fed);
-  if (claim.doubt !== '') work.log.warn({ run: job.run, reason: claim.doubt }, inDoubt);
+  deps.enqueue(job.run, claim.fed);
+  if (claim.doubt !== '') deps.log.warn({ run: job.run, reason: claim.doubt }, inDoubtMessage);
   const { ledgerChunk, ids } = claim;
-  const verdicts = verdictsWith(claim.treat);
-  const pathAt = (index: number) => work.basePath + idPath(ids.resource, ids.idAt(index));
-  const road = work.roads[ids.resource];
+  const verdicts = verdictsWith(claim.onStatus);
+  const pathAt = (index: number) => deps.basePath + idPath(ids.resource, ids.idAt(index));
+  const sender = deps.senders[ids.resource];
   const pass = new ChunkPass(
     ledgerChunk.cells,
     pathAt,
-    dueIndexes(claim, work),
-    passWork(job, claim, verdicts, road, work.meters[ids.resource], work),
+    dueIndexes(claim, deps),
+    passDeps(job, claim, verdicts, sender, deps.meters[ids.resource], deps),
   );
-  road.limits.enter();
-  await pass.run().finally(() => road.limits.leave());
-  return handBack(job, claim, pass, road, work);
+  sender.limits.enter();
+  await pass.run().finally(() => sender.limits.leave());
+  return handBack(job, claim, pass, sender, deps);
 }
 
-const inDoubt = 'from here on ids that are found gone are gone_unconfirmed, not absent';
+const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
 /** Whoever fed the chunk found something due. If nothing is, another Redis with another clock took over: then the ids that wait shortest are. */
-function dueIndexes({ ledgerChunk: { cells }, passedMs }: Claim, { retryDelaysMs }: DeleteWork): number[] {
+function dueIndexes({ ledgerChunk: { cells }, passedMs }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
   const waitsMs = cells.map((cell) =>
-    isSettled(cell) ? Number.POSITIVE_INFINITY : parkedForMs(attemptsOf(cell), retryDelaysMs),
+    isSettled(cell) ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
   );
   const shortest = waitsMs.reduce((least, wait) => Math.min(least, wait), Number.MAX_VALUE);
   const longest = Math.max(shortest, passedMs);
   return [...waitsMs.keys()].filter((index) => waitsMs[index]! <= longest);
 }
 
-function passWork(
-  { run, chunk, gate, line, meter, stop }: ChunkJob,
+function passDeps(
+  { run, chunk, gate, requestQueue, meter, signal: stop }: ChunkTask,
   claim: Claim,
   verdicts: VerdictTable,
-  { lanes, limits }: Road,
+  { connections, limits }: Sender,
   requests: RequestMeter,
-  work: DeleteWork,
+  deps: DeleteDeps,
 ) {
-  const { ledger, log } = work;
+  const { ledger, log } = deps;
   return {
-    ...work,
+    ...deps,
     verdicts,
     limits,
-    way: line.to(lanes),
-    window: Math.min(widestWindow, Math.max(16, 4 * lanes.size)),
+    handle: requestQueue.handleFor(connections),
+    window: Math.min(widestWindow, Math.max(16, 4 * connections.size)),
     isOpen: () => gate.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
-    isInTheWay: () => line.perSecond !== null && work.isRunShutOut(),
-    halt: (code: HaltCode, reason: string) => work.halt(run, code, reason),
+    shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),
+    halt: (code: HaltCode, reason: string) => deps.halt(run, code, reason),
     step: async (joins: Join[], wanted: number[]) => {
       const grant = await persist(async (n) => {
         const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
         // A repeated step asks for no marks: by then this process may have lost the chunk.
         return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []);
-      }, work);
-      requests.joined(joins);
-      // Whoever hears first that the run stands still stops the other chunks of this process, too.
-      if (grant.state === 'halted' && !gate.closed.aborted) work.halted(run);
+      }, deps);
+      requests.recordResults(joins);
+      // The first chunk that finds the run halted stops the other chunks of this process, too.
+      if (grant.state === 'halted' && !gate.closed.aborted) deps.onHalted(run);
       if (grant.state !== 'running' && grant.state !== 'stale') gate.close();
       return grant;
     },
     measure: (answer: Answer, ms: number) => {
       const bucket = bucketOf(ms);
-      meter.answered(answer, bucket);
-      requests.answered(answer, ms, bucket);
+      meter.recordAnswer(answer, bucket);
+      requests.recordAnswer(answer, ms, bucket);
     },
-    retried: (reason: RetryReason) => requests.retried(reason),
+    retried: (reason: RetryReason) => requests.recordRetry(reason),
     note: (index: number, cell: Cell, answer: Parameters<typeof excerptOf>[0]) => {
       noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).catch((error) => {
         log.debug({ run, chunk, err: error }, 'an error excerpt was not stored');
@@ -150,38 +150,42 @@ function passWork(
 }
 
 async function handBack(
-  { run, chunk, line }: ChunkJob,
+  { run, chunk, requestQueue }: ChunkTask,
   claim: Claim,
   { cells, waitsUntil }: ChunkPass,
-  { limits }: Road,
-  work: DeleteWork,
-): Promise<ChunkLeft> {
+  { limits }: Sender,
+  deps: DeleteDeps,
+): Promise<ChunkResult> {
   const waits = cells.flatMap((cell, index) => {
     if (isSettled(cell)) return [];
-    return Math.max(parkedForMs(attemptsOf(cell), work.retryDelaysMs), (waitsUntil.get(index) ?? 0) - work.clock());
+    return Math.max(retryDelayMs(attemptsOf(cell), deps.retryDelaysMs), (waitsUntil.get(index) ?? 0) - deps.clock());
   });
   // Not due at the end of a longer wait: an operator may lift a hold, or change the run's rate, and then nobody would come before that.
-  const holdMs = Math.min(limits.holdMs, longestWaitMs);
-  const permitMs = line.waitMs > longestWaitMs ? longestWaitMs : 0;
-  let dueInMs = waits.length === 0 ? null : Math.max(holdMs, permitMs, Math.min(...waits));
+  const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
+  const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
+  let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
   const state = await persist(async () => {
-    // What Redis acknowledged here it may have lost since, so whoever takes the chunk next has to look.
-    if (!(await work.ledger.stillHolds(run, claim))) dueInMs = 0;
-    return work.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
-  }, work);
+    // Redis may have lost since what it acknowledged here, so the chunk is due at once for another pass.
+    if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
+    return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
+  }, deps);
   const isSoon = dueInMs !== null && dueInMs <= permitMs;
   return { state, dueInMs: state === 'running' && isSoon ? dueInMs : null };
 }
 
 /** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */
-async function persist<T>(write: (n: number) => Promise<T>, { writes, giveUp, log }: DeleteWork): Promise<T> {
+async function persist<T>(
+  write: (n: number) => Promise<T>,
+  { writes, shutdownDeadline: giveUp, log }: DeleteDeps,
+): Promise<T> {
   for (let n = 1; ; n++) {
     try {
       return await write(n);
     } catch (error) {
       const isRefused = writes.failed(error);
       if (giveUp.aborted) throw error;
-      if (n === 1 && !isRefused) log.warn({ reason: redisWords(error) }, 'Redis does not take results, trying again');
+      if (n === 1 && !isRefused)
+        log.warn({ reason: describeRedisError(error) }, 'Redis does not accept results, retrying');
       await sleep(redisRetryMs, undefined, { signal: giveUp }).catch(() => {});
     }
   }

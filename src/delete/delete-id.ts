@@ -1,8 +1,8 @@
 import pRetry from 'p-retry';
-import { attemptsOf, type Cell, isDoubtful, isSettled, putBack, settle, timesMarked } from '../ledger/cell.ts';
+import { attemptsOf, type Cell, isDoubtful, isSettled, settle, timesMarked, unmark } from '../ledger/cell.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { codeOfStatus, codeOfWord } from '../model/outcome.ts';
-import { connectionWords } from '../system-words.ts';
+import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { RetryReason } from './meters.ts';
 import type { TargetLimits } from './target-limits.ts';
@@ -12,16 +12,16 @@ import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdi
  * What the tries of one id in this pass came to: its next cell, whether this pass may send it again, and for how long it is to be left alone,
  * where no attempt tells that.
  */
-export type IdEnd = { cell: Cell; again: boolean; waitMs: number };
+export type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 
-/** What an id's tries need from around them. */
-export type Tries = {
+/** What the attempts of an id depend on. */
+export type DeleteIdDeps = {
   limits: TargetLimits;
   token: Token;
   /** What each answer means in this run. */
   verdicts: VerdictTable;
   retryDelaysMs: readonly number[];
-  patienceMs: number;
+  unreachableTimeoutMs: number;
   random: () => number;
   /** Sends the id's request once more; null if nothing may leave any more. */
   send(): Promise<Answer | null>;
@@ -37,18 +37,18 @@ export type Tries = {
  * Takes an id from its first answer to the end of its tries in this pass: up to three quick ones in the first pass, one in each
  * later pass. `marked` is the cell as it was marked; while the id is here its mark stands, so a crash leaves it in doubt.
  */
-export async function deleteId(marked: Cell, first: Answer, tries: Tries): Promise<IdEnd> {
+export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps): Promise<IdPassResult> {
   const id: OpenId = { marked, attempts: attemptsOf(marked), doubtful: isDoubtful(marked), answer: first };
   try {
-    const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, tries), {
-      retries: quickTries - 1,
+    const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, deps), {
+      retries: quickAttempts - 1,
       minTimeout: 0, // p-retry takes no delay from us: we wait in its callback
-      shouldRetry: ({ error, attemptNumber }) => mayTryAgain(error, attemptNumber, id, tries),
+      shouldRetry: ({ error, attemptNumber }) => mayTryAgain(error, attemptNumber, id, deps),
     });
-    return conclude(id, verdict, tries);
+    return conclude(id, verdict, deps);
   } catch (error) {
-    if (error instanceof Stayed) return { cell: open(id), again: true, waitMs: 0 };
-    if (error instanceof TryAgain) return park(id, tries);
+    if (error instanceof Withheld) return { cell: openCell(id), mayResend: true, waitMs: 0 };
+    if (error instanceof TryAgain) return park(id, deps);
     throw error;
   }
 }
@@ -57,82 +57,84 @@ export async function deleteId(marked: Cell, first: Answer, tries: Tries): Promi
 type OpenId = { readonly marked: Cell; attempts: number; doubtful: boolean; answer: Answer };
 
 class TryAgain extends Error {}
-class Stayed extends Error {}
+class Withheld extends Error {}
 
-async function attempt(id: OpenId, first: Answer | null, tries: Tries): Promise<Verdict> {
-  const answer = first ?? (await tries.send());
-  if (answer === null) throw new Stayed('nothing may leave');
+async function attempt(id: OpenId, first: Answer | null, deps: DeleteIdDeps): Promise<Verdict> {
+  const answer = first ?? (await deps.send());
+  if (answer === null) throw new Withheld('nothing may be sent');
   id.answer = answer;
-  const verdict = verdictOf(answer, id.doubtful, tries.verdicts);
+  const verdict = verdictOf(answer, id.doubtful, deps.verdicts);
   if (verdict.kind === 'settle') id.attempts++;
   if ('ambiguous' in verdict) id.doubtful ||= verdict.ambiguous;
   if (verdict.kind !== 'retry') return verdict;
-  if (tries.limits.isOut) {
-    tries.retried('outage');
-    throw new Stayed('the outage failed, not the id');
+  if (deps.limits.isCircuitOpen) {
+    deps.retried('outage');
+    throw new Withheld('the circuit is open: no attempt of the id');
   }
   id.attempts++;
-  if (id.attempts < attemptsAtMost(tries.retryDelaysMs)) tries.retried(reasonOf(answer));
+  if (id.attempts < maxAttempts(deps.retryDelaysMs)) deps.retried(reasonOf(answer));
   throw new TryAgain('not final');
 }
 
-async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, tries: Tries): Promise<boolean> {
-  if (!(error instanceof TryAgain) || id.attempts >= quickTries || !tries.limits.mayRetry) return false;
-  return tries.wait(backoffMs(attemptNumber, tries.random()));
+async function mayTryAgain(error: Error, attemptNumber: number, id: OpenId, deps: DeleteIdDeps): Promise<boolean> {
+  if (!(error instanceof TryAgain) || id.attempts >= quickAttempts || !deps.limits.mayRetry) return false;
+  return deps.wait(backoffMs(attemptNumber, deps.random()));
 }
 
-function conclude(id: OpenId, verdict: Verdict, tries: Tries): IdEnd {
+function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResult {
   switch (verdict.kind) {
     case 'settle':
-      return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), again: false, waitMs: 0 };
+      return { cell: settle(verdict.outcome, id.attempts, codeOf(id.answer)), mayResend: false, waitMs: 0 };
     case 'credentials':
-      askForAnotherToken(id, tries);
+      askForAnotherToken(id, deps);
       break;
     case 'unreachable':
-      waitForTarget(id, tries);
+      waitForTarget(id, deps);
       break;
     case 'halt':
-      tries.halt(verdict.halt, verdict.reason);
+      deps.halt(verdict.halt, verdict.reason);
       break;
     case 'wait':
-      tries.retried('throttled');
-      return waitAsTold(id, tries);
+      deps.retried('throttled');
+      return deferThrottled(id, deps);
     case 'retry':
       break;
   }
-  return { cell: open(id), again: true, waitMs: 0 };
+  return { cell: openCell(id), mayResend: true, waitMs: 0 };
 }
 
 /**
  * A 429 is about the rate, so the id goes again with the next permit. Whatever else a run takes for "not now" may be about this id alone,
  * which permits would only send again and again: it comes back later.
  */
-function waitAsTold(id: OpenId, { retryDelaysMs }: Tries): IdEnd {
-  if (id.answer.kind === 'status' && id.answer.status === 429) return { cell: open(id), again: true, waitMs: 0 };
-  return { cell: open(id), again: false, waitMs: waitsForMs(timesMarked(id.marked), retryDelaysMs) };
+function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
+  if (id.answer.kind === 'status' && id.answer.status === 429)
+    return { cell: openCell(id), mayResend: true, waitMs: 0 };
+  return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }
 
-function askForAnotherToken({ answer }: OpenId, { token, retried, halt }: Tries): void {
+function askForAnotherToken({ answer }: OpenId, { token, retried, halt }: DeleteIdDeps): void {
   const sentWith = answer.kind === 'status' ? answer.authorization : '';
   const next = token.refused(sentWith);
   if (next === 'again') retried('credentials');
   else halt('credentials', next.halt);
 }
 
-function waitForTarget({ answer }: OpenId, { limits, patienceMs, retried, halt }: Tries): void {
+function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retried, halt }: DeleteIdDeps): void {
   retried('unreachable');
-  if (limits.unreachableMs > patienceMs) halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
+  if (limits.unreachableMs > unreachableTimeoutMs)
+    halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
 }
 
 /** Out of quick tries: due again in a later pass, or at the end of all attempts. */
-function park(id: OpenId, { retryDelaysMs }: Tries): IdEnd {
-  if (id.attempts < attemptsAtMost(retryDelaysMs)) return { cell: open(id), again: false, waitMs: 0 };
+function park(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
+  if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
   const cell = settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer));
-  return { cell, again: false, waitMs: 0 };
+  return { cell, mayResend: false, waitMs: 0 };
 }
 
-function open(id: OpenId): Cell {
-  return isSettled(id.marked) ? id.marked : putBack(id.marked, id.attempts, id.doubtful);
+function openCell(id: OpenId): Cell {
+  return isSettled(id.marked) ? id.marked : unmark(id.marked, id.attempts, id.doubtful);
 }
 
 function reasonOf(answer: Answer): RetryReason {
@@ -145,7 +147,7 @@ function codeOf(answer: Answer): number {
 }
 
 function whyOf(answer: Answer): string {
-  return answer.kind === 'status' ? `status ${answer.status}` : connectionWords(answer.why);
+  return answer.kind === 'status' ? `status ${answer.status}` : describeConnectionError(answer.why);
 }
 
 const baseMs = 200;
@@ -160,21 +162,21 @@ function backoffMs(attempt: number, random: number): number {
 }
 
 /** Quick tries in an id's first pass. */
-const quickTries = 3;
+const quickAttempts = 3;
 
 /** Attempts an id has at most: the quick ones and one in each later pass. */
-function attemptsAtMost(retryDelaysMs: readonly number[]): number {
-  return quickTries + retryDelaysMs.length;
+function maxAttempts(retryDelaysMs: readonly number[]): number {
+  return quickAttempts + retryDelaysMs.length;
 }
 
 /** How long after its last pass an id with this many attempts is due again; 0 if it had none yet. */
-export function parkedForMs(attempts: number, retryDelaysMs: readonly number[]): number {
+export function retryDelayMs(attempts: number, retryDelaysMs: readonly number[]): number {
   if (attempts === 0) return 0;
-  return retryDelaysMs[Math.max(0, attempts - quickTries)] ?? 0;
+  return retryDelaysMs[Math.max(0, attempts - quickAttempts)] ?? 0;
 }
 
 /** How long an id waits that was told to, after being sent or handed back so many times: no attempt tells how often it was. */
-function waitsForMs(times: number, retryDelaysMs: readonly number[]): number {
+function waitDelayMs(times: number, retryDelaysMs: readonly number[]): number {
   return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
 }
 
@@ -186,7 +188,7 @@ const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid'
  * are dropped, and whatever looks like a bearer token is masked: servers echo what they were sent.
  */
 export function excerptOf(answer: Answer): string {
-  if (answer.kind !== 'status') return connectionWords(answer.why);
+  if (answer.kind !== 'status') return describeConnectionError(answer.why);
   const name = requestIdHeaders.find((header) => answer.headers[header] !== undefined);
   const requestId = name === undefined ? '' : `[${String(answer.headers[name])}] `;
   return clean(requestId + answer.body, answer.authorization).slice(0, longest);

@@ -1,6 +1,6 @@
 /**
- * Whether requests of one run may leave this process. It is open while Redis said within the last second that the run is
- * `running`. Without an answer nothing leaves: who can't be told to stop has stopped.
+ * Whether this process may send requests of one run. It is open while Redis said within the last second that the run is
+ * `running`. Without an answer nothing is sent: a process that cannot be reached must not send.
  */
 export class Gate {
   readonly #now: () => number;
@@ -18,7 +18,7 @@ export class Gate {
     return this.#closed.signal;
   }
 
-  /** Asked before each request leaves. */
+  /** Read before each request is sent. */
   get isOpen(): boolean {
     return !this.#closed.signal.aborted && this.#now() - this.#confirmedAt < staleAfterMs;
   }

@@ -7,7 +7,7 @@ import { type Answer, noContent } from './verdict.ts';
 /** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
 export type RetryReason = 'status' | CodeWord | 'throttled' | 'credentials' | 'unreachable' | 'outage';
 
-const codesAtMost = 40; // a server may answer anything; what is counted by itself stays bounded
+const maxCodes = 40; // a server may answer anything; what is counted by itself stays bounded
 
 /**
  * Counts what this process sends for one resource, and what comes of it, from its beginning on. Only ever grows; whoever wants to know
@@ -24,7 +24,7 @@ export class RequestMeter {
   readonly #outcomes = sentOutcomes.map(() => 0); // by rank
 
   /** `bucket`: of `ms`, which is how long the answer took. */
-  answered(answer: Answer, ms: number, bucket: number): void {
+  recordAnswer(answer: Answer, ms: number, bucket: number): void {
     if (answer === noContent) this.#noContents++;
     else this.#note(codeOf(answer));
     if (answer.kind !== 'status') return;
@@ -32,12 +32,12 @@ export class RequestMeter {
     this.latencySumMs += ms;
   }
 
-  retried(reason: RetryReason): void {
+  recordRetry(reason: RetryReason): void {
     this.retries.set(reason, (this.retries.get(reason) ?? 0) + 1);
   }
 
   /** These results are in the ledger. */
-  joined(joins: readonly Join[]): void {
+  recordResults(joins: readonly Join[]): void {
     for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[(cell >> 13) - 1]!++;
   }
 
@@ -53,7 +53,7 @@ export class RequestMeter {
   #note(code: string): void {
     const known = this.#codes.get(code);
     if (known !== undefined) this.#codes.set(code, known + 1);
-    else if (this.#codes.size < codesAtMost || /xx$/.test(code)) this.#codes.set(code, 1);
+    else if (this.#codes.size < maxCodes || /xx$/.test(code)) this.#codes.set(code, 1);
     else this.#note(`${code[0]}xx`);
   }
 }
@@ -71,7 +71,7 @@ export class RunMeter {
   #changes: MeasureChanges = new Map();
 
   /** Called for each request: cheap. `bucket`: of how long the answer took. */
-  answered(answer: Answer, bucket: number): void {
+  recordAnswer(answer: Answer, bucket: number): void {
     this.#requests++;
     if (answer.kind !== 'status') return;
     if (answer.status === 429) this.#refused++;

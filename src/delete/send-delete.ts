@@ -3,7 +3,7 @@ import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
 import { type Answer, noContent } from './verdict.ts';
 
-export type LaneOptions = {
+export type TargetConnectionOptions = {
   origin: string;
   requestTimeoutMs: number;
   ca: string | null;
@@ -15,14 +15,14 @@ export type LaneOptions = {
  * One connection that carries one DELETE at a time: an in-flight slot. An own array of these is the cheapest dispatcher there
  * is, and one broken connection puts one id in doubt.
  */
-export class Lane {
-  readonly #options: LaneOptions;
+export class TargetConnection {
+  readonly #options: TargetConnectionOptions;
   #dispatcher: Client | ProxyAgent;
   #exchange: Exchange | null = null;
   #deadline: NodeJS.Timeout | null = null;
   #headers: string[] = [];
 
-  constructor(options: LaneOptions) {
+  constructor(options: TargetConnectionOptions) {
     this.#options = options;
     this.#dispatcher = openDispatcher(options);
   }
@@ -51,7 +51,7 @@ export class Lane {
   }
 
   // An own deadline, because undici's time-outs are up to a second late and an AbortSignal does nothing while a request waits
-  // for its connection. One timer a lane, moved on by each request, costs a tenth of a timer a request.
+  // for its connection. One timer a connection, moved on by each request, costs a tenth of a timer a request.
   #startDeadline(): void {
     if (this.#deadline) this.#deadline.refresh();
     else this.#deadline = setTimeout(() => this.#expire(), this.#options.requestTimeoutMs);
@@ -72,10 +72,10 @@ export class Lane {
 }
 
 /**
- * Connects as a lane would, through the proxy and with TLS, and sends nothing. Throws why it cannot. What is refused here is kept from being
+ * Connects as for a request, through the proxy and with TLS, and sends nothing. Throws why it cannot. What is refused here is kept from being
  * written as in `Exchange`, and would be no DELETE.
  */
-export async function reachOrigin(options: LaneOptions): Promise<void> {
+export async function reachOrigin(options: TargetConnectionOptions): Promise<void> {
   const dispatcher = openDispatcher(options);
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -102,7 +102,7 @@ export async function reachOrigin(options: LaneOptions): Promise<void> {
   }
 }
 
-function openDispatcher({ origin, ca, proxy, requestTimeoutMs }: LaneOptions): Client | ProxyAgent {
+function openDispatcher({ origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions): Client | ProxyAgent {
   const tls = { timeout: Math.min(5_000, requestTimeoutMs), ...(ca === null ? {} : { ca }) };
   // HTTP/1.1 on purpose: an in-flight slot is a connection, and the library replays nothing by itself.
   const shared = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: tls };

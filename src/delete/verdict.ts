@@ -1,8 +1,8 @@
 import type { HeaderFields } from '../http/retry-after.ts';
 import type { HaltCode } from '../ledger/run.ts';
+import { isAmbiguous, parseOnStatus, type StatusAction, type StatusOverride } from '../model/on-status.ts';
 import type { CodeWord, SentOutcome } from '../model/outcome.ts';
-import { isAmbiguous, readTreat, type Treatment, type TreatWord } from '../model/treat.ts';
-import { connectionWords } from '../system-words.ts';
+import { describeConnectionError } from '../system-errors.ts';
 
 /** What one answer means for its id. `ambiguous`: the request may have been executed, which the id keeps in mind. */
 export type Verdict =
@@ -22,13 +22,13 @@ export type Verdict =
 /** What a rule of the table says. `gone` and `halt` become verdicts when the answer is known. */
 type Meaning = Exclude<Verdict, { kind: 'halt' }> | 'gone' | 'halt';
 
-/** `answers`: statuses and ranges of them, `ranges` the same as numbers. `treated`: it stands there because of `--treat`. */
+/** `answers`: statuses and ranges of them, `ranges` the same as numbers. `treated`: it stands there because of `--on-status`. */
 type Rule = {
   answers: string;
   ranges: readonly (readonly [from: number, to: number])[];
   meaning: Meaning;
   means: string;
-  treated: boolean;
+  overridden: boolean;
 };
 
 /** The first rule that matches a status decides. */
@@ -36,8 +36,8 @@ export type VerdictTable = readonly Rule[];
 
 const failed: Meaning = { kind: 'settle', outcome: 'failed' };
 
-function rule(answers: string, meaning: Meaning, means: string, treated = false): Rule {
-  return { answers, ranges: rangesIn(answers), meaning, means, treated };
+function rule(answers: string, meaning: Meaning, means: string, overridden = false): Rule {
+  return { answers, ranges: rangesIn(answers), meaning, means, overridden };
 }
 
 function rangesIn(answers: string): [number, number][] {
@@ -47,7 +47,7 @@ function rangesIn(answers: string): [number, number][] {
   });
 }
 
-/** What each status means where `--treat` says nothing. */
+/** What each status means where `--on-status` says nothing. */
 export const verdictTable: VerdictTable = [
   rule('204', { kind: 'settle', outcome: 'deleted' }, 'deleted'),
   rule('200-299', { kind: 'settle', outcome: 'unknown' }, 'unknown: never a success; may have been executed'),
@@ -68,21 +68,21 @@ export const verdictTable: VerdictTable = [
   rule('500-999', { kind: 'retry', ambiguous: true }, 'retried; may have been executed'),
 ];
 
-/** The table of a run: its `--treat` before ours. Throws an Error for a text that `readTreat` refuses. */
-export function verdictsWith(treat: string): VerdictTable {
-  const treatments = readTreat(treat);
-  if (treatments.length === 0) return verdictTable;
-  const treated = treatments.map(ruleOf);
-  const given = treated.map(({ answers }) => answers);
-  return [...treated, ...verdictTable.flatMap((ours) => without(given, ours))];
+/** The table of a run: its `--on-status` before ours. Throws an Error for a text that `readTreat` refuses. */
+export function verdictsWith(onStatus: string): VerdictTable {
+  const overrides = parseOnStatus(onStatus);
+  if (overrides.length === 0) return verdictTable;
+  const overridden = overrides.map(ruleOf);
+  const given = overridden.map(({ answers }) => answers);
+  return [...overridden, ...verdictTable.flatMap((ours) => without(given, ours))];
 }
 
-function ruleOf({ status, word }: Treatment): Rule {
+function ruleOf({ status, word }: StatusOverride): Rule {
   const { meaning, means } = treatedAs[word](isAmbiguous(status));
   return rule(String(status), meaning, means, true);
 }
 
-const treatedAs: Record<TreatWord, (ambiguous: boolean) => { meaning: Meaning; means: string }> = {
+const treatedAs: Record<StatusAction, (ambiguous: boolean) => { meaning: Meaning; means: string }> = {
   failed: () => ({ meaning: failed, means: 'failed' }),
   absent: () => ({ meaning: 'gone', means: 'absent, or gone_unconfirmed after a request that may have been executed' }),
   retry: (ambiguous) => ({
@@ -120,7 +120,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   if (answer.kind === 'not-sent') return configurationErrors.test(answer.why) ? misconfigured(answer.why) : unreachable;
   const { status, headers } = answer;
   const found = table.find(({ ranges }) => ranges.some(([from, to]) => status >= from && status <= to));
-  if (status === 403 && !found?.treated && lacksScope(headers)) return withoutScope;
+  if (status === 403 && !found?.overridden && lacksScope(headers)) return withoutScope;
   const meaning = found?.meaning ?? failed;
   if (meaning === 'gone') return { kind: 'settle', outcome: doubtful ? 'gone_unconfirmed' : 'absent' };
   if (meaning === 'halt') return haltedBy(status);
@@ -131,7 +131,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
 const unreachable: Verdict = { kind: 'unreachable' };
 
 function misconfigured(why: string): Verdict {
-  const reason = `the API cannot be reached: ${connectionWords(why)}`;
+  const reason = `the API cannot be reached: ${describeConnectionError(why)}`;
   return { kind: 'halt', halt: 'target_configuration', reason, ambiguous: false };
 }
 

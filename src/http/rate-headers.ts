@@ -1,5 +1,5 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { type HeaderFields, longestHoldMs, serverNowMs, valuesOf } from './retry-after.ts';
+import { type HeaderFields, longestThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
 
 /** What a server says of its limit before anything is refused. */
 export type Advice = {
@@ -43,7 +43,7 @@ export function adviceOf(headers: HeaderFields, nowMs: number): Advice | null {
 }
 
 function adviceFor(remaining: unknown, resetMs: unknown): Advice[] {
-  if (!isAmount(remaining) || !isAmount(resetMs) || resetMs === 0 || resetMs > longestHoldMs) return [];
+  if (!isAmount(remaining) || !isAmount(resetMs) || resetMs === 0 || resetMs > longestThrottleMs) return [];
   return [{ remaining, resetMs, perSecond: (remaining * 1_000) / resetMs }];
 }
 

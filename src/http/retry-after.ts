@@ -1,5 +1,5 @@
 /** Nobody waits longer without a person knowing. */
-export const longestHoldMs = 3_600_000;
+export const longestThrottleMs = 3_600_000;
 
 /**
  * How long the server asks to wait, in ms from now, without floor or cap, or null if it doesn't say or nobody can read it. First

@@ -88,4 +88,4 @@ export class ArraySplitter {
 const again = 'export it again, or transfer it again: it may be cut off';
 const oneArray = 'for one JSON value a line use --format ndjson';
 const ofObject = `for one object a line use --format ndjson; for an array within it: jq -c '.NAME[]' FILE | expunge run - --format ndjson`;
-const ofElse = 'see what the file holds; --format tells how it is read';
+const ofElse = 'check what the file holds, and name its format with --format';

@@ -85,6 +85,6 @@ function notUtf8(name: string, line: number): Error {
 }
 
 function cutOff(name: string, line: number): Error {
-  const message = 'the last line has no end: the program before the pipe may have died, and this id may be cut off';
+  const message = 'the last line has no newline: the program that writes the pipe may have died and cut off this id';
   return inputError(name, line, message, 'use `set -o pipefail`, check that program, and end the last line');
 }

@@ -47,7 +47,7 @@ class OpenChunks {
   }
 
   addSettled(row: SpooledRow): number {
-    return this.settled.push(settle(row));
+    return this.settled.push(toSettledRow(row));
   }
 
   takeChunk(resource: Resource): Chunk {
@@ -64,7 +64,7 @@ class OpenChunks {
   }
 }
 
-function settle({ file, line, resource, id, reject, settled, first }: SpooledRow): SettledRow {
+function toSettledRow({ file, line, resource, id, reject, settled, first }: SpooledRow): SettledRow {
   const row = { file, line, resource, id: cutId(id) };
   if (reject !== null) return { ...row, outcome: 'rejected', code: reject, first: null };
   return { ...row, outcome: settled!, code: settled!, first };

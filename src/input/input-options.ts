@@ -41,16 +41,10 @@ export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Forma
   const format = asked ?? (file.isStdin ? 'lines' : formatByName(file.name));
   if (format) return format;
   const known = Object.keys(formats).map((ending) => `.${ending}`);
-  throw inputError(
-    file.name,
-    null,
-    `the name does not tell the format: it ends with none of ${known.join(', ')}`,
-    ways,
-  );
+  throw inputError(file.name, null, `unknown format: the file name ends with none of ${known.join(', ')}`, ways);
 }
 
-const ways =
-  'say how it is read: --format csv, ndjson (an object or string a line), json (an array) or lines (an id a line)';
+const ways = 'add --format csv, ndjson (an object or string a line), json (an array) or lines (an id a line)';
 
 /** The format that a name tells, if it does. */
 export function formatByName(name: string): Format | undefined {
@@ -71,7 +65,7 @@ function extensionOf(name: string): string {
 export function checkOptions(files: InputFile[], options: InputOptions): void {
   const { resource, resourceColumn, noHeader, column } = options;
   if (!resource === !resourceColumn) {
-    throw new ExpungeError('USAGE', 'what do the ids name? Exactly one of --resource and --resource-column is needed');
+    throw new ExpungeError('USAGE', 'expected exactly one of --resource and --resource-column');
   }
   const used = files.map((file) => formatOf(file, options.format));
   if (resourceColumn && noHeader) {

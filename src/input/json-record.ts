@@ -11,7 +11,7 @@ export function rowOfRecord(line: number, value: unknown, text: string, fields: 
   }
   const { column, resourceColumn } = fields;
   // The parser takes the last of them without a word: which object is meant is not for us to guess.
-  if (isTwice(text, column) || (resourceColumn !== null && isTwice(text, resourceColumn))) {
+  if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
     return make.rejected(line, text, 'duplicate_key');
   }
   const record = value as Record<string, unknown>;
@@ -29,7 +29,7 @@ function ownField(record: Record<string, unknown>, name: string): unknown {
 }
 
 /** Whether the outermost object has this key twice. Most records cost two searches: without a backslash a key stands there as it is. */
-function isTwice(text: string, key: string): boolean {
+function isRepeated(text: string, key: string): boolean {
   const quoted = `"${key}"`;
   const first = text.indexOf(quoted);
   if (text.indexOf(quoted, first + 1) <= first && !text.includes('\\')) return false;

@@ -1,6 +1,6 @@
 import { constants, createReadStream, type Stats } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { fileTrouble } from '../system-words.ts';
+import { explainFileError } from '../system-errors.ts';
 import { inputError } from './input-error.ts';
 
 /** One source of ids. */
@@ -28,7 +28,7 @@ function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
 }
 
 async function fromFile(path: string): Promise<InputFile> {
-  const before = await look(path);
+  const before = await statReadable(path);
   if (before.isDirectory()) throw inputError(path, null, 'expected a file, got a folder', filesIn(path));
   return { name: path, isStdin: false, isPipe: !before.isFile(), open: () => readUnchanged(path, before) };
 }
@@ -38,7 +38,7 @@ function filesIn(path: string): string {
   return `name the files in it: ${path.replace(/\/+$/, '')}/*.csv`;
 }
 
-async function look(path: string): Promise<Stats> {
+async function statReadable(path: string): Promise<Stats> {
   try {
     await access(path, constants.R_OK);
     return await stat(path);
@@ -54,7 +54,7 @@ async function* readUnchanged(path: string, before: Stats): AsyncGenerator<Buffe
   } catch (error) {
     throw unreadable(path, error);
   }
-  if (before.isFile()) refuseChange(path, before, await look(path));
+  if (before.isFile()) refuseChange(path, before, await statReadable(path));
 }
 
 /** What was read would be neither the old file nor the new one. */
@@ -65,11 +65,11 @@ function refuseChange(path: string, before: Stats, after: Stats): void {
     path,
     null,
     'the file changed while it was read',
-    'run again when nobody writes to it, or use a copy',
+    'run again when no program writes to it, or use a copy',
   );
 }
 
 function unreadable(path: string, error: unknown): Error {
-  const { words, next } = fileTrouble(error);
+  const { words, next } = explainFileError(error);
   return inputError(path, null, words, next);
 }

@@ -22,7 +22,7 @@ export async function* readCsv(
   for await (const step of feed(parser, all)) {
     yield rows;
     rows = [];
-    if (step) throw inWords(name, lines.next(parser.info), step, delimiterHint(head, options.delimiter));
+    if (step) throw explain(name, lines.next(parser.info), step, delimiterHint(head, options.delimiter));
   }
 }
 
@@ -74,15 +74,15 @@ async function* feed(parser: Parser, chunks: AsyncIterable<Buffer>): AsyncGenera
   yield failure;
 }
 
-const words: Record<string, string> = {
+const messages: Record<string, string> = {
   CSV_QUOTE_NOT_CLOSED: 'a quote opens in the row that begins here and is never closed',
   CSV_MAX_RECORD_SIZE: 'the row that begins here is longer than 1 MiB: is a quote not closed?',
   CSV_INVALID_CLOSING_QUOTE: 'a quote in the row that begins here ends before its cell does',
   INVALID_OPENING_QUOTE: 'a quote in the row that begins here stands inside a cell that does not begin with one',
 };
 
-function inWords(name: string, line: number, error: Error, hint: string | null): Error {
-  const found = words[(error as CsvError).code];
+function explain(name: string, line: number, error: Error, hint: string | null): Error {
+  const found = messages[(error as CsvError).code];
   if (!found) return error;
   return inputError(name, line, found, hint ?? 'a cell with quotes must be quoted, and each quote in it doubled');
 }
@@ -125,11 +125,11 @@ function findColumns(name: string, line: number, header: string[], options: Inpu
 function missing(name: string, line: number, header: string[], column: string): Error {
   const columns = header.slice(0, 20).map(shown).join(', ');
   const message = `no column ${shown(column)} in the header, which has: ${columns}.${suggest(column, header)}`;
-  return inputError(name, line, message, wayOut(header, column));
+  return inputError(name, line, message, columnAdvice(header, column));
 }
 
-function wayOut(header: string[], column: string): string {
-  const delimiter = delimiterThatFits(header, column);
+function columnAdvice(header: string[], column: string): string {
+  const delimiter = fittingDelimiter(header, column);
   if (delimiter) return `try --delimiter ${delimiter}`;
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
@@ -137,7 +137,7 @@ function wayOut(header: string[], column: string): string {
   return 'name the column with --column, or add --no-header if the first line holds an id already';
 }
 
-function delimiterThatFits(header: string[], column: string): string | undefined {
+function fittingDelimiter(header: string[], column: string): string | undefined {
   if (header.length > 1) return undefined;
   return delimiters.find(([character]) => header[0]?.split(character).includes(column))?.[1];
 }

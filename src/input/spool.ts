@@ -2,10 +2,10 @@ import { createHash, type Hash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
-import { isLeftBehind, ownName } from '../left-behind.ts';
 import type { Resource } from '../model/outcome.ts';
 import type { Row } from '../model/row.ts';
-import { type Kept, type Settlement, settleBuckets } from './settle-buckets.ts';
+import { isStalePath, processName } from '../stale-path.ts';
+import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
 import { BlockFile, bucketCount, bucketOf, cutId, encodeRow, placeBytes, spoolFile } from './spool-files.ts';
 
 /** One list on disk: every row in order, with duplicates and protected ids told from those to send. */
@@ -45,7 +45,7 @@ export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, o
     const protectedList = options.protectedIds && (await writeProtected(options.protectedIds, writer));
     const limited = await writeRows(batches, writer, options.limit ?? Number.POSITIVE_INFINITY);
     writer.flush();
-    const found = await settleBuckets(folder, hashRow(writer.hash));
+    const found = await deduplicate(folder, hashRow(writer.hash));
     return { ...summarise(folder, options.files, writer, found), limited, protectedList };
   } catch (error) {
     throw diskFull(folder, error) ?? error;
@@ -75,7 +75,7 @@ async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, lim
   return false;
 }
 
-function summarise(folder: string, files: string[], writer: SpoolWriter, found: Settlement) {
+function summarise(folder: string, files: string[], writer: SpoolWriter, found: DeduplicationResult) {
   const { ids, duplicates } = found;
   const counts = { rows: writer.rows, ids, duplicates, protected: found.protected };
   const rejected = Object.values(writer.rejected).reduce((sum, count) => sum + count, 0);
@@ -85,7 +85,7 @@ function summarise(folder: string, files: string[], writer: SpoolWriter, found: 
   return { folder, files, ...counts, rejected, rejectedByCode: writer.rejected, layout, sha256, ...ends };
 }
 
-function endOf(kept: Kept | null): Spool['first'] {
+function endOf(kept: SpooledId | null): Spool['first'] {
   return kept && { resource: kept.resource, id: kept.id };
 }
 
@@ -104,7 +104,7 @@ function diskFull(folder: string, error: unknown): ExpungeError | null {
 
 /** A new folder for one spool below the state directory, for us alone; its name tells whose it is. */
 export async function createSpoolFolder(stateDir: string): Promise<string> {
-  const folder = join(stateDir, 'spool', ownName());
+  const folder = join(stateDir, 'spool', processName());
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
@@ -119,7 +119,7 @@ export async function removeStaleSpools(stateDir: string): Promise<number> {
   const root = join(stateDir, 'spool');
   const names = await readdir(root).catch(() => []);
   const stale: string[] = [];
-  for (const name of names) if (await isLeftBehind(join(root, name), name)) stale.push(name);
+  for (const name of names) if (await isStalePath(join(root, name), name)) stale.push(name);
   await Promise.all(stale.map((name) => removeSpool(join(root, name))));
   return stale.length;
 }

@@ -2,9 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
 import { count } from '../format.ts';
-import { removeOldFiles } from '../ledger/kept-files.ts';
+import { removeOldFiles } from '../ledger/file-retention.ts';
 import { csvCell, neutralised, type RejectCode, type Row } from '../model/row.ts';
-import { fileWords } from '../system-words.ts';
+import { describeFileError } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
 import { inputError } from './input-error.ts';
 import { formatByName, type InputOptions } from './input-options.ts';
@@ -16,7 +16,7 @@ import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRow
 export type List = { spool: Spool; rejectsFile: string | null };
 
 /** What a list is read from, and how. */
-export type Reading = {
+export type ReadOptions = {
   files: InputFile[];
   options: InputOptions;
   /** A file of ids that are never deleted. */
@@ -33,7 +33,7 @@ export type Reading = {
 /** Reads and validates the whole list, does `body` with it, and removes the spool. Nothing is sent or stored before it is whole. Throws USAGE for what cannot be what somebody meant. */
 export async function withList<T>(
   stateDir: string,
-  open: () => Promise<Reading>,
+  open: () => Promise<ReadOptions>,
   body: (list: List) => Promise<T>,
 ): Promise<T> {
   await makeStateDir(stateDir);
@@ -61,7 +61,7 @@ async function inStateDir<T>(stateDir: string, work: () => Promise<T>): Promise<
     return await work();
   } catch (error) {
     if (systemCode(error) === '') throw error;
-    const words = systemCode(error) === 'EEXIST' ? 'it is a file' : fileWords(error);
+    const words = systemCode(error) === 'EEXIST' ? 'it is a file' : describeFileError(error);
     const message = `--state-dir ${stateDir}: expected a folder that can be written: ${words}; nothing was sent`;
     throw new ExpungeError('USAGE', message, { cause: error, next: 'name another folder with --state-dir' });
   }
@@ -72,8 +72,8 @@ async function makeSpool(stateDir: string): Promise<string> {
   return createSpoolFolder(stateDir);
 }
 
-async function readList(folder: string, { files, options, protectFile, limit, onRows }: Reading): Promise<Spool> {
-  const batches = tellRows(readRows(files, options), onRows);
+async function readList(folder: string, { files, options, protectFile, limit, onRows }: ReadOptions): Promise<Spool> {
+  const batches = countRows(readRows(files, options), onRows);
   const protectedIds = protectFile === null ? null : readProtected(protectFile, options);
   return spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
 }
@@ -89,7 +89,7 @@ function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
   throw mostlyRejected(spool, code, examples, rejectsFile);
 }
 
-async function* tellRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
+async function* countRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
   for await (const rows of batches) {
     onRows(rows.length);
     yield rows;
@@ -105,7 +105,7 @@ async function writeRejectsFile(spool: Spool, stateDir: string): Promise<string 
   return path;
 }
 
-/** Fewer bad rows say nothing about a list. */
+/** With fewer bad rows a list is not judged. */
 const leastRows = 10;
 
 type Facts = Pick<Spool, 'rows' | 'rejectedByCode'>;
@@ -123,9 +123,9 @@ export function mostlyRejectedAs({ rows, rejectedByCode }: Facts): RejectCode | 
 export function mostlyRejected(list: Facts, code: RejectCode, examples: string[], rejectsFile: string): ExpungeError {
   const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
   const like = examples.map((id) => JSON.stringify(id)).join(', ');
-  const next = [`see if it is the file and the column that was meant; all are in ${rejectsFile}`, advice[code] ?? ''];
+  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, advice[code] ?? ''];
   return new ExpungeError('USAGE', `${bad}, like ${like}; nothing was sent`, {
-    next: [...next, 'to go on with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
+    next: [...next, 'to continue with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
   });
 }
 
@@ -157,8 +157,8 @@ export async function* readProtected(path: string, options: InputOptions): Async
   if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', wayOn);
 }
 
-const mend = 'mend or remove that line; a file of ids has one a line and no header, of a CSV the name ends with .csv';
-const wayOn = 'see why the file is empty, or leave --protect away if nothing is to be protected';
+const mend = 'fix or remove that line; a list has one id a line and no header, a CSV has a name that ends with .csv';
+const wayOn = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
 async function* noStdin(): AsyncGenerator<Buffer> {}
 

@@ -59,7 +59,7 @@ function addTo(backlog: Backlog, left: Left | null): void {
 }
 
 /** When the next ids are tried again (ms since 1970 by our clock), if all chunks that are left wait for that; else null. Only reads. */
-export async function readNextTry(redis: RedisClient, run: string): Promise<number | null> {
+export async function readNextAttempt(redis: RedisClient, run: string): Promise<number | null> {
   const [now, open, [, due]] = await Promise.all([
     readClock(redis, keys.later(run)),
     redis.hlen(keys.open(run)),

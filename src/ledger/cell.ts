@@ -53,8 +53,8 @@ export function hasManyMarks(cell: Cell): boolean {
   return !isSettled(cell) && marksOf(cell) >= manyMarks;
 }
 
-/** What a hand-back with `countAnew` makes of a cell, as its script does in Lua: a mark that may be on its way stays. */
-export function countMarksAnew(cell: Cell): Cell {
+/** What a hand-back with `resetsMarks` makes of a cell, as its script does in Lua: a mark that may be on its way stays. */
+export function resetMarks(cell: Cell): Cell {
   const marks = marksOf(cell);
   return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << 4);
 }
@@ -71,7 +71,7 @@ export function mark(cell: Cell): Cell {
 }
 
 /** A marked cell whose requests all have an answer, none of them final; `ambiguous` if one may have been executed. */
-export function putBack(marked: Cell, attempts: number, ambiguous: boolean): Cell {
+export function unmark(marked: Cell, attempts: number, ambiguous: boolean): Cell {
   const marks = Math.min(marksMax, marksOf(marked) + 1);
   return (marked & doubt) | (ambiguous ? doubt : 0) | (marks << 4) | Math.min(attemptsMax, attempts);
 }
@@ -92,18 +92,18 @@ export function join(a: Cell, b: Cell): Cell {
  * holder's doing, so it becomes unknown or gone_unconfirmed. Nor can it say that nothing is on its way: of what it puts back only the
  * doubt counts. The step script does the same in Lua.
  */
-export function learn(known: Cell, result: Cell, isHolder: boolean): Cell {
+export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
   if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
-  const { outcome } = fateOf(result);
+  const { outcome } = readCell(result);
   const isTooSure = !isHolder && (outcome === 'failed' || outcome === 'absent');
   return join(known, isTooSure ? result + rankStep : result);
 }
 
 /** What a report says about one id. */
-export type Fate = { outcome: Outcome | 'pending'; status: number | null; code: string; attempts: number };
+export type IdState = { outcome: Outcome | 'pending'; status: number | null; code: string; attempts: number };
 
 /** The fate in a cell of a run that goes on: an open cell is `pending`. */
-export function fateOf(cell: Cell): Fate {
+export function readCell(cell: Cell): IdState {
   const attempts = attemptsOf(cell);
   if (!isSettled(cell)) return { outcome: 'pending', status: null, code: '', attempts };
   const code = cell & 511;
@@ -114,10 +114,10 @@ export function fateOf(cell: Cell): Fate {
  * The fate in a cell of a run that was sealed before everything was settled. Of a run in doubt nobody can say that an id was never sent:
  * what Redis knew of it may be lost.
  */
-export function fateAtSeal(cell: Cell, isRunInDoubt = false): Fate {
-  if (isSettled(cell)) return fateOf(cell);
+export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
+  if (isSettled(cell)) return readCell(cell);
   const attempts = attemptsOf(cell);
-  const sealed = (outcome: Outcome): Fate => ({ outcome, status: null, code: 'run_cancelled', attempts });
+  const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: 'run_cancelled', attempts });
   if (isRunInDoubt || isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
   return sealed(attempts > 0 ? 'failed' : 'not_attempted');
 }
@@ -181,6 +181,6 @@ end
 `;
 
 /** How the cells of a run read, as it stands. */
-export function fateIn({ state, doubtSince }: Pick<Run, 'state' | 'doubtSince'>): (cell: Cell) => Fate {
-  return isSealed(state) ? (cell) => fateAtSeal(cell, doubtSince > 0) : fateOf;
+export function cellReader({ state, doubtSince }: Pick<Run, 'state' | 'doubtSince'>): (cell: Cell) => IdState {
+  return isSealed(state) ? (cell) => readCellAtSeal(cell, doubtSince > 0) : readCell;
 }

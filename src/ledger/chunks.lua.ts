@@ -1,7 +1,7 @@
 import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
 import { headerBytes, marksKept } from './cell.ts';
-import { doubtCellsFunction, doubtFunction, keepFunction } from './keeper.lua.ts';
-import { schemaVersion, shares } from './run.ts';
+import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
+import { priorityWeights, schemaVersion } from './run.ts';
 
 /**
  * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be
@@ -12,7 +12,7 @@ const timeFunctions = `${activeTimeFunctions}
 local function timeOr(given) return given == '' and redisTime() or tonumber(given) end
 `;
 
-const sharesLua = Object.entries(shares)
+const weightsLua = Object.entries(priorityWeights)
   .map(([priority, share]) => `${priority} = ${share}`)
   .join(', ');
 
@@ -21,7 +21,7 @@ const sharesLua = Object.entries(shares)
  * few that runs share the workers. Whoever works on a run does it again and again, so its deleting time is counted here.
  */
 const feedFunction = `${timeFunctions}
-local shares = {${sharesLua}}
+local weights = {${weightsLua}}
 local function feed(runKey, open, later, now)
   local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority')
   if run[1] ~= 'running' then return {} end
@@ -31,7 +31,7 @@ local function feed(runKey, open, later, now)
     if epoch == '0' then unclaimed = unclaimed + 1 end
   end
   local fed, next = {}, tonumber(run[2])
-  while unclaimed + #fed < (shares[run[4]] or shares.normal) do
+  while unclaimed + #fed < (weights[run[4]] or weights.normal) do
     local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1)[1]
     if due then
       redis.call('HSET', open, due, 0)
@@ -61,23 +61,23 @@ return feed(KEYS[1], KEYS[2], KEYS[3], timeOr(ARGV[1]))
 
 /**
  * Takes an open chunk under a new epoch; whoever held it before gets no more marks. That frees a place, so it feeds as well. Where Redis
- * may have lost something of the run, its open cells carry doubt from now on; see keeper.lua.ts.
+ * may have lost something of the run, its open cells carry doubt from now on; see doubt.lua.ts.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
- * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the keeper
- * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `treat`, process, reason for new doubt or '', now}; epoch 0:
+ * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the Redis process
+ * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, reason for new doubt or '', now}; epoch 0:
  *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
  *   another release has written the run, in a form of its own
  */
-export const claimLua = `${keepFunction}${doubtCellsFunction}${feedFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'treat', 'schema')
+export const claimLua = `${checkServerFunction}${doubtCellsFunction}${feedFunction}
+local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema')
 local state = run[1]
 if not state then return {'missing', 0} end
 if run[3] ~= '${schemaVersion}' then return {'other_release', 0} end
 if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
 if not chunk[1] or not chunk[2] then return {'broken', 0} end
-local process, doubt = keep(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
+local process, doubt = checkServer(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
 local cells = chunk[1]
 if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
@@ -122,7 +122,7 @@ return state
 `;
 
 /** Who holds a chunk of a cancelled run and was not heard of for so long is presumed dead. */
-const holdersHaveMs = 15_000;
+const holderTimeoutMs = 15_000;
 
 /**
  * A process says that it is alive and holds chunks of a run. Only whoever cancels the run wants to know, so before that nothing is written.
@@ -130,7 +130,7 @@ const holdersHaveMs = 15_000;
  * KEYS  1 run  2 holders
  * ARGV  1 process  2 how long a request of it may take, in ms
  */
-export const holdLua = `${sealFunction}
+export const heartbeatLua = `${sealFunction}
 if redis.call('HGET', KEYS[1], 'state') ~= 'cancelling' then return end
 redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 `;
@@ -148,9 +148,9 @@ local now = redisTime()
 local chunks = redis.call('HKEYS', KEYS[2])
 if #chunks > 0 then
   local passed = now - tonumber(run[2] or '0')
-  if passed <= ${holdersHaveMs} then return 'cancelling' end
-  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holdersHaveMs}, '+inf')) do
-    if passed <= tonumber(string.match(holder, '%d+$')) + ${holdersHaveMs} then return 'cancelling' end
+  if passed <= ${holderTimeoutMs} then return 'cancelling' end
+  for _, holder in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - ${holderTimeoutMs}, '+inf')) do
+    if passed <= tonumber(string.match(holder, '%d+$')) + ${holderTimeoutMs} then return 'cancelling' end
   end
 end
 for _, chunk in ipairs(chunks) do redis.call('ZADD', KEYS[3], now, chunk) end
@@ -160,25 +160,25 @@ return 'cancelled'
 `;
 
 /**
- * Whether chunks have dropped out of sight: everything is fed, none is open or waits, and yet not all ids are settled.
+ * Whether chunks are orphaned: everything is fed, none is open or parked, and yet not all ids are settled.
  *
  * KEYS  1 run  2 open  3 later
  * returns 1 or 0
  */
-export const isAdriftLua = `
+export const hasOrphansLua = `
 local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks', 'ids', 'settled')
 if run[1] ~= 'running' or tonumber(run[2]) < tonumber(run[3]) or run[4] == run[5] then return 0 end
 return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 or 0
 `;
 
 /**
- * Lets chunks that had dropped out of sight be due again, in doubt. Those that somebody has taken up meanwhile stay where they are.
+ * Makes orphaned chunks due again, in doubt. Those that are open already stay as they are.
  *
  * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 now in ms, '' = Redis TIME  2 reason for doubt  3… chunks
  * returns state or 'missing'
  */
-export const takeUpLua = `${doubtFunction}${timeFunctions}
+export const recoverLua = `${doubtFunction}${timeFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'running' then return state or 'missing' end
 if redis.call('HGET', KEYS[1], 'doubt') ~= ARGV[2] then raiseDoubt(KEYS[1], KEYS[4], ARGV[2]) end

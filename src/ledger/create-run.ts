@@ -7,10 +7,10 @@ import { type Rate, storedRate } from '../model/rate.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { readKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
+import { readServerIdentity } from '../redis/server-identity.ts';
+import { makeRecordLua, serverIdentityArguments } from './doubt.lua.ts';
 import { hasRemains } from './end-run.ts';
-import { keeperArguments, makeRecordLua } from './keeper.lua.ts';
 import { forgetExpired } from './list-runs.ts';
 import { writePart } from './manifest.ts';
 import { isOver, newRunId, type Priority, type Run, readRun, schemaVersion } from './run.ts';
@@ -31,7 +31,7 @@ export type RunPlan = {
   rate: Rate | null;
   burst: number | null;
   priority: Priority;
-  treat: string;
+  onStatus: string;
   expectAbsent: boolean;
   note: string;
   keepMs: number;
@@ -94,8 +94,8 @@ export async function writeRun(
   now: number,
   onProgress: (chunks: number) => void,
 ): Promise<void> {
-  const keeper = keeperArguments(await readKeeper(redis, id));
-  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...keeper, ...recordOf(plan, now));
+  const server = serverIdentityArguments(await readServerIdentity(redis, id));
+  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...recordOf(plan, now));
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
   await forgetExpired(redis).catch(() => {}); // best effort: where a server of a cluster is away, its runs can't be told from expired ones
@@ -133,7 +133,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
     priority: plan.priority,
-    treat: plan.treat,
+    onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,
     note: plan.note,
     who: plan.who,
@@ -168,7 +168,7 @@ async function writeParts(
 }
 
 /** The settings that a run takes with it. */
-export type RunSettings = Pick<Config, 'rate' | 'burst' | 'treat' | 'expectAbsent' | 'keep'>;
+export type RunSettings = Pick<Config, 'rate' | 'burst' | 'onStatus' | 'expectAbsent' | 'keep'>;
 
 /** Who makes a run, why, and for whom. */
 type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
@@ -188,7 +188,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,
-    treat: settings.treat,
+    onStatus: settings.onStatus,
     expectAbsent: settings.expectAbsent,
     keepMs: settings.keep,
     ...origin,

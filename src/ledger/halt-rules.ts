@@ -1,7 +1,7 @@
 import { codeOfStatus } from '../model/outcome.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { decodeLedgerChunk, type Fate, fateOf } from './cell.ts';
+import { decodeLedgerChunk, type IdState, readCell } from './cell.ts';
 import { decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, Run } from './run.ts';
 
@@ -25,8 +25,8 @@ export type HaltRule = {
   reason: string;
 };
 
-/** Whether a rule counts an id with this fate. The step script does the same in Lua. */
-function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: Fate): boolean {
+/** Whether a rule counts an id in this state. The step script does the same in Lua. */
+function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
   if (outcome === 'absent') return isAbsence === true;
   if (outcome !== 'failed' && outcome !== 'unknown') return false;
   return statuses.some(([from, to]) => status !== null && status >= from && status <= to);
@@ -53,7 +53,7 @@ async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: Halt
   const [bytes, manifest] = await readValues(redis, [keys.ledger(id, n), keys.manifest(id, n)]);
   if (!bytes || !manifest) return [];
   const { cells } = decodeLedgerChunk(bytes);
-  const found = [...cells.keys()].filter((index) => counts(rule, fateOf(cells[index]!))).slice(0, shown);
+  const found = [...cells.keys()].filter((index) => counts(rule, readCell(cells[index]!))).slice(0, shown);
   const ids = decodeIdsOfChunk(n, manifest, cells.length);
   return found.map((index) => ids.idAt(index));
 }

@@ -1,12 +1,12 @@
 import { type Rate, rateSetting, storedRate } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { hasAllOf, type Keeper, watchKeeper } from '../redis/keeper.ts';
 import { keys } from '../redis/keys.ts';
+import { cacheServerIdentity, hasAllOf, type ServerIdentity } from '../redis/server-identity.ts';
 import { storedEntry } from './audit.ts';
 import { type Cell, decodeLedgerChunk, type LedgerChunk } from './cell.ts';
-import { claimLua, feedLua, handBackLua, holdLua, isAdriftLua, reclaimLua, takeUpLua } from './chunks.lua.ts';
+import { claimLua, feedLua, handBackLua, hasOrphansLua, heartbeatLua, reclaimLua, recoverLua } from './chunks.lua.ts';
+import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
-import { keeperArguments } from './keeper.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import {
   type HaltCode,
@@ -23,15 +23,15 @@ import { stepLua } from './step.lua.ts';
  * 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder has the chunk. 'other_release': the run
  * is written in a form that this release doesn't know.
  */
-export type SeenState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
+export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
 
-/** A chunk in hand. `fed`: chunks that became open with it. */
+/** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
 export type Claim = {
   fed: number[];
   epoch: number;
-  keeper: Keeper; // who kept the run when the chunk was claimed
+  server: ServerIdentity; // the Redis process that held the run when the chunk was claimed
   doubt: string; // why the run is in doubt, if that was noticed with this claim
-  treat: string; // the run's own meanings of answers
+  onStatus: string; // the run's own meanings of answers
   ledgerChunk: LedgerChunk;
   passedMs: number; // since the last pass over it has ended
   ids: ChunkIds;
@@ -40,7 +40,7 @@ export type Claim = {
 export type Join = { index: number; cell: Cell }; // an index of a chunk and its new cell
 
 /** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for, or is empty. */
-export type Grant = { state: SeenState; cells: Cell[] };
+export type Grant = { state: ObservedState; cells: Cell[] };
 
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
@@ -71,13 +71,13 @@ type Scripts = {
   expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
   expungeFeed(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
-  expungeHandBack(...args: (string | Buffer | number)[]): Promise<SeenState>;
-  expungeHold(...args: (string | number)[]): Promise<unknown>;
-  expungeReclaim(...args: string[]): Promise<SeenState>;
-  expungeSteer(...args: (string | number)[]): Promise<[SeenState, SeenState]>;
+  expungeHandBack(...args: (string | Buffer | number)[]): Promise<ObservedState>;
+  expungeHeartbeat(...args: (string | number)[]): Promise<unknown>;
+  expungeReclaim(...args: string[]): Promise<ObservedState>;
+  expungeSteer(...args: (string | number)[]): Promise<[ObservedState, ObservedState]>;
   expungeChangeRun(...args: (string | number)[]): Promise<[RunState | 'missing', ...before: string[]]>;
-  expungeIsAdrift(...args: string[]): Promise<number>;
-  expungeTakeUp(...args: (string | number)[]): Promise<SeenState>;
+  expungeHasOrphans(...args: string[]): Promise<number>;
+  expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
 };
 
 /** The epoch of nobody: results of its steps are those of one who may be wrong, and it gets no marks. */
@@ -89,7 +89,7 @@ export const noEpoch = -1;
  */
 export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], now: () => number | '' = () => '') {
   const scripts = defineScripts(redis, haltRules);
-  const keepers = watchKeeper(redis);
+  const servers = cacheServerIdentity(redis);
   return {
     redis,
 
@@ -97,8 +97,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
      * Whether a claim still counts. It doesn't once Redis may have lost something: another holder may have had the chunk since, of whom
      * nothing is left. Asks Redis only after the connection was lost.
      */
-    async stillHolds(run: string, { keeper }: Pick<Claim, 'keeper'>): Promise<boolean> {
-      return hasAllOf(await keepers.of(run), keeper);
+    async stillHolds(run: string, { server }: Pick<Claim, 'server'>): Promise<boolean> {
+      return hasAllOf(await servers.of(run), server);
     },
 
     /** Joins results, then marks the next indexes. */
@@ -113,7 +113,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         packJoins(joins),
         packIndexes(wanted),
       )) as [Buffer, Buffer];
-      return { state: state.toString('latin1') as SeenState, cells: unpackCells(cells) };
+      return { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
     },
 
     /** Chunks that became open now; their jobs must be added to the queue. */
@@ -122,9 +122,9 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     },
 
     /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
-    async claim(run: string, chunk: number): Promise<Claim | SeenState> {
-      const known = await keepers.of(run);
-      const [state, epoch, cells, manifest, fed, treat, process, doubt, at] = (await scripts.expungeClaimBuffer(
+    async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
+      const known = await servers.of(run);
+      const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at] = (await scripts.expungeClaimBuffer(
         keys.run(run),
         keys.open(run),
         keys.later(run),
@@ -133,14 +133,14 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         keys.audit(run),
         chunk,
         now(),
-        ...keeperArguments(known),
+        ...serverIdentityArguments(known),
       )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number];
-      if (epoch === 0) return state.toString('latin1') as SeenState;
+      if (epoch === 0) return state.toString('latin1') as ObservedState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
       const isOther = process.toString('latin1') !== known.process;
-      if (isOther) keepers.forget(run);
-      const keeper = isOther ? { process: process.toString('latin1'), isDurable: null, ancestors: [] } : known;
+      if (isOther) servers.forget(run);
+      const server = isOther ? { process: process.toString('latin1'), isDurable: null, ancestors: [] } : known;
       const passedMs = at - ledgerChunk.passEndedAt;
       return {
         epoch,
@@ -148,14 +148,20 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         passedMs,
         fed,
         ids,
-        treat: treat.toString('latin1'),
-        keeper,
+        onStatus: onStatus.toString('latin1'),
+        server,
         doubt: doubt.toString('latin1'),
       };
     },
 
-    /** `dueInMs` null: every cell of the chunk is settled. `countAnew`: the marks of the others; see `countMarksAnew`. */
-    handBack(run: string, chunk: number, epoch: number, dueInMs: number | null, countAnew = false): Promise<SeenState> {
+    /** `dueInMs` null: every cell of the chunk is settled. `resetsMarks`: the marks of the others; see `resetMarks`. */
+    handBack(
+      run: string,
+      chunk: number,
+      epoch: number,
+      dueInMs: number | null,
+      resetsMarks = false,
+    ): Promise<ObservedState> {
       return scripts.expungeHandBack(
         keys.run(run),
         keys.open(run),
@@ -165,17 +171,17 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         epoch,
         now(),
         dueInMs === null ? '' : Math.ceil(dueInMs),
-        countAnew ? 1 : 0,
+        resetsMarks ? 1 : 0,
       );
     },
 
     /** This process is alive and holds chunks of the run. */
-    async hold(run: string, process: string, requestTimeoutMs: number): Promise<void> {
-      await scripts.expungeHold(keys.run(run), keys.holders(run), process, requestTimeoutMs);
+    async heartbeat(run: string, process: string, requestTimeoutMs: number): Promise<void> {
+      await scripts.expungeHeartbeat(keys.run(run), keys.holders(run), process, requestTimeoutMs);
     },
 
     /** Ends a cancellation whose holders are dead: later results of theirs only count as late. */
-    reclaim(run: string): Promise<SeenState> {
+    reclaim(run: string): Promise<ObservedState> {
       return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.later(run), keys.holders(run));
     },
 
@@ -184,7 +190,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       run: string,
       now: number,
       { action, reason, by, who, halt, more }: Steering,
-    ): Promise<[SeenState, SeenState]> {
+    ): Promise<[ObservedState, ObservedState]> {
       const told = { ...(halt === undefined ? {} : { halt }), ...more };
       const entry = storedEntry({ at: now, action, by, who, reason, ...told });
       return scripts.expungeSteer(
@@ -198,18 +204,18 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         who,
         halt ?? '',
         entry,
-        ...keeperArguments(await keepers.of(run)),
+        ...serverIdentityArguments(await servers.of(run)),
       );
     },
 
-    /** Whether chunks have dropped out of sight, so that the run would never end. */
-    async isAdrift(run: string): Promise<boolean> {
-      return (await scripts.expungeIsAdrift(keys.run(run), keys.open(run), keys.later(run))) === 1;
+    /** Whether chunks are orphaned, so that the run would never end. */
+    async hasOrphans(run: string): Promise<boolean> {
+      return (await scripts.expungeHasOrphans(keys.run(run), keys.open(run), keys.later(run))) === 1;
     },
 
-    /** Lets such chunks be due again, in doubt. */
-    takeUp(run: string, chunks: number[], reason: string): Promise<SeenState> {
-      return scripts.expungeTakeUp(
+    /** Makes orphaned chunks due again, in doubt. */
+    recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
+      return scripts.expungeRecover(
         keys.run(run),
         keys.open(run),
         keys.later(run),
@@ -257,12 +263,12 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
-  redis.defineCommand('expungeHold', { numberOfKeys: 2, lua: holdLua });
+  redis.defineCommand('expungeHeartbeat', { numberOfKeys: 2, lua: heartbeatLua });
   redis.defineCommand('expungeReclaim', { numberOfKeys: 4, lua: reclaimLua });
   redis.defineCommand('expungeSteer', { numberOfKeys: 4, lua: steerLua(haltRules) });
   redis.defineCommand('expungeChangeRun', { numberOfKeys: 2, lua: changeRunLua });
-  redis.defineCommand('expungeIsAdrift', { numberOfKeys: 3, lua: isAdriftLua });
-  redis.defineCommand('expungeTakeUp', { numberOfKeys: 4, lua: takeUpLua });
+  redis.defineCommand('expungeHasOrphans', { numberOfKeys: 3, lua: hasOrphansLua });
+  redis.defineCommand('expungeRecover', { numberOfKeys: 4, lua: recoverLua });
   return redis as unknown as Scripts & {
     expungeStepBuffer: Scripts['expungeStep'];
     expungeClaimBuffer: Scripts['expungeClaim'];

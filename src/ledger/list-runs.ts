@@ -48,19 +48,19 @@ async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRu
 }
 
 /** Unfinished runs on the same target of a list that has a file in common with this one, by name; of stdin nobody can say. */
-export async function findRunsBeside(
+export async function findOverlappingRuns(
   redis: RedisClient,
   { baseUrl, account }: Target,
   { files }: { files: readonly string[] },
 ): Promise<ListedRun[]> {
   const names = new Set(files.filter((name) => name !== stdinName).map((name) => normalize(name)));
-  const isBeside = (run: ListedRun) =>
+  const isOverlapping = (run: ListedRun) =>
     run.baseUrl === baseUrl &&
     run.account === account &&
     !isSealed(run.state) &&
     run.files.some((name) => names.has(normalize(name)));
   const found: ListedRun[] = [];
-  for await (const page of runPages(redis)) found.push(...page.filter(isBeside));
+  for await (const page of runPages(redis)) found.push(...page.filter(isOverlapping));
   return found;
 }
 

@@ -4,7 +4,7 @@ import { type Resource, resources } from '../model/outcome.ts';
 import type { Chunk, Position, SettledBlock } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { type Cell, emptyLedgerChunk, fateOf } from './cell.ts';
+import { type Cell, emptyLedgerChunk, readCell } from './cell.ts';
 
 const lineFeed = '\n'.charCodeAt(0);
 
@@ -174,7 +174,7 @@ export async function noteDetail(
   run: string,
   { chunk, index, cell, excerpt }: Detail,
 ): Promise<void> {
-  const { outcome, code } = fateOf(cell);
+  const { outcome, code } = readCell(cell);
   if (excerpt === '' || (outcome !== 'failed' && outcome !== 'unknown')) return;
   const kept = await redis.hincrby(keys.details(run), `count:${code}`, 1);
   if (kept <= detailsPerCode) await redis.hset(keys.details(run), `${chunk}.${index}`, excerpt);

@@ -3,7 +3,15 @@ import { type Outcome, type Resource, resources } from '../model/outcome.ts';
 import type { Chunk, Position, SettledRow } from '../model/row.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { decodeLedgerChunk, fateIn, fateOf, headerBytes, isSettled, type LedgerChunk, settledAtOf } from './cell.ts';
+import {
+  cellReader,
+  decodeLedgerChunk,
+  headerBytes,
+  isSettled,
+  type LedgerChunk,
+  readCell,
+  settledAtOf,
+} from './cell.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
 import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
@@ -65,7 +73,7 @@ async function readExcerpts(
 }
 
 function isBad(cell: number): boolean {
-  const { outcome } = fateOf(cell);
+  const { outcome } = readCell(cell);
   return outcome === 'failed' || outcome === 'unknown';
 }
 
@@ -158,9 +166,9 @@ export function rowsOfChunk(
   ledger: Pick<LedgerChunk, 'times' | 'cells'>,
   excerpts: (string | null)[],
 ): Page {
-  const fate = fateIn(run);
+  const readState = cellReader(run);
   const rows = chunk.ids.map((id, i): OutcomeRow => {
-    const { outcome, status, attempts, code } = fate(ledger.cells[i]!);
+    const { outcome, status, attempts, code } = readState(ledger.cells[i]!);
     const { file, line } = chunk.positions[i]!;
     const settledAt =
       outcome === 'pending' ? '' : timeText(isSettled(ledger.cells[i]!) ? settledAtOf(ledger, i) : run.endedAt);

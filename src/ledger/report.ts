@@ -1,9 +1,9 @@
 import { type FileHandle, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
-import { isLeftBehind, ownName } from '../left-behind.ts';
 import { csvCell, neutralised } from '../model/row.ts';
-import { fileWords } from '../system-words.ts';
+import { isStalePath, processName } from '../stale-path.ts';
+import { describeFileError } from '../system-errors.ts';
 import type { OutcomeRow } from './outcome-rows.ts';
 
 /** Takes text, when it has room for it. Says false once nobody reads it any more. */
@@ -95,7 +95,7 @@ async function isPlain(path: string): Promise<boolean> {
 }
 
 function draftOf(path: string): string {
-  return join(dirname(path), `${draftStart(path)}${ownName()}.part`);
+  return join(dirname(path), `${draftStart(path)}${processName()}.part`);
 }
 
 function draftStart(path: string): string {
@@ -110,7 +110,7 @@ export async function removeDrafts(path: string): Promise<void> {
   );
   for (const name of drafts) {
     const draft = join(folder, name);
-    const isOver = await isLeftBehind(draft, name.slice(start.length, -'.part'.length));
+    const isOver = await isStalePath(draft, name.slice(start.length, -'.part'.length));
     if (isOver) await rm(draft, { force: true }).catch(() => {});
   }
 }
@@ -123,7 +123,7 @@ const reasons: Record<string, string> = {
 
 /** What a refused report says: where, why, and that nothing is lost. */
 export function notWritten(path: string, run: string, error: unknown): ExpungeError {
-  const why = reasons[systemCode(error)] ?? fileWords(error);
+  const why = reasons[systemCode(error)] ?? describeFileError(error);
   const message = `the report could not be written to ${path}: ${why}; the run's outcomes are safe in Redis`;
   return new ExpungeError('INTERNAL', message, { cause: error, next: `expunge report ${run} --output ELSEWHERE` });
 }
@@ -151,8 +151,8 @@ export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
 function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
   const file = csvCell(neutralised(row.file));
   const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
-  const fate = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
-  return `${file},${row.line},${row.resource ?? ''},${id},${fate},${csvCell(neutralised(row.excerpt))}\n`;
+  const resultColumns = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
+  return `${file},${row.line},${row.resource ?? ''},${id},${resultColumns},${csvCell(neutralised(row.excerpt))}\n`;
 }
 
 function ndjsonLine(row: OutcomeRow): string {

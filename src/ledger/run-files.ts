@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Outcome } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { auditFacts, readAudit } from './audit.ts';
-import { keepUntil } from './kept-files.ts';
+import { keepUntil } from './file-retention.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText } from './report.ts';
 import { isSealed, type Run } from './run.ts';

@@ -63,7 +63,7 @@ export type Run = {
   burst: number | null; // null: the default
   quotaUntil: number; // when a spent quota of the rate had room again, as told last
   priority: Priority; // beside other detached runs of its target
-  treat: string; // --treat: what some answers mean in this run
+  onStatus: string; // --on-status: what some answers mean in this run
   expectAbsent: boolean; // ids that are gone already halt nothing
   doubt: string; // why what Redis knew of it last may be lost; '' = it never lost anything
   doubtSince: number;
@@ -147,7 +147,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
     priority: priorityFromStored(text('priority')),
-    treat: text('treat'),
+    onStatus: text('onStatus'),
     expectAbsent: text('expectAbsent') === '1',
     doubt: text('doubt'),
     doubtSince: number('doubtSince'),
@@ -204,11 +204,11 @@ export function readableRate(text: string): Rate | null {
 }
 
 /** The share of a run beside others of its target: of the workers' requests, and of the chunks that may wait in the queue. */
-export const shares = { high: 16, normal: 4, low: 1 } as const;
+export const priorityWeights = { high: 16, normal: 4, low: 1 } as const;
 
-export type Priority = keyof typeof shares;
+export type Priority = keyof typeof priorityWeights;
 
-export const priorities = Object.keys(shares) as Priority[];
+export const priorities = Object.keys(priorityWeights) as Priority[];
 
 /** As a run's hash holds it; normal where it holds none. */
 export function priorityFromStored(stored: string): Priority {

@@ -16,26 +16,26 @@ export async function startRun(
 }
 
 const windowSize = 100;
-const why = 'Redis had lost which chunks were left; all of them were looked through';
+const why = 'Redis had lost which chunks were left; every chunk was checked';
 
 /**
- * Takes up chunks that have dropped out of sight, because Redis lost `open` or `later`, or what a holder had told it: the ledger knows
+ * Recovers orphaned chunks: Redis lost `open` or `later`, or what a holder wrote there, and the ledger knows
  * which have open cells. Halts the run where it knows of none, since then it would never end. Repeating it is harmless; true if it did
  * anything.
  */
-export async function takeUpLost(ledger: Ledger, id: string): Promise<boolean> {
-  if (!(await ledger.isAdrift(id))) return false;
+export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolean> {
+  if (!(await ledger.hasOrphans(id))) return false;
   const run = await readRun(ledger.redis, id);
   if (run === null) return false;
   let found = 0;
   for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.chunks, windowSize)) {
-    // One that is missing is taken up, too: its claim says so.
+    // One that is missing is recovered, too: its claim reports that.
     const open = chunks.filter(({ bytes }) => bytes === null || !decodeLedgerChunk(bytes).cells.every(isSettled));
-    if (open.length > 0) await ledger.takeUp(id, numbersOf(open), why);
+    if (open.length > 0) await ledger.recover(id, numbersOf(open), why);
     found += open.length;
   }
-  // A look takes its time: another one may have found them, and the run may have ended since.
-  if (found === 0 && (await ledger.isAdrift(id))) await haltAdrift(ledger, id);
+  // The scan takes time: another process may have recovered them, and the run may have ended since.
+  if (found === 0 && (await ledger.hasOrphans(id))) await haltUnrecoverable(ledger, id);
   return true;
 }
 
@@ -43,7 +43,7 @@ function numbersOf(chunks: readonly { n: number }[]): number[] {
   return chunks.map(({ n }) => n);
 }
 
-async function haltAdrift(ledger: Ledger, id: string): Promise<void> {
+async function haltUnrecoverable(ledger: Ledger, id: string): Promise<void> {
   const reason =
     'its counters say that ids are left and its ledger has none: bring its data back and resume, or cancel it';
   await ledger.steer(id, Date.now(), { action: 'halt', reason, by: 'guard', who: '', halt: 'ledger_lost' });

@@ -5,18 +5,18 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
-type Order = { who: string; reason: string; at: number };
+type OperatorOrder = { who: string; reason: string; at: number };
 
 /**
  * Lifts whatever the server asked for (a time to wait, what it says is left of its limit) and an open circuit: of all limiters of a target.
  * Their processes follow with their next call, a tenth of a second later. False if there was nothing to lift.
  */
-export function releaseTarget(redis: RedisClient, fp: string, order: Order): Promise<boolean> {
+export function releaseTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
   return steer(redis, fp, 'release', '', { action: 'release', ...order });
 }
 
-/** Forgets what was learned of the limit of a target: its rate is looked for anew. False if nothing was known. */
-export function forgetRate(redis: RedisClient, fp: string, order: Order): Promise<boolean> {
+/** Forgets what was learned of the limit of a target: forgotten; the rate is probed for again. False if nothing was known. */
+export function forgetRate(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
   return steer(redis, fp, 'forget', '', { action: 'forget-rate', ...order });
 }
 
@@ -24,7 +24,7 @@ export function forgetRate(redis: RedisClient, fp: string, order: Order): Promis
  * From now on the rate of a target begins at this one and never exceeds it, until it is pinned to another or to none (null). What was
  * learned before is forgotten with a new pin. False if it was so already.
  */
-export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: Order): Promise<boolean> {
+export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: OperatorOrder): Promise<boolean> {
   const stored = rate === null ? '' : storedRate(rate);
   return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...order, rate: rate && rateSetting(rate) });
 }
@@ -39,7 +39,7 @@ local isChanged = false
 -- Permits and answers of before are told from later ones by the epoch; a look that is under way finds that its turn is over.
 local function begin(key, mark)
   redis.call('HINCRBY', key, 'turn', 1)
-  redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'pureAt', string.format('%.4f', now), 'tat', string.format('%.4f', now))
+  redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))
   isChanged = true
 end
 
@@ -51,8 +51,8 @@ local function release(key)
 end
 
 local function forget(key)
-  if redis.call('HEXISTS', key, 'learned') == 0 then return end
-  redis.call('HDEL', key, 'learned', 'rate', 'phase', 'high', 'inFlight', 'recall')
+  if redis.call('HEXISTS', key, 'estimate') == 0 then return end
+  redis.call('HDEL', key, 'estimate', 'rate', 'phase', 'high', 'inFlight', 'recall')
   begin(key, 'dropEpoch')
 end
 
@@ -73,7 +73,7 @@ ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
 return 1
 `;
 
-type Entry = Order & { action: string; rate?: string | null };
+type Entry = OperatorOrder & { action: string; rate?: string | null };
 
 async function steer(redis: RedisClient, fp: string, action: string, rate: string, entry: Entry): Promise<boolean> {
   const all = [keys.pin(fp), keys.targetAudit(fp), ...limiterScopes.map((scope) => keys.limiter(fp, scope))];

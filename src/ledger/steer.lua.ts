@@ -1,16 +1,16 @@
 import { sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
+import { checkServerFunction } from './doubt.lua.ts';
 import { countersLua, type HaltRule } from './halt-rules.ts';
-import { keepFunction } from './keeper.lua.ts';
 
 /**
  * One change of a run's state, if it is allowed from the state the run is in. Repeating it changes nothing.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7… what is known of the keeper
+ * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7… what is known of the Redis process
  * returns {state before or 'missing', state after}
  */
-export const steerLua = (rules: readonly HaltRule[]) => `${keepFunction}${sealFunction}
+export const steerLua = (rules: readonly HaltRule[]) => `${checkServerFunction}${sealFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
 local now = redisTime()
@@ -24,7 +24,7 @@ local next = allowed[ARGV[1]][state]
 if not next then return {state, state} end
 
 -- What is missing when a run is sealed or goes on: nobody can say any more that an id was never sent.
-if ARGV[1] == 'cancel' then keep(KEYS[1], KEYS[4], ARGV[7], ARGV[8], ARGV[9]) end
+if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[7], ARGV[8], ARGV[9]) end
 if redis.call('HGET', KEYS[1], 'halt') == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[2], 'by', ARGV[3], 'who', ARGV[4], 'halt', ARGV[5], 'changedAt', now)

@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { type Outcome, outcomes } from '../model/outcome.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { type Cell, decodeLedgerChunk, type Fate, fateIn, headerBytes } from './cell.ts';
+import { type Cell, cellReader, decodeLedgerChunk, headerBytes, type IdState } from './cell.ts';
 import { expireRun } from './end-run.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
 import { isSealed, type Run, readRun } from './run.ts';
@@ -24,7 +24,7 @@ const cellValues = 2 ** 16;
 
 /** Counts every row of the run where it is stored, in bounded memory. In a sealed run open cells read as they do at the seal. */
 export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> {
-  const tally = tallyCells(await countCells(redis, run), fateIn(run));
+  const tally = tallyCells(await countCells(redis, run), cellReader(run));
   await addBlocks(redis, run, tally);
   const rows = tally.pending + sumOf(tally.counts);
   if (rows !== run.rows) tally.broken = await findBrokenChunks(redis, run);
@@ -47,12 +47,12 @@ async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
   return found;
 }
 
-function tallyCells(found: Float64Array, fate: (cell: Cell) => Fate): Tally {
+function tallyCells(found: Float64Array, readState: (cell: Cell) => IdState): Tally {
   const tally: Tally = { counts: noCounts(), pending: 0, attempts: 0, badCodes: [], broken: [] };
   const bad = new Map<string, BadCode>();
   found.forEach((count, cell) => {
     if (count === 0) return;
-    const { outcome, code, attempts } = fate(cell);
+    const { outcome, code, attempts } = readState(cell);
     tally.attempts += attempts * count;
     if (outcome === 'pending') tally.pending += count;
     else tally.counts[outcome] += count;
@@ -143,8 +143,8 @@ export function checkConservation(run: Run, tally: Tally): string | null {
   if (tally.broken.length > 0) return sentence(tally.broken);
   const rows = sumOf(tally.counts) + tally.pending;
   if (rows !== run.rows) return sentence([`the list had ${count(run.rows)} rows, the ledger holds ${count(rows)}`]);
-  const troubles = hasFinalCounters(run) ? compareCounters(run, tally) : compareProgress(run, tally);
-  return troubles.length === 0 ? null : sentence(troubles);
+  const mismatches = hasFinalCounters(run) ? compareCounters(run, tally) : compareProgress(run, tally);
+  return mismatches.length === 0 ? null : sentence(mismatches);
 }
 
 /** `12,345 rows = 12,000 deleted + 340 absent + 5 failed`. */
@@ -174,8 +174,8 @@ function compareProgress(run: Run, tally: Tally): string[] {
   return [`${count(pendingThen)} ids were pending, ${count(tally.pending)} are open in the ledger`];
 }
 
-function sentence(troubles: string[]): string {
-  return `does not add up: ${troubles.join('; ')}`;
+function sentence(mismatches: string[]): string {
+  return `does not add up: ${mismatches.join('; ')}`;
 }
 
 function count(n: number): string {

@@ -2,7 +2,7 @@ import type { HaltRule } from './halt-rules.ts';
 
 /**
  * What stops a run by itself, over all processes: answers that say that something is wrong with the run as a whole, not with one id.
- * An answer counts for the status it had, also where `--treat` gives it another meaning; an id that ended `absent` counts as absent.
+ * An answer counts for the status it had, also where `--on-status` gives it another meaning; an id that ended `absent` counts as absent.
  */
 export const haltRules: readonly HaltRule[] = [
   {

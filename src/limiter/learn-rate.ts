@@ -56,7 +56,7 @@ function afterOutage(state: LearnedRate, seen: Observation): LearnedRate {
 /** Doubles once enough clean answers came. */
 function seek(state: LearnedRate, seen: Observation): LearnedRate {
   const enough = Math.max(rules.seekAnswers, (state.rate * rules.seekMs) / 1000);
-  if (state.leg.accepted < enough) return state;
+  if (state.sampleWindow.accepted < enough) return state;
   return step({ ...state, low: state.rate }, state.rate * rules.seekFactor, 'seek', seen.now);
 }
 
@@ -69,14 +69,20 @@ function endSeek(state: LearnedRate, seen: Observation): LearnedRate {
 
 /** Holds the rate; what is accepted from the next moments on is the limit. */
 function startMeasuring(state: LearnedRate): LearnedRate {
-  return { ...state, phase: 'measure', leg: { ...state.leg, openMs: 0, allowed: 0, accepted: 0, refused: 0 } };
+  return {
+    ...state,
+    phase: 'measure',
+    sampleWindow: { ...state.sampleWindow, openMs: 0, allowed: 0, accepted: 0, refused: 0 },
+  };
 }
 
 function measure(state: LearnedRate, seen: Observation): LearnedRate {
-  const { leg } = state;
+  const { sampleWindow } = state;
   if (isBlocked(seen)) return settleUnmeasured(state, seen);
-  if (leg.openMs <= rules.settleMs) return { ...state, leg: { ...leg, accepted: 0, refused: 0 } };
-  if (leg.openMs < rules.measureMs || leg.accepted + leg.refused < rules.measureAnswers) return state;
+  if (sampleWindow.openMs <= rules.settleMs)
+    return { ...state, sampleWindow: { ...sampleWindow, accepted: 0, refused: 0 } };
+  if (sampleWindow.openMs < rules.measureMs || sampleWindow.accepted + sampleWindow.refused < rules.measureAnswers)
+    return state;
   return settleOnShare(state, seen);
 }
 
@@ -93,7 +99,7 @@ function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
   if (isBlocked(seen)) return endBlockedRamp(state, seen);
   if (!isKnown(state)) return hasFallen(state) ? settleOnShare(state, seen) : state;
   if (isClimbing(state) && state.rate >= rules.coarsePerSecond) return startMeasuring(state);
-  return settle(state, seen, { low: acceptedRate(state.leg), high: state.rate });
+  return settle(state, seen, { low: acceptedRate(state.sampleWindow), high: state.rate });
 }
 
 /** Each of these refusals costs everybody a wait, so the limit must be told from few: by how far the ramp got. */
@@ -104,8 +110,8 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
 }
 
 /** The ramp went on long enough to show what is accepted. */
-function isKnown({ leg }: LearnedRate): boolean {
-  return leg.openMs >= rules.knownMs && leg.accepted >= rules.knownAnswers;
+function isKnown({ sampleWindow }: LearnedRate): boolean {
+  return sampleWindow.openMs >= rules.knownMs && sampleWindow.accepted >= rules.knownAnswers;
 }
 
 /** The limit was not met where it was known: it rose, and what was accepted on the way says little about it. */
@@ -113,7 +119,7 @@ function isClimbing({ rampedMs, rampMs, climbMs }: LearnedRate): boolean {
   return rampedMs > rampMs + climbMs / 2;
 }
 
-function hasFallen({ leg: { openMs, accepted, refused } }: LearnedRate): boolean {
+function hasFallen({ sampleWindow: { openMs, accepted, refused } }: LearnedRate): boolean {
   const answers = accepted + refused;
   return openMs >= rules.fallMs && answers >= rules.fallAnswers && refused >= rules.fallShare * answers;
 }
@@ -122,7 +128,7 @@ function hasFallen({ leg: { openMs, accepted, refused } }: LearnedRate): boolean
 
 /** The accepted share of a rate that was too high is the limit; `high` stays near it. */
 function settleOnShare(state: LearnedRate, seen: Observation): LearnedRate {
-  const low = state.rate * Math.max(rules.leastShare, acceptedShare(state.leg));
+  const low = state.rate * Math.max(rules.leastShare, acceptedShare(state.sampleWindow));
   return settle(state, seen, { low, high: Math.min(state.rate, low * rules.fallRoom) });
 }
 
@@ -133,7 +139,7 @@ function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
 
 function settle(state: LearnedRate, seen: Observation, bounds: Bounds): LearnedRate {
   const blockedMs = Math.max(0, seen.blockedUntilMs - seen.now);
-  return startRamp(state, bounds, { refused: state.leg.refusedInAll, blockedMs }, openFrom(seen));
+  return startRamp(state, bounds, { refused: state.sampleWindow.refusedInAll, blockedMs }, openFrom(seen));
 }
 
 /** A Retry-After is in force, or came and ended since the last look. */

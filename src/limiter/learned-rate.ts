@@ -15,7 +15,7 @@ export type LearnedRate = {
   /** Leases of epochs before this one are dropped: the rate fell so far that they would do harm. */
   dropEpoch: number;
   /** Permits used before this moment count as an older epoch's: leases paced at the old rate were still running. */
-  pureAtMs: number;
+  validFromMs: number;
   lookedAtMs: number;
   /** How long the present ramp takes, and how much of that time has passed with the rate well used. */
   rampMs: number;
@@ -33,10 +33,10 @@ export type LearnedRate = {
   /** Answers and refusals, fading within some seconds: a few refusals far below the rate are not about the rate. */
   noise: { answers: number; refused: number };
   /** What was seen since the last step. */
-  leg: Leg;
+  sampleWindow: SampleWindow;
 };
 
-export type Leg = {
+export type SampleWindow = {
   /** Time in which requests might leave, and how many might have left in it. */
   openMs: number;
   allowed: number;
@@ -47,7 +47,7 @@ export type Leg = {
   refusedInAll: number;
 };
 
-const emptyLeg: Leg = { openMs: 0, allowed: 0, accepted: 0, refused: 0, refusedInAll: 0 };
+const emptySampleWindow: SampleWindow = { openMs: 0, allowed: 0, accepted: 0, refused: 0, refusedInAll: 0 };
 
 /** Nothing is known: begins at the ceiling (requests a second) if there is one, else slowly. */
 export function firstRate(now: number, ceiling: number | null): LearnedRate {
@@ -58,7 +58,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     high: 0,
     epoch: 1,
     dropEpoch: 0,
-    pureAtMs: now,
+    validFromMs: now,
     lookedAtMs: now,
     rampMs: 0,
     rampedMs: 0,
@@ -69,7 +69,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     fellAtMs: 0,
     demand: { sent: 0, allowed: 0 },
     noise: { answers: 0, refused: 0 },
-    leg: emptyLeg,
+    sampleWindow: emptySampleWindow,
   };
 }
 
@@ -82,14 +82,14 @@ export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase
     phase,
     epoch,
     dropEpoch: rate < state.rate * rules.dropBelow ? epoch : state.dropEpoch,
-    pureAtMs: rate < state.rate ? fromMs + rules.pureMs : fromMs,
-    leg: emptyLeg,
+    validFromMs: rate < state.rate ? fromMs + rules.staleRateMs : fromMs,
+    sampleWindow: emptySampleWindow,
   };
 }
 
 /** Adds what was seen to the leg and to the demand. `openMs`: part of the time in which requests might leave. */
 export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
-  const { leg, demand, noise } = state;
+  const { sampleWindow, demand, noise } = state;
   const kept = Math.exp(-(seen.now - state.lookedAtMs) / rules.demandMs);
   const heard = Math.exp(-(seen.now - state.lookedAtMs) / rules.noiseMs);
   const allowed = (state.rate * openMs) / 1000;
@@ -101,12 +101,12 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
       answers: noise.answers * heard + seen.accepted + seen.refused,
       refused: noise.refused * heard + seen.refused,
     },
-    leg: {
-      openMs: leg.openMs + openMs,
-      allowed: leg.allowed + allowed,
-      accepted: leg.accepted + seen.currentAccepted,
-      refused: leg.refused + seen.currentRefused,
-      refusedInAll: leg.refusedInAll + seen.refused,
+    sampleWindow: {
+      openMs: sampleWindow.openMs + openMs,
+      allowed: sampleWindow.allowed + allowed,
+      accepted: sampleWindow.accepted + seen.currentAccepted,
+      refused: sampleWindow.refused + seen.currentRefused,
+      refusedInAll: sampleWindow.refusedInAll + seen.refused,
     },
   };
 }
@@ -123,13 +123,13 @@ export function isNoise(state: LearnedRate): boolean {
 }
 
 /** The share of answers that let a request through. */
-export function acceptedShare({ accepted, refused }: Leg): number {
+export function acceptedShare({ accepted, refused }: SampleWindow): number {
   return accepted / Math.max(1, accepted + refused);
 }
 
 /** The mean rate, a second, of what was accepted in this leg. */
-export function acceptedRate(leg: Leg): number {
-  return (leg.allowed / Math.max(1, leg.openMs)) * 1000 * acceptedShare(leg);
+export function acceptedRate(sampleWindow: SampleWindow): number {
+  return (sampleWindow.allowed / Math.max(1, sampleWindow.openMs)) * 1000 * acceptedShare(sampleWindow);
 }
 
 /** What the whole fleet saw of the target since the last look. Times are milliseconds of the Redis clock. */

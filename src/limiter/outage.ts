@@ -1,6 +1,6 @@
 /** So many answers in a row that were no progress open the breaker. */
 const inARow = { unreachable: 5, trouble: 20, refused: 64 };
-const lookedAt = 64;
+const windowSize = 64;
 const troubledShare = 0.75;
 
 /**
@@ -8,8 +8,8 @@ const troubledShare = 0.75;
  * row, or because three quarters of the last 64 were trouble. Refusals are ordinary, so they count apart and it takes more of them. An
  * answer with a time to wait counts for nothing: it says itself when to go on.
  */
-export class OutageWatch {
-  readonly #recent = new Uint8Array(lookedAt);
+export class OutageDetector {
+  readonly #recent = new Uint8Array(windowSize);
   #at = 0;
   #troubled = 0;
   #refused = 0; // in a row
@@ -17,8 +17,8 @@ export class OutageWatch {
   #unreachable = 0; // in a row
 
   /** True when the breaker must open. */
-  see(signal: Signal): boolean {
-    if (signal === 'told' || signal === 'closed' || signal === 'nothing') return false;
+  observe(signal: Signal): boolean {
+    if (signal === 'throttled' || signal === 'unavailable' || signal === 'nothing') return false;
     if (signal === 'refused') return ++this.#refused >= inARow.refused;
     const isTrouble = signal !== 'accepted';
     this.#remember(isTrouble ? 1 : 0);
@@ -29,7 +29,7 @@ export class OutageWatch {
     return (
       this.#unreachable >= inARow.unreachable ||
       this.#trouble >= inARow.trouble ||
-      this.#troubled >= troubledShare * lookedAt
+      this.#troubled >= troubledShare * windowSize
     );
   }
 
@@ -44,7 +44,7 @@ export class OutageWatch {
   #remember(trouble: 0 | 1): void {
     this.#troubled += trouble - this.#recent[this.#at]!;
     this.#recent[this.#at] = trouble;
-    this.#at = (this.#at + 1) % lookedAt;
+    this.#at = (this.#at + 1) % windowSize;
   }
 }
 
@@ -52,12 +52,20 @@ export class OutageWatch {
  * What one answer tells about the target: it took the request (whatever it thought of the id), it wants fewer, it is in trouble (5xx),
  * nothing came back, it could not be reached, it told how long to wait (by a 429, or closed by a 5xx), or it tells nothing.
  */
-export type Signal = 'accepted' | 'refused' | 'trouble' | 'lost' | 'unreachable' | 'told' | 'closed' | 'nothing';
+export type Signal =
+  | 'accepted'
+  | 'refused'
+  | 'trouble'
+  | 'lost'
+  | 'unreachable'
+  | 'throttled'
+  | 'unavailable'
+  | 'nothing';
 
 type Counts = { epoch: number; accepted: number; refused: number; trouble: number };
 
 /** What a process has seen since its last report, by the epoch of the permits that were used. */
-export class Tally {
+export class AnswerTally {
   readonly #byEpoch: Counts[] = [];
   #last: Counts = this.#of(0);
   sent = 0;
@@ -75,7 +83,7 @@ export class Tally {
       this.latencies++;
       this.latencySum += ms;
       this.latencySquares += ms * ms;
-    } else if (['refused', 'told', 'closed'].includes(signal)) counts.refused++;
+    } else if (['refused', 'throttled', 'unavailable'].includes(signal)) counts.refused++;
     else if (signal !== 'nothing') counts.trouble++;
     if (signal === 'lost') this.lost++;
   }

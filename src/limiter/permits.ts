@@ -45,7 +45,7 @@ export class Permits {
   }
 
   /** A permit that was taken and then not needed. */
-  putBack(): void {
+  giveBack(): void {
     this.#unused++;
   }
 
@@ -105,7 +105,7 @@ export class ClockOffset {
   }
 
   /** One call: when it began and when its answer came by our clock, and when it was answered by that of Redis. */
-  see(askedMs: number, answeredMs: number, redisMs: number): void {
+  observe(askedMs: number, answeredMs: number, redisMs: number): void {
     const middleMs = (askedMs + answeredMs) / 2;
     const sample = { offsetMs: middleMs - redisMs, errorMs: (answeredMs - askedMs) / 2, atMs: answeredMs };
     if (this.#best === null || isSurer(sample, this.#best) || contradicts(sample, this.#best)) this.#best = sample;

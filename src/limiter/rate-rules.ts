@@ -57,7 +57,7 @@ export const rateRules = {
   fallRoom: 1.25, // `high` is at most this × a `low` that was measured in a hurry
 
   // Steps
-  pureMs: 130, // how long after a step down permits may still leave at the old rate
+  staleRateMs: 130, // how long after a step down permits may still leave at the old rate
   dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
   recall: 0.9,
   leastPerSecond: 0.2,

@@ -103,7 +103,7 @@ export function targetStateOf(
 ): TargetState | null {
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);
-  const known = learnedOf(limiter.learned);
+  const known = learnedOf(limiter.estimate);
   const silentMs = Math.max(0, now - number('seenAt'));
   const fleet = fleetOf(members, number('seenAt'));
   const ceiling = lowest(number('ceiling') > 0 ? number('ceiling') : null, pinned);

@@ -18,7 +18,7 @@ export function stopText({ by, who, reason }: Stop): string {
 
 /** The same, and how to lift it: by `start`, the command that starts its target. */
 export function stopAdvice(stop: Stop, start = 'expunge start-all'): string {
-  const lift = stop.by === 'operator' ? `Go on with: ${start}` : 'It goes on once that file is gone.';
+  const lift = stop.by === 'operator' ? `Resume with: ${start}` : 'It goes on once that file is gone.';
   return `${stopText(stop)}. ${lift}`;
 }
 

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
-import type { Tally } from './outage.ts';
+import type { AnswerTally } from './outage.ts';
 import { learnedLua, targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */
@@ -40,7 +40,7 @@ export type TargetCall = {
   hold: { ms: number; why: string };
   outage: { why: string; kind: OutageKind | '' };
   advised: { perSecond: number; forMs: number } | null;
-  tally: Tally;
+  tally: AnswerTally;
   starved: boolean;
   busy: boolean;
   stop: string; // what stops this process alone, as stored; '' = nothing
@@ -54,7 +54,7 @@ export type TargetReply = {
   now: number;
   epoch: string;
   dropEpoch: string;
-  pureAt: number;
+  validFrom: number;
   holdUntil: number;
   holdWhy: string;
   outageAt: number;
@@ -72,7 +72,7 @@ export type TargetReply = {
   learned: string;
   seen: string;
   unreachableAt: number;
-  aloneMs: number;
+  localBackoffMs: number;
   stop: string; // what stops the whole target, as stored; '' = nothing
   releasedEpoch: number; // began when an operator lifted what the server had asked for; 0 = nobody has
 };
@@ -106,8 +106,8 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
     },
 
     /** False if somebody else has looked since. */
-    async learned(turn: number, { json, rate, steps, drops, pureAt, phase, limitMet, inFlight }: Learned) {
-      const args = [json, rate, steps ? 1 : 0, drops ? 1 : 0, pureAt, phase, limitMet, inFlight];
+    async learned(turn: number, { json, rate, steps, drops, validFrom, phase, limitMet, inFlight }: Learned) {
+      const args = [json, rate, steps ? 1 : 0, drops ? 1 : 0, validFrom, phase, limitMet, inFlight];
       return (await scripts.expungeLearned(keys.limiter, turn, now(), ...args)) === 1;
     },
   };
@@ -119,7 +119,7 @@ export type Learned = {
   rate: number;
   steps: boolean;
   drops: boolean;
-  pureAt: number;
+  validFrom: number;
   phase: string;
   limitMet: number;
   inFlight: number;
@@ -133,7 +133,7 @@ function parseReply(reply: (string | number)[]): TargetReply {
       now: number(0),
       epoch: text(1),
       dropEpoch: text(2),
-      pureAt: number(3),
+      validFrom: number(3),
       holdUntil: number(4),
       holdWhy: text(5),
     },
@@ -146,7 +146,7 @@ function parseReply(reply: (string | number)[]): TargetReply {
       turn: number(17),
       learned: text(18),
       seen: text(19),
-      ...{ unreachableAt: number(20), aloneMs: number(21), stop: text(22), releasedEpoch: number(23) },
+      ...{ unreachableAt: number(20), localBackoffMs: number(21), stop: text(22), releasedEpoch: number(23) },
     },
   };
 }

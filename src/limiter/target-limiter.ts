@@ -1,10 +1,10 @@
-import { Holds } from './holds.ts';
-import { look } from './look.ts';
-import { OutageWatch, type Signal, Tally } from './outage.ts';
+import { AnswerTally, OutageDetector, type Signal } from './outage.ts';
 import { openOwnLoad } from './own-load.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import type { Learned, OutageKind, TargetCall, TargetReply } from './target-call.ts';
+import { Throttles } from './throttles.ts';
+import { updateEstimate } from './update-estimate.ts';
 
 /** A limiter's connection to Redis; see `openTargetCalls`. */
 type TargetCalls = {
@@ -44,16 +44,16 @@ const noIdsFaultMs = 900_000;
 export class TargetLimiter {
   readonly permits = new Permits();
   readonly #options: LimiterOptions;
-  readonly #outage = new OutageWatch();
+  readonly #outage = new OutageDetector();
   #timer: NodeJS.Timeout | null = null;
   #isCalling = false;
   #callAgain = false;
   #restsUntil = 0;
   #users = 0;
-  #tally = new Tally();
+  #tally = new AnswerTally();
   #till = '0';
-  readonly #holds: Holds;
-  #closedSinceMs: number | null = null; // since when the server sends us away with a 5xx and a time to wait
+  readonly #holds: Throttles;
+  #unavailableSinceMs: number | null = null; // since when the server sends us away with a 5xx and a time to wait
   #noticed = nothing; // an outage that Redis doesn't know yet
   #advised: TargetCall['advised'] = null;
   #reply: TargetReply | null = null;
@@ -64,7 +64,7 @@ export class TargetLimiter {
 
   constructor(options: LimiterOptions) {
     this.#options = options;
-    this.#holds = new Holds(options.clock);
+    this.#holds = new Throttles(options.clock);
     this.#ownLoad = openOwnLoad(options.clock());
   }
 
@@ -106,7 +106,7 @@ export class TargetLimiter {
   }
 
   /** How long nothing may leave, in ms, because the server asked for it. */
-  get holdMs(): number {
+  get throttledMs(): number {
     return this.#holds.leftMs;
   }
 
@@ -116,18 +116,18 @@ export class TargetLimiter {
   }
 
   /** Whether nothing may leave at the moment: the server asked for it, or an operator did. */
-  get isHeld(): boolean {
-    return this.holdMs > 0 || this.stopped !== null;
+  get isBlocked(): boolean {
+    return this.throttledMs > 0 || this.stopped !== null;
   }
 
   /**
    * Whether nothing gets through, as far as anybody noticed, so that it is no id's fault. After a quarter of an hour that is no longer taken
    * for granted: where all that is left are ids the server can't cope with, they must come to their end.
    */
-  get isOut(): boolean {
+  get isCircuitOpen(): boolean {
     const now = this.#options.clock();
     if (this.#noticed.kind !== '') return true;
-    if (this.#closedSinceMs !== null && now - this.#closedSinceMs < noIdsFaultMs) return true;
+    if (this.#unavailableSinceMs !== null && now - this.#unavailableSinceMs < noIdsFaultMs) return true;
     const reply = this.#reply;
     if (reply === null || reply.outageKind === '') return false;
     return now - this.#offset.ms - reply.outageAt < noIdsFaultMs;
@@ -142,28 +142,28 @@ export class TargetLimiter {
   }
 
   /** A request leaves now: the epoch of its permit. */
-  sent(nowMs: number): number {
+  recordSent(nowMs: number): number {
     this.#tally.sent++;
     const reply = this.#reply;
-    return reply === null || nowMs - this.#offset.ms < reply.pureAt ? 0 : Number(reply.epoch);
+    return reply === null || nowMs - this.#offset.ms < reply.validFrom ? 0 : Number(reply.epoch);
   }
 
   /** What the answer to a request told about the target. `why`: in words, for one that tells of trouble. */
-  see(epoch: number, signal: Signal, ms: number, why: string): void {
+  observe(epoch: number, signal: Signal, ms: number, why: string): void {
     this.#tally.add(epoch, signal, ms);
-    if (signal === 'closed') this.#closedSinceMs ??= this.#options.clock();
+    if (signal === 'unavailable') this.#unavailableSinceMs ??= this.#options.clock();
     if (signal === 'accepted') {
       this.#noticed = nothing;
-      this.#closedSinceMs = null;
+      this.#unavailableSinceMs = null;
     }
     if (epoch > 0 && epoch !== Number(this.#reply?.epoch)) return;
     const isProbe = this.#reply !== null && this.#reply.outageKind !== '' && isBad(signal);
-    if (this.#outage.see(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
+    if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }
 
   /** The server wants nobody to send anything for so long. Answers that were on their way don't add to it. */
-  holdFor(ms: number, why: string): void {
-    if (this.#holds.ask(ms, why)) this.#close();
+  throttleFor(ms: number, why: string): void {
+    if (this.#holds.request(ms, why)) this.#close();
   }
 
   /** The server tells how many requests it still wants: never more than this, for so long. The latest word counts. */
@@ -186,13 +186,13 @@ export class TargetLimiter {
 
   #holdWords(reply: TargetReply): Hold | null {
     if (this.stopped !== null) return { reason: stopText(this.stopped), leftMs: 0 };
-    if (this.holdMs > 0) return { reason: this.#holds.why, leftMs: this.holdMs };
+    if (this.throttledMs > 0) return { reason: this.#holds.why, leftMs: this.throttledMs };
     return reply.outageWhy === '' ? null : { reason: reply.outageWhy, leftMs: 0 };
   }
 
   #release(): void {
     this.#noticed = nothing;
-    this.#closedSinceMs = null;
+    this.#unavailableSinceMs = null;
     this.#holds.release();
   }
 
@@ -224,15 +224,16 @@ export class TargetLimiter {
       this.#restsUntil = this.#users > 0 ? 0 : before + callIdleEveryMs;
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
-      if ((reply.outageWhy !== '' || reply.aloneMs > 0) && this.#noticed === call.outage) this.#noticed = nothing;
-      this.#offset.see(before, this.#options.clock(), reply.now);
+      if ((reply.outageWhy !== '' || reply.localBackoffMs > 0) && this.#noticed === call.outage)
+        this.#noticed = nothing;
+      this.#offset.observe(before, this.#options.clock(), reply.now);
       this.#take(reply);
-      if (reply.aloneMs > 0) {
-        this.#holds.standAside(reply.aloneMs, call.outage.why);
+      if (reply.localBackoffMs > 0) {
+        this.#holds.backOffLocally(reply.localBackoffMs, call.outage.why);
         this.permits.drop();
       }
       if (this.#noticed.kind !== '') this.#tellAgain();
-      if (reply.turn > 0) await this.#look(reply);
+      if (reply.turn > 0) await this.#updateEstimate(reply);
     } catch {
       // No answer, no permits: those in hand run out by themselves. What was counted is lost, which costs a moment of learning.
     } finally {
@@ -246,15 +247,15 @@ export class TargetLimiter {
     const stopHere = this.#options.stopHere();
     const call: TargetCall = {
       process: this.#options.process,
-      wants: this.#users > 0 && this.holdMs < soonMs && stopHere === null,
+      wants: this.#users > 0 && this.throttledMs < soonMs && stopHere === null,
       ...{ till: this.#till, unused: this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
-      ...{ hold: this.#holds.tell(), outage: this.#noticed, advised: this.#advised, tally: this.#tally },
+      ...{ hold: this.#holds.report(), outage: this.#noticed, advised: this.#advised, tally: this.#tally },
       starved: this.#isStarved(),
       busy: this.#ownLoad(this.#options.clock()) >= busyShare,
       stop: stopHere === null ? '' : storedStop(stopHere),
     };
-    this.#tally = new Tally();
+    this.#tally = new AnswerTally();
     this.#advised = null;
     return call;
   }
@@ -266,18 +267,18 @@ export class TargetLimiter {
     if (Number(epoch) < reply.releasedEpoch) this.#release();
     this.#reply = reply;
     this.#stop = stopFromStored(reply.stop);
-    this.#holds.hear(reply.holdUntil + this.#offset.ms, reply.holdWhy);
+    this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };
     this.permits.add(lease, this.#options.clock(), reply.outageWhy === '' ? undefined : probeLivesMs);
-    const isTooEarly = this.holdMs > 0 && lease.firstMs < this.#options.clock() + this.holdMs;
+    const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     if (this.stopped !== null || isTooEarly) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }
 
   /** It is this process' turn to draw conclusions. They hold from the next call of each process on; its own comes at once. */
-  async #look(reply: TargetReply): Promise<void> {
-    await this.#options.calls.learned(reply.turn, look(reply));
+  async #updateEstimate(reply: TargetReply): Promise<void> {
+    await this.#options.calls.learned(reply.turn, updateEstimate(reply));
     this.#callAgain ||= this.#users > 0;
   }
 }
@@ -288,5 +289,5 @@ const soonMs = 150; // permits for the end of a hold are asked for so early
 const nothing: TargetCall['outage'] = { why: '', kind: '' };
 
 function isBad(signal: Signal): boolean {
-  return !['accepted', 'told', 'closed', 'nothing'].includes(signal);
+  return !['accepted', 'throttled', 'unavailable', 'nothing'].includes(signal);
 }

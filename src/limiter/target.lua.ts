@@ -23,12 +23,12 @@ const ceilingLivesMs = 60_000;
  *       16 sent  17 latencies: count  18 their sum  19 their squares  20 whether permits had to wait for a slot  21 time-outs and resets
  *       22 whether it had next to no idle time  23 what stops this process alone, '' = nothing
  *       24… epoch, accepted, refused, trouble: answers to permits of that epoch
- * returns {now, epoch, drop epoch, pure from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
+ * returns {now, epoch, drop epoch, valid from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
  *       phase, limit met, budget left, turn, learned, seen, unreachable since, for how long the
  *       caller alone is in trouble, what stops the target or '', released epoch}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
  */
 export const targetLua = `${leaseFunction}
-local shortestProbe, longestProbe, lookEvery, budgetFull, troubleCosts, othersWithin, aloneFor = 500, 3000, 80, 500, 5, 500, 3000
+local shortestProbe, longestProbe, updateEvery, budgetFull, troubleCosts, othersWithin, localBackoff = 500, 3000, 80, 500, 5, 500, 3000
 local ceilingLives = ${ceilingLivesMs}
 
 local now = redisNow(ARGV[5])
@@ -45,7 +45,7 @@ local function add(field, value) put(field, number(field) + value) end
 -- The clock was set back, or another server with an earlier one is Redis now: what was due then is due as long from now.
 local setBack = number('seenAt') - now
 if setBack > 1000 then
-  for _, field in ipairs({'lookedAt', 'probeAt', 'outageAt', 'unreachableAt', 'holdUntil', 'advisedUntil', 'pureAt', 'answeredAt', 'acceptedAt'}) do
+  for _, field in ipairs({'lookedAt', 'probeAt', 'outageAt', 'unreachableAt', 'holdUntil', 'advisedUntil', 'validFrom', 'answeredAt', 'acceptedAt'}) do
     if s[field] then putTime(field, number(field) - setBack) end
   end
 end
@@ -113,9 +113,9 @@ redis.call('PEXPIRE', KEYS[5], 60000)
 -- 1. The server wants us to wait: nobody sends before that.
 -- What a process heard before it knew of a release is just what was lifted.
 local isReleased = tonumber(ARGV[6]) < number('releasedEpoch')
-local holdFor = isReleased and 0 or tonumber(ARGV[10])
-if holdFor > 0 and now + holdFor > number('holdUntil') then
-  putTime('holdUntil', now + holdFor)
+local throttleFor = isReleased and 0 or tonumber(ARGV[10])
+if throttleFor > 0 and now + throttleFor > number('holdUntil') then
+  putTime('holdUntil', now + throttleFor)
   s.holdWhy = ARGV[11]
 end
 if ARGV[14] ~= '' and not isReleased then
@@ -124,7 +124,7 @@ if ARGV[14] ~= '' and not isReleased then
 end
 
 -- 2. What was answered. Time in which nothing might leave doesn't count as time without answers.
-if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - lookEvery, budgetFull end
+if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - updateEvery, budgetFull end
 local dt = math.max(0, now - number('seenAt'))
 local closed = (s.outage or isStopped) and now or math.min(now, number('holdUntil'))
 add('blockedMs', math.max(0, math.min(dt, closed - number('seenAt'))))
@@ -151,7 +151,7 @@ end
 if #ARGV >= 24 then putTime('answeredAt', now) end
 -- A process for which nothing gets through while it does for others has a trouble of its own. What still comes in for one that is in
 -- trouble itself, or stands aside for it, proves nothing: two such would wait for each other, and nobody would open the breaker.
-local isAlone = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
+local isLocalOutage = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
 if accepted > 0 and wants and ARGV[12] == '' then
   putTime('acceptedAt', now)
   s.acceptedBy = ARGV[1]
@@ -171,7 +171,7 @@ if s.outage then
   elseif current[2] + current[3] > 0 then
     put('probeGap', math.min(longestProbe, 1.5 * number('probeGap')))
   end
-elseif ARGV[12] ~= '' and ARGV[6] == s.epoch and not isAlone then
+elseif ARGV[12] ~= '' and ARGV[6] == s.epoch and not isLocalOutage then
   s.outage, s.outageKind, s.tripped = ARGV[12], ARGV[13], '1'
   putTime('outageAt', now)
   put('probeGap', shortestProbe)
@@ -202,15 +202,15 @@ if ceiling < math.huge then
 end
 local dropping = tonumber(ARGV[6]) < number('dropEpoch')
 local mayLeave = wants and not isStopped
-local isLookDue = now >= number('lookedAt') + lookEvery
-if isAlone then
+local isUpdateDue = now >= number('lookedAt') + updateEvery
+if isLocalOutage then
   redis.call('HDEL', KEYS[2], ARGV[1])
 elseif mayLeave and s.outage then
   if now >= number('probeAt') and now >= number('holdUntil') and room > 0 then
     count = 1
     putTime('probeAt', now + number('probeGap'))
   end
-elseif mayLeave and rate > 0 and not isLookDue then
+elseif mayLeave and rate > 0 and not isUpdateDue then
   local tat
   tat, first, gap, count, owed = lease(now, number('tat'), {
     perSecond = rate,
@@ -241,7 +241,7 @@ local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.fl
 
 -- 5. Who looks at what was seen. A look that is lost with its process costs these sums, and the next one comes a tenth of a second later.
 local turn, seen = 0, ''
-if isLookDue then
+if isUpdateDue then
   putTime('lookedAt', now)
   add('turn', 1)
   turn = number('turn')
@@ -261,9 +261,9 @@ for field, value in pairs(s) do flat[#flat + 1] = field flat[#flat + 1] = value 
 redis.call('HSET', KEYS[1], unpack(flat))
 if not s.outage then redis.call('HDEL', KEYS[1], 'outage', 'outageAt', 'outageKind', 'unreachableAt') end
 local function time(value) return string.format('%.4f', value) end
-return {time(now), s.epoch, s.dropEpoch or '0', s.pureAt or '0', time(holdUntil), holdWhy, s.outageAt or '0', s.outage or '',
+return {time(now), s.epoch, s.dropEpoch or '0', s.validFrom or '0', time(holdUntil), holdWhy, s.outageAt or '0', s.outage or '',
   s.outageKind or '', time(first), time(gap), count, share, time(rate), s.phase or '', s.high or '0', s.budget, turn,
-  turn > 0 and s.learned or '', seen, s.unreachableAt or '0', isAlone and aloneFor or 0, stop, s.releasedEpoch or '0'}
+  turn > 0 and s.estimate or '', seen, s.unreachableAt or '0', isLocalOutage and localBackoff or 0, stop, s.releasedEpoch or '0'}
 `;
 
 /**
@@ -287,9 +287,9 @@ if ARGV[5] == '1' then
   elseif tonumber(ARGV[4]) > tonumber(s[2] or '0') then
     tat = math.min(tat, now + reach)
   end
-  redis.call('HSET', KEYS[1], 'pureAt', ARGV[7])
+  redis.call('HSET', KEYS[1], 'validFrom', ARGV[7])
 end
-redis.call('HSET', KEYS[1], 'epoch', epoch, 'tat', string.format('%.4f', tat), 'learned', ARGV[3], 'rate', ARGV[4], 'phase', ARGV[8],
+redis.call('HSET', KEYS[1], 'epoch', epoch, 'tat', string.format('%.4f', tat), 'estimate', ARGV[3], 'rate', ARGV[4], 'phase', ARGV[8],
   'high', ARGV[9], 'inFlight', ARGV[10])
 redis.call('PEXPIRE', KEYS[1], 7776000000)
 return 1

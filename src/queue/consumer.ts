@@ -4,16 +4,16 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
-import { type ChunkJob, lazily, type QueueAddress, troubleTeller, workerOptions } from './queue.ts';
-import { within } from './within.ts';
+import { type ChunkJob, errorLogger, lazily, type QueueAddress, workerOptions } from './queue.ts';
+import { withTimeout } from './with-timeout.ts';
 
 /**
- * How a job ended here: its chunk was worked on; that, and some of it is due again in so many ms; or it is left to whoever takes it next.
+ * How a job ended here: its chunk was worked on; that, and some of it is due again in so many ms; or it goes back to the queue.
  */
-type JobEnd = 'done' | { dueInMs: number } | 'put back';
+type JobResult = 'done' | { dueInMs: number } | 'requeue';
 
 /** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
-export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<JobEnd>;
+export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<JobResult>;
 
 export type ConsumerOptions = {
   address: QueueAddress;
@@ -22,7 +22,7 @@ export type ConsumerOptions = {
   handle: ChunkHandler;
   /** Called once the job of a chunk has been put away, so that another can be made for it: the chunk is due, or nobody worked on it. */
   isDue(run: string): void;
-  putBack(job: ChunkJob): void;
+  requeue(job: ChunkJob): void;
   log: Log;
 };
 
@@ -34,9 +34,9 @@ export type Consumer = {
 };
 
 /** Jobs in hand at once. */
-export const jobsAtMost = 16;
-const askAgainMs = 2;
-const brakeMs = 500;
+export const maxJobs = 16;
+const pollEveryMs = 2;
+const errorBackoffMs = 500;
 const finishMs = 500;
 
 /**
@@ -44,7 +44,7 @@ const finishMs = 500;
  * that wait for stragglers don't keep it from taking more. So BullMQ's own loop, which keeps a fixed number in hand, stays unused;
  * locks are renewed here. Our values become BullMQ's in this folder only.
  */
-export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log }: ConsumerOptions): Consumer {
+export function openConsumer({ address, canTakeMore, handle, isDue, requeue, log }: ConsumerOptions): Consumer {
   const worker = lazily(() => connect(address, log));
   const stopping = new AbortController();
   const inHand = new Set<Promise<unknown>>();
@@ -54,7 +54,7 @@ export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log
     if (job === undefined) return;
     const work = workOn(job, token, handle, stopping.signal, log)
       .then((end) => {
-        if (end === 'put back') putBack(job.data);
+        if (end === 'requeue') requeue(job.data);
         else if (end !== 'done') setTimeout(() => stopping.signal.aborted || isDue(job.data.run), end.dueInMs).unref();
       })
       .finally(() => inHand.delete(work));
@@ -62,8 +62,8 @@ export function openConsumer({ address, canTakeMore, handle, isDue, putBack, log
   };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      if (inHand.size < jobsAtMost && canTakeMore()) await take().catch(() => sleep(brakeMs));
-      else await sleep(askAgainMs);
+      if (inHand.size < maxJobs && canTakeMore()) await take().catch(() => sleep(errorBackoffMs));
+      else await sleep(pollEveryMs);
     }
   };
   return {
@@ -91,7 +91,7 @@ function connect({ fp, name, connection }: QueueAddress, log: Log): Worker<Chunk
   });
   worker.on(
     'error',
-    troubleTeller(log, 'the queue has trouble with Redis', () => performance.now()),
+    errorLogger(log, 'the queue got an error from Redis', () => performance.now()),
   );
   return worker;
 }
@@ -105,7 +105,7 @@ async function workOn(
   handle: ChunkHandler,
   stopping: AbortSignal,
   log: Log,
-): Promise<JobEnd> {
+): Promise<JobResult> {
   const lost = new AbortController();
   const renewal = setInterval(() => {
     const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: nobody else can take it either
@@ -113,10 +113,10 @@ async function workOn(
   }, lockDuration / 2);
   try {
     const end = await handle(job.data, AbortSignal.any([stopping, lost.signal]));
-    await within(finishMs, job.moveToCompleted(null, token, false));
+    await withTimeout(finishMs, job.moveToCompleted(null, token, false));
     return end;
   } catch (error) {
-    log.debug({ reason: messageOf(error) }, 'a job was not put away; the ledger knows what became of its chunk');
+    log.debug({ reason: messageOf(error) }, 'a job was not removed; the ledger has the outcome of its chunk');
     return 'done';
   } finally {
     clearInterval(renewal);

@@ -1,35 +1,35 @@
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Run } from '../ledger/run.ts';
-import { startRun, takeUpLost } from '../ledger/start-run.ts';
+import { recoverOrphans, startRun } from '../ledger/start-run.ts';
 import { keys } from '../redis/keys.ts';
 import type { ChunkQueue } from './queue.ts';
 
 export type Feeder = {
-  /** Brings chunks that were fed into the queue. If it fails, `tend` makes up for it. */
+  /** Adds the jobs of chunks that were fed to the queue. If it fails, `recover` does it later. */
   add(run: string, chunks: number[]): Promise<void>;
   /** Feeds due and new chunks of a run. Whoever starts a run or hands back a chunk that is due again calls it; a claim feeds by itself. */
   feed(run: string): Promise<void>;
   /**
-   * Feeds, then puts back the jobs of open chunks that the queue has lost, and takes up chunks that Redis has lost sight of. Running it
+   * Feeds, then adds the jobs of open chunks that the queue has lost, and recovers orphaned chunks. Running it
    * twice adds nothing.
    */
-  tend(run: string): Promise<void>;
+  recover(run: string): Promise<void>;
 };
 
 export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   const add = (run: string, chunks: number[]) => queue.add(chunks.map((chunk) => ({ run, chunk })));
   const feed = async (run: string) => add(run, await ledger.feed(run));
-  const tend = async (run: string) => {
+  const recover = async (run: string) => {
     await feed(run);
     const open = await ledger.redis.hkeys(keys.open(run));
-    if (open.length === 0 && (await takeUpLost(ledger, run))) return feed(run);
+    if (open.length === 0 && (await recoverOrphans(ledger, run))) return feed(run);
     await queue.restore(open.map((chunk) => ({ run, chunk: Number(chunk) })));
   };
-  return { add, feed, tend };
+  return { add, feed, recover };
 }
 
-/** Leaves a planned run to the workers of its target, and starts it. Repeating it is harmless. */
-export async function leaveToWorkers(
+/** Starts a planned run and registers it with the workers of its target. Repeating it is harmless. */
+export async function startDetachedRun(
   ledger: Ledger,
   feeder: Feeder,
   run: Run,
@@ -37,5 +37,5 @@ export async function leaveToWorkers(
 ): Promise<void> {
   await ledger.redis.sadd(keys.targetRuns(run.fp), run.id);
   await startRun(ledger, run, by);
-  await feeder.tend(run.id);
+  await feeder.recover(run.id);
 }

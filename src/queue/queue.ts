@@ -3,7 +3,7 @@ import { type ConnectionOptions, type JobsOptions, Queue, type Worker, type Work
 import type { Log } from '../logger.ts';
 import { waitUntil } from '../redis/await-redis.ts';
 import type { QueueConnection } from '../redis/connect.ts';
-import { redisWords } from '../redis/errors.ts';
+import { describeRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
@@ -20,9 +20,9 @@ export function ownQueueName(run: string): string {
   return `run-${run}`;
 }
 
-/** The queue in which the bells of a source's schedules ring. */
-export function bellQueueName(source: string): string {
-  return `bells-${source}`;
+/** The queue of the notifications for a source's schedules. */
+export function notifierQueueName(source: string): string {
+  return `notifications-${source}`;
 }
 
 /** Neither an integer nor with a colon: BullMQ refuses both. */
@@ -30,7 +30,7 @@ function jobId({ run, chunk }: ChunkJob): string {
   return `r${run}-c${chunk}`;
 }
 
-/** BullMQ is the bell, the ledger is the truth: a finished job leaves nothing behind, whatever became of it. */
+/** BullMQ only notifies; the ledger is the source of truth. A finished job leaves nothing behind, whatever its result. */
 const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, stackTraceLimit: 0, keepLogs: 0 };
 
 /** Every option of the workers we rely on. A dead worker's chunk is taken over after lock + 1 to 2 checks. */
@@ -142,35 +142,35 @@ export function lazily<T>(make: () => T): Lazy<T> {
   return Object.defineProperty(get, 'made', { get: () => made }) as Lazy<T>;
 }
 
-const sameAgainMs = 60_000;
-const textsAtMost = 20;
+const repeatAfterMs = 60_000;
+const maxReasons = 20;
 
-/** Tells of trouble, the same text once a minute: while something is wrong with Redis there may be thousands of errors a second. */
-export function troubleTeller(log: Log, message: string, clock: () => number): (error: unknown) => void {
-  const toldAt = new Map<string, number>();
+/** Logs errors, the same text once a minute: while Redis fails there may be thousands a second. */
+export function errorLogger(log: Log, message: string, clock: () => number): (error: unknown) => void {
+  const loggedAt = new Map<string, number>();
   return (error) => {
-    const reason = redisWords(error);
+    const reason = describeRedisError(error);
     const now = clock();
-    if (now - (toldAt.get(reason) ?? Number.NEGATIVE_INFINITY) < sameAgainMs) return;
-    if (toldAt.size >= textsAtMost) toldAt.clear();
-    toldAt.set(reason, now);
+    if (now - (loggedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < repeatAfterMs) return;
+    if (loggedAt.size >= maxReasons) loggedAt.clear();
+    loggedAt.set(reason, now);
     log.warn({ reason }, message);
   };
 }
 
-const brakeMs = 500;
+const errorBackoffMs = 500;
 
 /**
- * Lets the loop of a BullMQ worker rest for half a second after an error. By itself it rests only where the connection is lost, and asks
- * a Redis that refuses writes thousands of times a second.
+ * Pauses the loop of a BullMQ worker for half a second after an error. By itself it pauses only where the connection is lost, and asks
+ * a Redis that rejects writes thousands of times a second.
  */
-export function brake(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
+export function backOffOnErrors(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
   let isResting = false;
   worker.on('error', async () => {
     if (isResting) return;
     isResting = true;
     await worker.pause(true).catch(() => {});
-    await sleep(brakeMs);
+    await sleep(errorBackoffMs);
     isResting = false;
     if (!worker.closing) await worker.resume(); // tells of errors by itself
   });

@@ -63,7 +63,9 @@ function refuseAny(access: RedisAccess, flags: Partial<typeof all>, why: string)
 function loginReader(access: RedisAccess): () => RedisLogin {
   const files = { ...logins, ...sentinelLogins };
   const names = (Object.keys(files) as (keyof typeof files)[]).filter((name) => access[name] !== undefined);
-  const readers = names.map((name) => [optionOf[name], keeping(() => readSecret(files[name], access[name]!))] as const);
+  const readers = names.map(
+    (name) => [optionOf[name], keepLast(() => readSecret(files[name], access[name]!))] as const,
+  );
   return () => Object.fromEntries(readers.map(([option, read]) => [option, read()]));
 }
 
@@ -82,7 +84,7 @@ function readSecret(flag: string, path: string): string {
 
 /** ioredis copies them at each connect, which reads the files. */
 function tlsOptions({ redisServerName, ...access }: RedisAccess) {
-  const read = keeping(() => readContext(access));
+  const read = keepLast(() => readContext(access));
   return {
     get secureContext() {
       return read();
@@ -112,7 +114,7 @@ function refuseBadFile<T>(flag: string, path: string | undefined, expected: stri
 }
 
 /** What `read` gives, or gave when it last did. Throws only where it never did. */
-function keeping<T>(read: () => T): () => T {
+function keepLast<T>(read: () => T): () => T {
   let last = read();
   return () => {
     try {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './client.ts';
 import { isPermanent, reach } from './connect.ts';
-import { redisWords, rootOf, unreachable } from './errors.ts';
+import { describeRedisError, rootOf, unreachable } from './errors.ts';
 
 const lookAgainMs = 500;
 const firstAgainMs = 5_000;
@@ -18,17 +18,17 @@ export async function awaitRedis(
   stop: AbortSignal,
   tell: (words: string) => void,
 ): Promise<void> {
-  const telling = tellAgain(tell);
+  const reports = repeatReports(tell);
   try {
     while (!stop.aborted) {
-      await connected(redis, address, stop, telling.see);
+      await connected(redis, address, stop, reports.report);
       const words = stop.aborted ? 'ready' : await reach(redis);
       if (words === 'ready') return;
-      telling.see(words);
+      reports.report(words);
       await sleep(lookAgainMs, undefined, { signal: stop }).catch(() => {});
     }
   } finally {
-    telling.end();
+    reports.end();
   }
 }
 
@@ -37,7 +37,7 @@ function connected(
   redis: RedisClient,
   address: RedisAddress,
   stop: AbortSignal,
-  see: (words: string) => void,
+  report: (words: string) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (error?: Error) => {
@@ -48,8 +48,8 @@ function connected(
     };
     const onEnd = () => end();
     const onError = (error: Error) => {
-      if (isPermanent(rootOf(error), true)) end(unreachable(address, redisWords(error)));
-      else see(redisWords(error));
+      if (isPermanent(rootOf(error), true)) end(unreachable(address, describeRedisError(error)));
+      else report(describeRedisError(error));
     };
     redis.on('ready', onEnd).on('error', onError);
     stop.addEventListener('abort', onEnd, { once: true });
@@ -58,7 +58,7 @@ function connected(
 }
 
 /** Tells other words at once, and the same ones after 5, 10, 20, 40 s, and then once a minute. */
-function tellAgain(tell: (words: string) => void) {
+function repeatReports(tell: (words: string) => void) {
   let words = 'no answer yet; it may be loading its data';
   let againMs = firstAgainMs;
   const later = () =>
@@ -69,7 +69,7 @@ function tellAgain(tell: (words: string) => void) {
     }, againMs);
   let timer = later();
   return {
-    see: (now: string) => {
+    report: (now: string) => {
       if (now === words) return;
       clearTimeout(timer);
       words = now;

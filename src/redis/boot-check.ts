@@ -1,9 +1,9 @@
 import type { Cluster } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import { clusterSlots, isCluster, type RedisClient, serversOf } from './client.ts';
-import { redisWords } from './errors.ts';
+import { describeRedisError } from './errors.ts';
 import { checkRights } from './rights.ts';
-import { type Finding, type Info, judgeServer } from './server.ts';
+import { evaluateServer, type Finding, type Info } from './server.ts';
 
 /** What kind of Redis answered. `runId` changes when its process does; `warnings` are lines for the user. */
 export type RedisFacts = { version: string; name: 'redis' | 'valkey'; runId: string; warnings: string[] };
@@ -21,10 +21,10 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   );
   const setUp = isCluster(redis) ? 'cluster' : 'one server';
   const found = infos.flatMap((info) =>
-    judgeServer({ info, flush: null, setUp }).map((finding) => ({ info, finding })),
+    evaluateServer({ info, flush: null, setUp }).map((finding) => ({ info, finding })),
   );
-  const refusal = found.find(({ finding }) => finding.state === 'wrong' && finding.aspect !== 'files');
-  if (refusal) throw unfit(refusal.finding, setUp === 'cluster' ? refusal.info.tcp_port : undefined);
+  const refusal = found.find(({ finding }) => finding.state === 'fail' && finding.aspect !== 'files');
+  if (refusal) throw unusable(refusal.finding, setUp === 'cluster' ? refusal.info.tcp_port : undefined);
   if (isCluster(redis)) await refuseLostSlots(redis);
   const info = infos[0]!;
   await checkRights(redis);
@@ -38,7 +38,7 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   };
 }
 
-function unfit({ words, next }: Finding, port: string | undefined): ExpungeError {
+function unusable({ words, next }: Finding, port: string | undefined): ExpungeError {
   const where = port === undefined ? '' : ` (the server of the cluster at port ${port})`;
   return new ExpungeError('UNREACHABLE', `${ofThisRedis(words)}${where}`, { next: `${next}, ${orElse}` });
 }
@@ -62,7 +62,7 @@ async function readInfo(ask: () => Promise<string>): Promise<string> {
   try {
     return await ask();
   } catch (error) {
-    throw new ExpungeError('UNREACHABLE', `Redis does not answer INFO: ${redisWords(error)}`, {
+    throw new ExpungeError('UNREACHABLE', `Redis does not answer INFO: ${describeRedisError(error)}`, {
       next: 'its login needs the command INFO, and CLUSTER INFO in a cluster',
     });
   }

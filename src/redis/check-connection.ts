@@ -2,95 +2,96 @@ import { connect, type Socket } from 'node:net';
 import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
 import { isLoopback } from './address.ts';
-import { redisWords, tlsAdvice } from './errors.ts';
-import { firstTroubleOf, oneShot } from './probe.ts';
-import { doubtful, type Finding, fine, wrong } from './server.ts';
+import { describeRedisError, tlsAdvice } from './errors.ts';
+import { firstErrorOf, oneShot } from './probe.ts';
+import { type Finding, fail, pass, warn } from './server.ts';
 
 const deadlineMs = 3_000;
 const soonMs = 14 * 86_400_000;
 const late = new Error(`no answer in ${deadlineMs / 1_000} s`);
 
 /**
- * Comes to a server as a client would and tells what it meets, step by step: whether it is there, what it shows for TLS, whether it takes the
+ * Connects to a server as a client would and reports each step: whether it is there, what it shows for TLS, whether it takes the
  * login. Ends with the first step that fails, since the next ones could tell nothing. Writes nothing but a PING.
  */
-export async function* knock(options: RedisOptions): AsyncGenerator<Finding> {
-  const steps = [reach, ...(options.tls ? [shakeHands] : []), logIn];
+export async function* probeConnection(options: RedisOptions): AsyncGenerator<Finding> {
+  const steps = [probeAddress, ...(options.tls ? [probeTls] : []), probeLogin];
   for (const step of steps) {
     const finding = await step(options);
     yield finding;
-    if (finding.state === 'wrong') return;
+    if (finding.state === 'fail') return;
   }
 }
 
-async function reach(options: RedisOptions): Promise<Finding> {
+async function probeAddress(options: RedisOptions): Promise<Finding> {
   const where = options.path ?? `${options.host}:${options.port}`;
   const socket = options.path ? connect(options.path) : connect({ host: options.host!, port: options.port! });
   const trouble = await firstOf(socket, 'connect');
   socket.destroy();
-  if (trouble) return wrong('reach', `${where}: ${redisWords(trouble)}`, 'check REDIS_URL, and that Redis runs there');
-  if (options.path || options.tls || isLoopback(options.host!)) return fine('reach', `${where} is there`);
-  return doubtful('reach', `${where} is there, and everybody between can read along`, 'use rediss://');
+  if (trouble)
+    return fail('reach', `${where}: ${describeRedisError(trouble)}`, 'check REDIS_URL, and that Redis runs there');
+  if (options.path || options.tls || isLoopback(options.host!)) return pass('reach', `${where} is there`);
+  return warn('reach', `${where} is there, and everybody between can read along`, 'use rediss://');
 }
 
 /** Says hello behind TLS, too: with TLS 1.3 a server tells only then that it wants a certificate from us. */
-async function shakeHands(options: RedisOptions): Promise<Finding> {
+async function probeTls(options: RedisOptions): Promise<Finding> {
   const socket = tlsConnect({ host: options.host!, port: options.port!, ...options.tls });
   const refused = await firstOf(socket, 'secureConnect');
-  const shown = refused ? null : shownBy(socket);
+  const certificate = refused ? null : certificateOf(socket);
   if (!refused) socket.write('PING\r\n');
   const trouble = refused ?? (await firstOf(socket, 'data'));
   socket.destroy();
-  if (!trouble) return judgeShown(shown!, Date.now());
+  if (!trouble) return evaluateCertificate(certificate!, Date.now());
   const said =
     trouble === late
       ? `no handshake in ${deadlineMs / 1_000} s: perhaps it does not speak TLS on this port`
-      : redisWords(trouble);
+      : describeRedisError(trouble);
   const words =
-    shown && !tlsAdvice(said)
+    certificate && !tlsAdvice(said)
       ? `it breaks off after the handshake (${said}): perhaps it wants a certificate from us`
       : said;
-  return wrong('tls', words, tlsAdvice(words));
+  return fail('tls', words, tlsAdvice(words));
 }
 
-type Shown = { protocol: string; name: string; by: string; until: string };
+type ServerCertificate = { protocol: string; name: string; by: string; until: string };
 
-function shownBy(socket: TLSSocket): Shown {
+function certificateOf(socket: TLSSocket): ServerCertificate {
   const { subject, issuer, valid_to: until } = socket.getPeerCertificate() as Partial<PeerCertificate>;
   const name = (party: PeerCertificate['subject'] | undefined) => String(party?.CN ?? party?.O ?? 'somebody unnamed');
   return { protocol: socket.getProtocol() ?? 'TLS', name: name(subject), by: name(issuer), until: until ?? '' };
 }
 
-function judgeShown({ protocol, name, by, until }: Shown, now: number): Finding {
+function evaluateCertificate({ protocol, name, by, until }: ServerCertificate, now: number): Finding {
   const ends = Date.parse(until);
   const words = `${protocol}, verified: the certificate of ${name}, signed by ${by}, until ${new Date(ends).toISOString().slice(0, 10)}`;
-  return ends - now > soonMs ? fine('tls', words) : doubtful('tls', words, 'have it renewed soon');
+  return ends - now > soonMs ? pass('tls', words) : warn('tls', words, 'have it renewed soon');
 }
 
-async function logIn(options: RedisOptions): Promise<Finding> {
+async function probeLogin(options: RedisOptions): Promise<Finding> {
   const redis = oneShot(options, 'check');
-  const trouble = firstTroubleOf(redis);
+  const trouble = firstErrorOf(redis);
   try {
     await redis.connect();
     await redis.ping();
-    return fine(
+    return pass(
       'login',
       `accepted as ${options.username ?? 'default'}${options.password ? '' : ', without a password'}`,
     );
   } catch (error) {
-    return refusedLogin(redisWords(trouble() ?? error));
+    return failedLogin(describeRedisError(trouble() ?? error));
   } finally {
     redis.disconnect();
   }
 }
 
-function refusedLogin(words: string): Finding {
-  if (words.endsWith('(LOADING)')) return wrong('login', words, 'wait until it has');
+function failedLogin(words: string): Finding {
+  if (words.endsWith('(LOADING)')) return fail('login', words, 'wait until it has');
   if (words.startsWith('WRONGPASS'))
-    return wrong('login', 'it refuses this user or password', 'check both: in REDIS_URL, or in their files');
+    return fail('login', 'it refuses this user or password', 'check both: in REDIS_URL, or in their files');
   if (words.startsWith('NOAUTH'))
-    return wrong('login', 'it wants a password, and got none', 'name a file that holds it with --redis-password-file');
-  return wrong('login', words, null);
+    return fail('login', 'it wants a password, and got none', 'name a file that holds it with --redis-password-file');
+  return fail('login', words, null);
 }
 
 /** What came first: null for the event, else why it cannot come any more. */

@@ -3,22 +3,22 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../errors.ts';
 import type { RedisAddress, RedisNode } from './address.ts';
 import { parseInfo } from './boot-check.ts';
-import { knock } from './check-connection.ts';
+import { probeConnection } from './check-connection.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 import { connectLedger, ready } from './connect.ts';
-import { redisWords, refusalAdvice } from './errors.ts';
+import { describeRedisError, rejectionAdvice } from './errors.ts';
 import { checkRights } from './rights.ts';
-import { askSentinels, judgeSentinels } from './sentinels.ts';
-import { type Finding, fine, judgeServer, lookAtCluster, wrong } from './server.ts';
-import { refusalOfWrites } from './writes.ts';
+import { askSentinels, evaluateSentinels } from './sentinels.ts';
+import { evaluateServer, type Finding, fail, inspectCluster, pass } from './server.ts';
+import { probeWrites } from './writes.ts';
 
 /**
  * Looks at the Redis of an address, from how it is reached to what it promises, and tells one thing after the other. Ends where what
  * follows could not be seen. Writes one key that goes by itself.
  */
-export async function* lookAtRedis(address: RedisAddress): AsyncGenerator<Finding> {
+export async function* inspectRedis(address: RedisAddress): AsyncGenerator<Finding> {
   let isReached = false;
-  for await (const finding of lookAtTheWay(address)) {
+  for await (const finding of inspectConnection(address)) {
     yield finding;
     isReached ||= finding.aspect === 'login' && finding.state === 'ok';
   }
@@ -26,47 +26,45 @@ export async function* lookAtRedis(address: RedisAddress): AsyncGenerator<Findin
   const redis = connectLedger(address);
   try {
     await ready(redis, address);
-    yield* lookInside(redis, address);
+    yield* inspectServers(redis, address);
   } catch (error) {
-    yield refused('answer', error);
+    yield failed('answer', error);
   } finally {
     redis.disconnect();
   }
 }
 
-async function* lookAtTheWay({ options, nodes }: RedisAddress): AsyncGenerator<Finding> {
-  if (nodes) return yield* await lookAtNodes(options, nodes);
-  if (!options.sentinels) return yield* knock(options);
-  const { finding, primary } = judgeSentinels(options.name ?? '', await askSentinels(options));
+async function* inspectConnection({ options, nodes }: RedisAddress): AsyncGenerator<Finding> {
+  if (nodes) return yield* await inspectNodes(options, nodes);
+  if (!options.sentinels) return yield* probeConnection(options);
+  const { finding, primary } = evaluateSentinels(options.name ?? '', await askSentinels(options));
   yield finding;
   const { sentinels: _, ...own } = options;
-  if (primary) yield* knock({ ...own, ...primary });
+  if (primary) yield* probeConnection({ ...own, ...primary });
 }
 
 /** Every server that REDIS_URL names: one of them is enough to find the cluster. */
-async function lookAtNodes(options: RedisOptions, nodes: readonly RedisNode[]): Promise<Finding[]> {
-  const each = await Promise.all(nodes.map((node) => all(knock({ ...options, ...node }))));
-  const isFound = each.some((findings) => findings.every(({ state }) => state !== 'wrong'));
-  return each
-    .flat()
-    .map((finding) => (isFound && finding.state === 'wrong' ? { ...finding, state: 'warning' } : finding));
+async function inspectNodes(options: RedisOptions, nodes: readonly RedisNode[]): Promise<Finding[]> {
+  const each = await Promise.all(nodes.map((node) => collect(probeConnection({ ...options, ...node }))));
+  const isFound = each.some((findings) => findings.every(({ state }) => state !== 'fail'));
+  return each.flat().map((finding) => (isFound && finding.state === 'fail' ? { ...finding, state: 'warn' } : finding));
 }
 
-async function all(steps: AsyncIterable<Finding>): Promise<Finding[]> {
+async function collect(steps: AsyncIterable<Finding>): Promise<Finding[]> {
   const findings: Finding[] = [];
   for await (const finding of steps) findings.push(finding);
   return findings;
 }
 
-async function* lookInside(redis: RedisClient, { options }: RedisAddress): AsyncGenerator<Finding> {
+async function* inspectServers(redis: RedisClient, { options }: RedisAddress): AsyncGenerator<Finding> {
   const setUp = isCluster(redis) ? 'cluster' : options.sentinels ? 'sentinels' : 'one server';
   for (const server of serversOf(redis)) {
     const [info, flush] = [parseInfo(await server.info()), await flushOf(server)];
-    yield* judgeServer({ info, flush, setUp }).map((finding) => withPort(finding, redis, info.tcp_port));
+    yield* evaluateServer({ info, flush, setUp }).map((finding) => withPort(finding, redis, info.tcp_port));
   }
-  if (isCluster(redis)) yield await lookAtCluster(redis);
-  yield await lookAtRights(redis);
-  yield await lookAtWrites(redis);
+  if (isCluster(redis)) yield await inspectCluster(redis);
+  yield await inspectRights(redis);
+  yield await inspectWrites(redis);
 }
 
 /** Which server of a cluster it is about. */
@@ -79,20 +77,20 @@ async function flushOf(server: Redis): Promise<string | null> {
   return flat[1] ?? null;
 }
 
-async function lookAtRights(redis: RedisClient): Promise<Finding> {
+async function inspectRights(redis: RedisClient): Promise<Finding> {
   return checkRights(redis).then(
-    () => fine('rights', 'the login may do all that is needed'),
-    (error) => refused('rights', error),
+    () => pass('rights', 'the login may do all that is needed'),
+    (error) => failed('rights', error),
   );
 }
 
-async function lookAtWrites(redis: RedisClient): Promise<Finding> {
-  const words = await refusalOfWrites(redis, randomUUID());
-  if (words === '') return fine('writes', 'it takes them');
-  return wrong('writes', words, refusalAdvice(words));
+async function inspectWrites(redis: RedisClient): Promise<Finding> {
+  const words = await probeWrites(redis, randomUUID());
+  if (words === '') return pass('writes', 'it takes them');
+  return fail('writes', words, rejectionAdvice(words));
 }
 
-function refused(aspect: string, error: unknown): Finding {
-  if (error instanceof ExpungeError) return wrong(aspect, error.message, error.next);
-  return wrong(aspect, redisWords(error), null);
+function failed(aspect: string, error: unknown): Finding {
+  if (error instanceof ExpungeError) return fail(aspect, error.message, error.next);
+  return fail(aspect, describeRedisError(error), null);
 }

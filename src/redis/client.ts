@@ -76,7 +76,7 @@ const failover = {
   sentinelRetryStrategy: (times: number) => Math.min(50 * times, 500),
   sentinelReconnectStrategy: () => 2_000, // so that a sentinel which was away tells of the next failover again
   sentinelCommandTimeout: 1_000, // one that hangs is passed over
-  disconnectTimeout: 500, // a primary that hangs does not say goodbye
+  disconnectTimeout: 500, // a primary that hangs does not close its connections
 } satisfies RedisOptions;
 
 /** How many slots the keys of a cluster are spread over. */

@@ -12,15 +12,18 @@ import {
   type RedisClient,
   serversOf,
 } from './client.ts';
-import { redisWords, rootOf, unreachable } from './errors.ts';
-import { firstTroubleOf, oneShot } from './probe.ts';
-import { sentinelTrouble } from './sentinels.ts';
+import { describeRedisError, rootOf, unreachable } from './errors.ts';
+import { firstErrorOf, oneShot } from './probe.ts';
+import { describeSentinelError } from './sentinels.ts';
 
 /**
  * The connection of the ledger. Commands fail at once while Redis is away and after 3 s when it hangs, and are never
  * sent twice; it reconnects by itself. Use `ready` before the first command. `onTrouble` gets words that are safe to log.
  */
-export function connectLedger(address: RedisAddress, onTrouble: (words: string) => void = () => {}): RedisClient {
+export function connectLedger(
+  address: RedisAddress,
+  onConnectionError: (words: string) => void = () => {},
+): RedisClient {
   const redis = openClient(address, {
     ...optionsOf(address),
     connectionName: `${clientName}:ledger`,
@@ -31,7 +34,7 @@ export function connectLedger(address: RedisAddress, onTrouble: (words: string) 
     commandTimeout: 3_000,
     socketTimeout: 5_000,
   });
-  redis.on('error', (error) => onTrouble(redisWords(error)));
+  redis.on('error', (error) => onConnectionError(describeRedisError(error)));
   return redis;
 }
 
@@ -64,15 +67,15 @@ function queueOptions(address: RedisAddress): RedisOptions {
 /** Waits until the connection is usable. Throws UNREACHABLE at the deadline, at once where waiting cannot help. */
 export async function ready(redis: RedisClient, address: RedisAddress, deadlineMs = 5_000): Promise<void> {
   const first = await firstOutcome(redis, deadlineMs);
-  const outcome = first === 'ready' ? await reach(redis) : await troubleOf(address, first);
+  const outcome = first === 'ready' ? await reach(redis) : await describeOutcome(address, first);
   if (outcome === 'ready') return;
   redis.disconnect();
   throw unreachable(address, outcome);
 }
 
-async function troubleOf(address: RedisAddress, outcome: string): Promise<string> {
-  if (address.nodes) return clusterTrouble(address);
-  return (address.options.sentinels && (await sentinelTrouble(address.options))) || outcome;
+async function describeOutcome(address: RedisAddress, outcome: string): Promise<string> {
+  if (address.nodes) return describeClusterError(address);
+  return (address.options.sentinels && (await describeSentinelError(address.options))) || outcome;
 }
 
 /**
@@ -85,7 +88,7 @@ export async function reach(redis: RedisClient): Promise<string> {
     const { host, port } = server.options;
     return server.ping().then(
       () => null,
-      (error) => `its primary ${host}:${port}: ${redisWords(error)}`,
+      (error) => `its primary ${host}:${port}: ${describeRedisError(error)}`,
     );
   });
   return (await Promise.all(answers)).find((trouble) => trouble !== null) ?? 'ready';
@@ -101,7 +104,7 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
     };
     const onReady = () => end('ready');
     const onError = (error: Error) => {
-      words = redisWords(error);
+      words = describeRedisError(error);
       if (isPermanent(rootOf(error))) end(words);
     };
     const timer = setTimeout(() => end(words), deadlineMs);
@@ -121,7 +124,7 @@ export function isPermanent(error: Error, isService = false): boolean {
  * Why the client of a cluster does not become ready, in words: ioredis keeps that to itself. What a server says of the cluster tells
  * more than that another one is not there.
  */
-async function clusterTrouble({ nodes = [], options }: RedisAddress): Promise<string> {
+async function describeClusterError({ nodes = [], options }: RedisAddress): Promise<string> {
   const said = await Promise.all(nodes.map((node) => ask({ ...options, ...node })));
   const words = nodes.map(({ host, port }, n) => `${host}:${port}: ${said[n]!.words}`);
   return words[said.findIndex(({ hasAnswered }) => hasAnswered)] ?? words[0] ?? 'no server is named';
@@ -129,7 +132,7 @@ async function clusterTrouble({ nodes = [], options }: RedisAddress): Promise<st
 
 async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words: string }> {
   const redis = oneShot(options, 'cluster');
-  const trouble = firstTroubleOf(redis);
+  const trouble = firstErrorOf(redis);
   try {
     await redis.connect();
     const { cluster_state: state = '?', cluster_slots_ok: served = '?' } = parseInfo(await redis.cluster('INFO'));
@@ -137,7 +140,7 @@ async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words
     const words = `the cluster is down (state ${state}, ${served} of ${clusterSlots} slots served)`;
     return { hasAnswered: true, words };
   } catch (error) {
-    return { hasAnswered: redis.status === 'ready', words: redisWords(trouble() ?? error) };
+    return { hasAnswered: redis.status === 'ready', words: describeRedisError(trouble() ?? error) };
   } finally {
     redis.disconnect();
   }

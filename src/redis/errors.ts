@@ -1,17 +1,17 @@
 import { ExpungeError, messageOf } from '../errors.ts';
-import { connectionWords, isConnectionTrouble } from '../system-words.ts';
+import { describeConnectionError, isConnectionError } from '../system-errors.ts';
 import type { RedisAddress } from './address.ts';
 import { ourKeys, rightsAdvice } from './rights.ts';
 
 /** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
-export function isRedisTrouble(error: unknown): boolean {
+export function isRedisError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name)) return true;
-  return sayings.some((saying) => error.message.startsWith(saying));
+  return messageStarts.some((start) => error.message.startsWith(start));
 }
 
 /** How errors of ioredis begin that are neither an answer nor of a class of their own. */
-const sayings = [
+const messageStarts = [
   ...['Connection is closed', 'Command timed out', "Stream isn't writeable", 'Socket timeout'],
   ...['Too many Cluster redirections', 'Failed to refresh slots cache', 'None of startup nodes', "Cluster isn't ready"],
 ];
@@ -22,7 +22,7 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
     address.kind === 'url'
       ? 'check REDIS_URL and that Redis runs; the same command resumes'
       : 'the same command starts it again and resumes';
-  const repair = refusalAdvice(words);
+  const repair = rejectionAdvice(words);
   const next = tlsAdvice(words) ?? deniedAdvice(words) ?? (repair ? `${repair}; the same command resumes` : usual);
   return new ExpungeError('UNREACHABLE', `Redis at ${address.label}: ${words}`, { next });
 }
@@ -31,15 +31,15 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
  * An ioredis error in words that are safe to print. The error object itself is not: it carries the arguments of the
  * failed command, which for AUTH are the password.
  */
-export function redisWords(error: unknown): string {
+export function describeRedisError(error: unknown): string {
   const root = rootOf(error);
   const message = messageOf(root);
   if (root !== error && message === 'Connection is closed.') return 'none of its servers answers';
   if (/^(Connection is closed|Stream isn't writeable|Cluster isn't ready|Reached the max retries)/.test(message))
     return noConnection;
   if (message.startsWith('Unknown RESP type')) return 'what answers there is no Redis';
-  if (isConnectionTrouble(root)) return connectionWords(root);
-  return refusalWords(root) || message.slice(0, 200);
+  if (isConnectionError(root)) return describeConnectionError(root);
+  return describeRejection(root) || message.slice(0, 200);
 }
 
 const noConnection = 'there is no connection to it';
@@ -51,10 +51,10 @@ export function rootOf<T>(error: T): T {
 
 /** What to do about words on TLS; null for others. */
 export function tlsAdvice(said: string): string | null {
-  return forTls.find(([pattern]) => pattern.test(said))?.[1] ?? null;
+  return tlsAdvices.find(([pattern]) => pattern.test(said))?.[1] ?? null;
 }
 
-const forTls: [RegExp, string][] = [
+const tlsAdvices: [RegExp, string][] = [
   [/not trusted here/, 'name that authority with --redis-ca-file, if it is yours'],
   [/certificate (has expired|is not valid)/, 'have the certificate of that Redis renewed'],
   [/certificate is for /, 'use that host in REDIS_URL, or say which name is right with --redis-server-name'],
@@ -63,58 +63,58 @@ const forTls: [RegExp, string][] = [
   [/does not speak TLS/, 'use its TLS port, or redis:// where it has none'],
 ];
 
-const lacks = 'the login lacks the permission for';
+const deniedStart = 'the login lacks the permission for';
 
 /** In words what Redis refused because the login may not do it; null for any other error. Each release says it in its own way. */
-function deniedWords(error: unknown): string | null {
+function describeDenial(error: unknown): string | null {
   const message = messageOf(error);
   const command = /permissions to run the '([^']+)' command/.exec(message)?.[1];
-  if (command !== undefined) return `${lacks} ${command}`;
+  if (command !== undefined) return `${deniedStart} ${command}`;
   // Before 7.2 nothing says which.
-  if (/user executing the script can't run this command/.test(message)) return `${lacks} a command of a script`;
+  if (/user executing the script can't run this command/.test(message)) return `${deniedStart} a command of a script`;
   if (/permissions to access (a key|one of the keys)|script can't access at least one of the keys/.test(message)) {
-    return `${lacks} a key; ours begin with ${ourKeys}`;
+    return `${deniedStart} a key; ours begin with ${ourKeys}`;
   }
   return null;
 }
 
 /** What to do about such words; null for others. */
 function deniedAdvice(said: string): string | null {
-  return said.startsWith(lacks) ? rightsAdvice : null;
+  return said.startsWith(deniedStart) ? rightsAdvice : null;
 }
 
 /**
  * Why Redis answers and does not do what it was asked, though it may later, in words: `its disk is full (MISCONF)`; '' for any other error. They
  * never hold what was asked.
  */
-export function refusalWords(error: unknown): string {
+export function describeRejection(error: unknown): string {
   const message = messageOf(error);
-  const [, code] = refusal.exec(message) ?? [];
-  if (code !== undefined) return `${refusals[code]!(message)} (${code})`;
-  const denied = deniedWords(error);
+  const [, code] = rejectionCode.exec(message) ?? [];
+  if (code !== undefined) return `${rejections[code]!(message)} (${code})`;
+  const denied = describeDenial(error);
   return denied === null ? '' : `${denied} (NOPERM)`;
 }
 
 /** What to do about such words; null for others. */
-export function refusalAdvice(words: string): string | null {
+export function rejectionAdvice(words: string): string | null {
   return advice.find(([code]) => words.endsWith(code))?.[1] ?? null;
 }
 
 /** What to do about a disk that takes no more. */
-export const mendDisk = 'make room on its disk, and see its log';
+export const diskAdvice = 'make room on its disk, and see its log';
 
 const advice = [
   ['(OOM)', 'raise its maxmemory, or remove what fills it'],
-  ['(MISCONF)', mendDisk],
+  ['(MISCONF)', diskAdvice],
   ['(NOREPLICAS)', 'bring its replicas back, or lower its min-replicas-to-write'],
   ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
 ] as const;
 
 // In a script of Redis 6.2 the code stands behind the place in the script: "ERR Error running script …: -OOM command not allowed".
-const refusal = /(?:^|-)(MISCONF|OOM|NOREPLICAS|READONLY|LOADING|MASTERDOWN)\b/;
+const rejectionCode = /(?:^|-)(MISCONF|OOM|NOREPLICAS|READONLY|LOADING|MASTERDOWN)\b/;
 
-const refusals: Record<string, (message: string) => string> = {
-  MISCONF: diskWords,
+const rejections: Record<string, (message: string) => string> = {
+  MISCONF: describeDiskError,
   OOM: () => 'its memory is full, maxmemory is reached',
   NOREPLICAS: () => 'too few of its replicas are connected',
   READONLY: () => 'it is a read-only replica',
@@ -123,7 +123,7 @@ const refusals: Record<string, (message: string) => string> = {
 };
 
 /** A snapshot that failed says no more than that; what became of the append-only file is told by the system. */
-function diskWords(message: string): string {
+function describeDiskError(message: string): string {
   const [, why] = /AOF file: (.+?)(?:$|\.? script:)/.exec(message) ?? [];
   if (why === 'No space left on device') return 'its disk is full';
   return why ? `it can't write its append-only file: ${why}` : 'its snapshot failed, the disk may be full';

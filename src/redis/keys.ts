@@ -27,7 +27,7 @@ export const keys = {
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
   /** hash: what processes have measured of the run: latencies, refusals, waiting */
   measures: (run: string) => `expunge:{${run}}:measures`,
-  /** hash, private Redis only: of = a process, ancestors = those whose data it took over whole, ended = the last to say goodbye */
+  /** hash, private Redis only: of = a process, ancestors = those whose data it took over whole, ended = the clean-shutdown marker: the last process that was stopped cleanly */
   lineage: 'expunge:lineage',
   /** sorted set of all runs by creation time in ms */
   runs: 'expunge:runs',
@@ -37,11 +37,11 @@ export const keys = {
   list: (sha256: string) => `expunge:list:${sha256}`,
   /** set: detached runs of a target that have not ended */
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
-  /** string with expiry: which worker of the target tends its runs */
-  tending: (fp: string) => `expunge:{${fp}}:tending`,
+  /** string with expiry: which worker of the target recovers its runs */
+  recoverer: (fp: string) => `expunge:{${fp}}:recoverer`,
   /** hash: schedule, '' for any → when a run of it was last completed, in ms */
   completed: (fp: string) => `expunge:{${fp}}:completed`,
-  /** string with expiry: whether Redis takes writes, beside this run or target */
+  /** string with expiry: whether Redis accepts writes, beside this run or target */
   probe: (tag: string) => `expunge:{${tag}}:probe`,
   /** hash: the limiter of a target, or of one of its resources */
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
@@ -67,8 +67,8 @@ export const keys = {
   scheduleHistory: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:history`,
   /** list: who did what to the schedule, when and why; newest first, bounded */
   scheduleAudit: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:audit`,
-  /** string with expiry: who attends to the schedule at the moment */
-  scheduleHand: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:hand`,
+  /** string with expiry: which process holds the lease of the schedule */
+  scheduleLease: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:lease`,
   /** string with expiry: the run that was made for a slot of the schedule */
   scheduleSlot: (fp: string, name: string, slot: number) => `expunge:{${fp}}:schedule:${name}:slot:${slot}`,
   /** prefix of the queues of a target */

@@ -1,9 +1,9 @@
 import type { RedisOptions } from 'ioredis';
 import { listenText } from '../config/parse-setting.ts';
 import type { RedisNode } from './address.ts';
-import { redisWords } from './errors.ts';
-import { firstTroubleOf, oneShot } from './probe.ts';
-import { doubtful, type Finding, fine, wrong } from './server.ts';
+import { describeRedisError } from './errors.ts';
+import { firstErrorOf, oneShot } from './probe.ts';
+import { type Finding, fail, pass, warn } from './server.ts';
 
 /** What a sentinel says: whom it calls the primary, and whether enough of them are there to name another one. */
 export type SentinelAnswer = { sentinel: string } & (
@@ -12,9 +12,9 @@ export type SentinelAnswer = { sentinel: string } & (
 );
 
 /** Why no primary is found, in words; null where that is not for the sentinels to know. ioredis says only that none was of use. */
-export async function sentinelTrouble(options: RedisOptions): Promise<string | null> {
-  const { finding } = judgeSentinels(options.name ?? '', await askSentinels(options));
-  return finding.state === 'wrong' ? `its sentinels: ${finding.words}` : null;
+export async function describeSentinelError(options: RedisOptions): Promise<string | null> {
+  const { finding } = evaluateSentinels(options.name ?? '', await askSentinels(options));
+  return finding.state === 'fail' ? `its sentinels: ${finding.words}` : null;
 }
 
 /** Asks each sentinel of an address. */
@@ -26,16 +26,16 @@ async function ask(node: RedisNode, options: RedisOptions): Promise<SentinelAnsw
   const { name = '', sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls } = options;
   const sentinel = listenText(node);
   const connection = oneShot({ ...node, username, password, tls }, 'check');
-  const trouble = firstTroubleOf(connection);
+  const trouble = firstErrorOf(connection);
   const call = (...words: string[]) => connection.call('SENTINEL', words);
   try {
     await connection.connect();
     const address = (await call('GET-MASTER-ADDR-BY-NAME', name)) as [string, string] | null;
     const primary = address && { host: address[0], port: Number(address[1]) };
-    const quorum = primary ? await call('CKQUORUM', name).then(String, redisWords) : '';
+    const quorum = primary ? await call('CKQUORUM', name).then(String, describeRedisError) : '';
     return { sentinel, primary, quorum, others: primary ? [] : await namesOf(call) };
   } catch (error) {
-    return { sentinel, trouble: redisWords(trouble() ?? error) };
+    return { sentinel, trouble: describeRedisError(trouble() ?? error) };
   } finally {
     connection.disconnect();
   }
@@ -47,33 +47,33 @@ async function namesOf(call: (...words: string[]) => Promise<unknown>): Promise<
 }
 
 /** What becomes of their answers: the primary that a majority of those who answer names, and what is to be said about them. Pure. */
-export function judgeSentinels(
+export function evaluateSentinels(
   name: string,
   answers: readonly SentinelAnswer[],
 ): { finding: Finding; primary: RedisNode | null } {
   const answered = answers.filter((answer) => 'primary' in answer);
-  const troubles = answers.flatMap((answer) => ('trouble' in answer ? [`${answer.sentinel}: ${answer.trouble}`] : []));
+  const errors = answers.flatMap((answer) => ('trouble' in answer ? [`${answer.sentinel}: ${answer.trouble}`] : []));
   const named = answered.flatMap(({ primary }) => primary ?? []);
   const primary = named.find((node) => votes(named, node) * 2 > answered.length) ?? null;
-  return { primary, finding: judge() };
+  return { primary, finding: evaluate() };
 
-  function judge(): Finding {
+  function evaluate(): Finding {
     if (answered.length === 0)
-      return wrong('sentinels', `none of them answers: ${troubles.join('; ')}`, adviceFor(troubles));
+      return fail('sentinels', `none of them answers: ${errors.join('; ')}`, adviceFor(errors));
     if (named.length === 0)
-      return wrong('sentinels', unknownName(name, answered), 'name it as they do, behind the hosts of REDIS_URL');
+      return fail('sentinels', unknownName(name, answered), 'name it as they do, behind the hosts of REDIS_URL');
     if (primary === null)
-      return wrong(
+      return fail(
         'sentinels',
         `they name different primaries: ${named.map(listenText).join(', ')}`,
         'wait until they agree, or look at their logs',
       );
     const words = `${votes(named, primary)} of ${answers.length} name ${listenText(primary)} the primary`;
-    if (troubles.length > 0) return doubtful('sentinels', `${words}; ${troubles.join('; ')}`, adviceFor(troubles));
+    if (errors.length > 0) return warn('sentinels', `${words}; ${errors.join('; ')}`, adviceFor(errors));
     const tooFew = answered.find(({ quorum }) => quorum.startsWith('NOQUORUM'));
     if (tooFew)
-      return doubtful('sentinels', `${words}, but too few of them are there to name another one`, 'start the others');
-    return fine('sentinels', `${words}, and enough of them are there to name another one`);
+      return warn('sentinels', `${words}, but too few of them are there to name another one`, 'start the others');
+    return pass('sentinels', `${words}, and enough of them are there to name another one`);
   }
 }
 
@@ -86,8 +86,8 @@ function unknownName(name: string, answered: readonly { others: readonly string[
   return `they know no primary called "${name}"${known.length > 0 ? `, only ${known.join(', ')}` : ''}`;
 }
 
-function adviceFor(troubles: readonly string[]): string {
-  const isLogin = troubles.some((trouble) => /: (NOAUTH|WRONGPASS)/.test(trouble));
+function adviceFor(errors: readonly string[]): string {
+  const isLogin = errors.some((trouble) => /: (NOAUTH|WRONGPASS)/.test(trouble));
   return isLogin
     ? 'name the file with their password: --sentinel-password-file'
     : 'check the hosts of REDIS_URL, and that sentinels run there';

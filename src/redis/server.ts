@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { clusterSlots } from './client.ts';
-import { mendDisk } from './errors.ts';
+import { diskAdvice } from './errors.ts';
 
 /** The fields of an INFO reply. */
 export type Info = Partial<Record<string, string>>;
@@ -14,11 +14,11 @@ export type ServerFacts = {
   setUp: 'one server' | 'sentinels' | 'cluster';
 };
 
-/** Whether a server is fit to keep ledgers, aspect by aspect. Pure. */
-export function judgeServer(facts: ServerFacts): Finding[] {
+/** Whether a server is fit to store ledgers, aspect by aspect. Pure. */
+export function evaluateServer(facts: ServerFacts): Finding[] {
   const { info, setUp } = facts;
   return [
-    ...misplaced(facts),
+    ...checkRole(facts),
     version(info),
     memory(info),
     files(facts),
@@ -26,18 +26,18 @@ export function judgeServer(facts: ServerFacts): Finding[] {
   ];
 }
 
-function misplaced({ info, setUp }: ServerFacts): Finding[] {
+function checkRole({ info, setUp }: ServerFacts): Finding[] {
   if (info.cluster_enabled === '1' && setUp !== 'cluster') {
-    return [wrong('role', 'it is a server of a cluster', 'name the cluster: redis+cluster://… in REDIS_URL')];
+    return [fail('role', 'it is a server of a cluster', 'name the cluster: redis+cluster://… in REDIS_URL')];
   }
   if (info.role !== 'slave' || setUp === 'cluster') return []; // of a cluster the client finds the new primary by itself
-  return [wrong('role', 'it is a read-only replica', 'name its primary in REDIS_URL, or the sentinels that know it')];
+  return [fail('role', 'it is a read-only replica', 'name its primary in REDIS_URL, or the sentinels that know it')];
 }
 
 function version({ redis_version: redis = '', valkey_version: valkey }: Info): Finding {
   const words = valkey ? `valkey ${valkey}` : `redis ${redis || 'of unknown version'}`;
-  if (!isOldVersion(redis)) return fine('version', words);
-  return wrong('version', `${words} is too old: ${oldestVersion} is needed`, 'use a newer one');
+  if (!isOldVersion(redis)) return pass('version', words);
+  return fail('version', `${words} is too old: ${oldestVersion} is needed`, 'use a newer one');
 }
 
 const fullAt = 0.8;
@@ -47,10 +47,10 @@ function memory({ maxmemory_policy: policy = 'noeviction', maxmemory = '0', used
   const usage = `${megabytes(used)} used${limit > 0 ? ` of ${megabytes(maxmemory)}` : ''}`;
   if (policy !== 'noeviction') {
     const words = `it evicts keys (maxmemory-policy ${policy}), which would lose the ledger`;
-    return wrong('memory', words, 'set its maxmemory-policy to noeviction');
+    return fail('memory', words, 'set its maxmemory-policy to noeviction');
   }
-  if (limit === 0 || Number(used) < limit * fullAt) return fine('memory', `it evicts nothing; ${usage}`);
-  return doubtful(
+  if (limit === 0 || Number(used) < limit * fullAt) return pass('memory', `it evicts nothing; ${usage}`);
+  return warn(
     'memory',
     `${usage}; runs stand still when it is full`,
     'raise its maxmemory: a million ids need about 20 MB',
@@ -63,17 +63,17 @@ function megabytes(bytes: string): string {
 
 function files({ info, flush }: ServerFacts): Finding {
   const { aof_enabled: aof, aof_last_write_status: written = 'ok', rdb_last_bgsave_status: saved = 'ok' } = info;
-  if (written !== 'ok') return wrong('files', 'it could not write its append-only file', mendDisk);
-  if (saved !== 'ok') return doubtful('files', 'it could not write its last snapshot, and may refuse writes', mendDisk);
+  if (written !== 'ok') return fail('files', 'it could not write its append-only file', diskAdvice);
+  if (saved !== 'ok') return warn('files', 'it could not write its last snapshot, and may refuse writes', diskAdvice);
   if (aof !== '1') {
     const words = 'it keeps no append-only file (AOF): if it crashes, the record of what was deleted since is lost';
-    return doubtful('files', words, 'set appendonly to yes');
+    return warn('files', words, 'set appendonly to yes');
   }
   if (flush === 'no') {
     const words = 'the system flushes its append-only file when it likes: a loss of power may cost half a minute';
-    return doubtful('files', words, 'set appendfsync to everysec, or to always');
+    return warn('files', words, 'set appendfsync to everysec, or to always');
   }
-  return fine('files', `it keeps an append-only file, ${flushWords[flush ?? ''] ?? unknownFlush}`);
+  return pass('files', `it keeps an append-only file, ${flushWords[flush ?? ''] ?? unknownFlush}`);
 }
 
 const unknownFlush = 'and does not say how often it is flushed: the login may not use CONFIG';
@@ -86,24 +86,24 @@ function replicas(info: Info): Finding {
   const count = Number(info.connected_slaves ?? 0);
   const states = Array.from({ length: count }, (_, n) => /state=(\w+)/.exec(info[`slave${n}`] ?? '')?.[1]);
   const ready = states.filter((state) => state === 'online').length;
-  if (count === 0) return doubtful('replicas', 'it has no replica that could take over', 'give it one, better two');
+  if (count === 0) return warn('replicas', 'it has no replica that could take over', 'give it one, better two');
   const words = `${ready} of ${count} in step`;
-  return ready < count ? doubtful('replicas', words, 'see the log of the others') : fine('replicas', words);
+  return ready < count ? warn('replicas', words, 'see the log of the others') : pass('replicas', words);
 }
 
 /** One aspect of what was looked at: whether it is fit, in words, and what to do where it isn't. */
-export type Finding = { aspect: string; state: 'ok' | 'warning' | 'wrong'; words: string; next: string | null };
+export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: string | null };
 
-export function fine(aspect: string, words: string): Finding {
+export function pass(aspect: string, words: string): Finding {
   return { aspect, state: 'ok', words, next: null };
 }
 
-export function doubtful(aspect: string, words: string, next: string): Finding {
-  return { aspect, state: 'warning', words, next };
+export function warn(aspect: string, words: string, next: string): Finding {
+  return { aspect, state: 'warn', words, next };
 }
 
-export function wrong(aspect: string, words: string, next: string | null): Finding {
-  return { aspect, state: 'wrong', words, next };
+export function fail(aspect: string, words: string, next: string | null): Finding {
+  return { aspect, state: 'fail', words, next };
 }
 
 /** A part of CLUSTER SLOTS: from a slot to a slot, then who serves them, the primary first. */
@@ -111,18 +111,18 @@ type SlotRange = [number, number, Server, ...Server[]];
 type Server = [host: string, port: number, id: string];
 
 /** Whether all slots of a cluster are served. */
-export async function lookAtCluster(cluster: Cluster): Promise<Finding> {
-  return judgeSlots((await cluster.call('CLUSTER', ['SLOTS'])) as SlotRange[]);
+export async function inspectCluster(cluster: Cluster): Promise<Finding> {
+  return evaluateSlots((await cluster.call('CLUSTER', ['SLOTS'])) as SlotRange[]);
 }
 
 /** Pure. */
-export function judgeSlots(ranges: readonly SlotRange[]): Finding {
+export function evaluateSlots(ranges: readonly SlotRange[]): Finding {
   const served = ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const primaries = new Set(ranges.map(([, , [, , id]]) => id)).size;
   const words = `${served} of ${clusterSlots} slots are served by ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
-  if (served === clusterSlots) return fine('cluster', words);
+  if (served === clusterSlots) return pass('cluster', words);
   const next = 'bring the missing servers back, or give their slots to others';
-  return wrong('cluster', `${words}: runs in the others would stand still`, next);
+  return fail('cluster', `${words}: runs in the others would stand still`, next);
 }
 
 /** The oldest Redis whose commands we and BullMQ rely on. */

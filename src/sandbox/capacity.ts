@@ -1,11 +1,11 @@
-/** A server that serves so many requests at once, each for so long; all others wait in line. */
+/** A server that serves so many requests at once, each for so long; all others wait in a queue. */
 export type Capacity = { atOnce: number; serviceMs: number };
 
-/** How many requests were in the house, in line or being served, since it was last asked to count afresh. */
-export type Census = { now: number; max: number; mean: number };
+/** How many requests were waiting or being served since the last reset. */
+export type Load = { now: number; max: number; mean: number };
 
 /** Lets requests in by the capacity, and counts them. Without a capacity it is left out of the way. */
-export class House {
+export class CapacityLimiter {
   capacity: Capacity | null;
   readonly #clock: () => number;
   #line: (() => void)[] = [];
@@ -31,19 +31,19 @@ export class House {
   }
 
   /** The mean is over time: who was inside for long weighs more. */
-  get census(): Census {
+  get load(): Load {
     this.#count(0);
     const lasted = this.#changedAt - this.#since;
     return { now: this.#inside, max: this.#max, mean: lasted > 0 ? this.#requestMs / lasted : this.#inside };
   }
 
-  countAfresh(): void {
+  resetLoad(): void {
     this.#since = this.#changedAt = this.#clock();
     this.#requestMs = 0;
     this.#max = this.#inside;
   }
 
-  /** Nobody in line is served any more. */
+  /** Drops the requests that wait. */
   close(): void {
     this.#line = [];
   }

@@ -4,7 +4,7 @@ import { parse } from 'csv-parse';
 import { resource as parseResource } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { type Resource, resources } from '../model/outcome.ts';
-import { fileWords, isFileTrouble } from '../system-words.ts';
+import { describeFileError, isFileError } from '../system-errors.ts';
 
 /** One thing the sandbox holds and can delete. */
 export type SandboxObject = { resource: Resource; id: string };
@@ -21,7 +21,7 @@ export function madeId(resource: Resource, n: number): string {
 }
 
 /** Holds the given objects; the same one twice is held once. */
-export function holdObjects(objects: Objects): ObjectStore {
+export function createStore(objects: Objects): ObjectStore {
   const store = { annotations: new Set<string>(), views: new Set<string>() };
   if (Symbol.iterator in objects) {
     for (const { resource, id } of objects) store[resource].add(id);
@@ -45,7 +45,7 @@ export async function readObjects(path: string): Promise<SandboxObject[]> {
     });
   } catch (error) {
     if (error instanceof ExpungeError) throw error;
-    const why = isFileTrouble(error) ? fileWords(error) : messageOf(error);
+    const why = isFileError(error) ? describeFileError(error) : messageOf(error);
     throw new ExpungeError('USAGE', `${path}: expected a CSV of resource,id: ${why}`, { cause: error });
   }
   return objects;

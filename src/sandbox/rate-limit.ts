@@ -34,9 +34,9 @@ export function startLimit(rate: RateLimit, now: () => number, remaining = Numbe
   };
 }
 
-type Store = { take(): boolean; standing(): Standing; roomInMs(): number };
+type LimitStore = { take(): boolean; standing(): LimitState; roomInMs(): number };
 
-function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, remaining: number): Store {
+function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, remaining: number): LimitStore {
   const burst = given ?? Math.max(1, perSecond / 10);
   let filled = Math.min(burst, remaining);
   let at = now();
@@ -65,7 +65,7 @@ function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, r
 }
 
 /** Windows begin at whole multiples of their length, whoever asks. */
-function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => number, remaining: number): Store {
+function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => number, remaining: number): LimitStore {
   const quota = Math.max(1, Math.floor((perSecond * windowMs) / 1_000));
   let window = Math.floor(now() / windowMs);
   let used = quota - Math.min(quota, remaining);
@@ -102,10 +102,10 @@ export const rateHeaderKinds = [
 export type RateHeaderKind = (typeof rateHeaderKinds)[number];
 
 /** A limit as it stands: so many of `quota` requests remain, and in `resetMs` it counts afresh. */
-type Standing = { quota: number; windowMs: number; remaining: number; resetMs: number };
+type LimitState = { quota: number; windowMs: number; remaining: number; resetMs: number };
 
 /** The headers that tell of it. Seconds are rounded up: obeying them never comes too early. */
-function formatRateHeaders(kind: RateHeaderKind, standing: Standing, nowMs: number): Record<string, string> {
+function formatRateHeaders(kind: RateHeaderKind, standing: LimitState, nowMs: number): Record<string, string> {
   const [quota, remaining] = [Math.floor(standing.quota), Math.floor(standing.remaining)];
   const [window, reset] = [Math.ceil(standing.windowMs / 1_000), Math.ceil(standing.resetMs / 1_000)];
   switch (kind) {

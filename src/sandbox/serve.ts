@@ -2,15 +2,15 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { ExpungeError, systemCode } from '../errors.ts';
 import type { Resource } from '../model/outcome.ts';
-import { fileTrouble } from '../system-words.ts';
+import { explainFileError } from '../system-errors.ts';
 import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts';
-import type { House } from './capacity.ts';
+import type { CapacityLimiter } from './capacity.ts';
 import type { Fault } from './fault-kinds.ts';
 import type { FaultPicker } from './faults.ts';
 import { type Journal, noteDeleteAnswer, noteExecuted, noteStatus, pageOf } from './journal.ts';
 import type { ObjectStore } from './objects.ts';
 import type { Limiter } from './rate-limit.ts';
-import { answerTokenRequest, type TokenDesk } from './tokens.ts';
+import { answerTokenRequest, type TokenService } from './tokens.ts';
 
 /** Where the tokens are issued: at the root, whatever the base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
@@ -19,22 +19,22 @@ export const tokenPath = '/oauth/token';
 export const journalPath = '/journal';
 
 /** What a request is answered from. */
-export type Service = {
+export type SandboxState = {
   paths: Paths;
   store: ObjectStore;
   journal: Journal;
-  desk: TokenDesk;
+  tokenService: TokenService;
   token: string;
   now: () => number;
   latencyMs: number;
   date: (() => string) | null; // null leaves the header to node
-  house: House;
+  capacityLimiter: CapacityLimiter;
   limit: Limiter | null;
   pickFault: FaultPicker | null;
 };
 
 /** True where the request was one for the journal, which has been answered. */
-export function showJournal({ journal }: Service, response: ServerResponse): boolean {
+export function showJournal({ journal }: SandboxState, response: ServerResponse): boolean {
   const { url, method } = response.req;
   if (!journal.record || url !== journalPath || method !== 'GET') return false;
   answerJson(response, 200, pageOf(journal));
@@ -42,74 +42,74 @@ export function showJournal({ journal }: Service, response: ServerResponse): boo
 }
 
 /** Answers one request: a delete of the API, the token endpoint, or 404 and 405 for all else. */
-export function serve(service: Service, response: ServerResponse): void {
+export function serve(state: SandboxState, response: ServerResponse): void {
   const { url, method, headers } = response.req;
-  if (service.date !== null) response.setHeader('date', service.date());
-  const resource = service.paths.resourceOf(url!);
-  if (resource === null) serveOther(service, response);
-  else if (method !== 'DELETE') refuse(service, response, 405, 'method_not_allowed', { allow: 'DELETE' });
-  else if (!service.desk.tokens.accepts(headers.authorization))
-    refuse(service, response, 401, 'invalid_token', challenge);
-  else serveDelete(service, response, resource);
+  if (state.date !== null) response.setHeader('date', state.date());
+  const resource = state.paths.resourceOf(url!);
+  if (resource === null) serveOther(state, response);
+  else if (method !== 'DELETE') refuse(state, response, 405, 'method_not_allowed', { allow: 'DELETE' });
+  else if (!state.tokenService.tokens.accepts(headers.authorization))
+    refuse(state, response, 401, 'invalid_token', challenge);
+  else serveDelete(state, response, resource);
 }
 
 const challenge = { 'www-authenticate': 'Bearer error="invalid_token"' };
 
-function serveDelete(service: Service, response: ServerResponse, resource: Resource): void {
-  const id = service.paths.idIn(response.req.url!, resource);
-  if (id === null) refuse(service, response, 404, 'not_found');
-  else serveId(service, response, resource, id);
+function serveDelete(state: SandboxState, response: ServerResponse, resource: Resource): void {
+  const id = state.paths.idIn(response.req.url!, resource);
+  if (id === null) refuse(state, response, 404, 'not_found');
+  else serveId(state, response, resource, id);
 }
 
-function serveId(service: Service, response: ServerResponse, resource: Resource, id: string): void {
-  const fault = service.limit?.take() === false ? service.limit.refusal() : (service.pickFault?.(resource, id) ?? null);
-  if (service.limit !== null) tellLimit(service.limit, response);
-  if (fault === null) answerDelete(service, response, resource, id);
-  else playFault(service, response, resource, id, fault);
+function serveId(state: SandboxState, response: ServerResponse, resource: Resource, id: string): void {
+  const fault = state.limit?.take() === false ? state.limit.refusal() : (state.pickFault?.(resource, id) ?? null);
+  if (state.limit !== null) addRateHeaders(state.limit, response);
+  if (fault === null) answerDelete(state, response, resource, id);
+  else playFault(state, response, resource, id, fault);
 }
 
-function tellLimit(limit: Limiter, response: ServerResponse): void {
+function addRateHeaders(limit: Limiter, response: ServerResponse): void {
   const headers = limit.headers();
   if (headers !== null) response.setHeaders(new Map(Object.entries(headers)));
 }
 
-function answerDelete(service: Service, response: ServerResponse, resource: Resource, id: string): void {
-  const existed = execute(service, resource, id);
-  noteDeleteAnswer(service.journal, response, existed ? 204 : 404, resource, id);
+function answerDelete(state: SandboxState, response: ServerResponse, resource: Resource, id: string): void {
+  const existed = execute(state, resource, id);
+  noteDeleteAnswer(state.journal, response, existed ? 204 : 404, resource, id);
   if (existed) answerDeleted(response);
   else answerJson(response, 404, { error: 'not_found' });
 }
 
-function playFault(service: Service, response: ServerResponse, resource: Resource, id: string, fault: Fault): void {
-  if (fault.executes) execute(service, resource, id);
-  if (fault.status > 0) noteDeleteAnswer(service.journal, response, fault.status, resource, id);
-  answerFault(fault, response, service.now());
+function playFault(state: SandboxState, response: ServerResponse, resource: Resource, id: string, fault: Fault): void {
+  if (fault.executes) execute(state, resource, id);
+  if (fault.status > 0) noteDeleteAnswer(state.journal, response, fault.status, resource, id);
+  answerFault(fault, response, state.now());
 }
 
 /** Whether the object existed. It doesn't any more. */
-function execute({ store, journal }: Service, resource: Resource, id: string): boolean {
+function execute({ store, journal }: SandboxState, resource: Resource, id: string): boolean {
   const existed = store[resource].delete(id);
   if (existed) noteExecuted(journal, resource, id);
   return existed;
 }
 
-function serveOther(service: Service, response: ServerResponse): void {
+function serveOther(state: SandboxState, response: ServerResponse): void {
   const { url, method } = response.req;
-  if (url !== tokenPath) refuse(service, response, 404, 'not_found');
-  else if (method !== 'POST') refuse(service, response, 405, 'method_not_allowed', { allow: 'POST' });
+  if (url !== tokenPath) refuse(state, response, 404, 'not_found');
+  else if (method !== 'POST') refuse(state, response, 405, 'method_not_allowed', { allow: 'POST' });
   // Rejects when the form is too long or the connection broke while it came.
-  else serveToken(service, response).catch(() => response.destroy());
+  else serveToken(state, response).catch(() => response.destroy());
 }
 
-async function serveToken({ desk, journal }: Service, response: ServerResponse): Promise<void> {
-  const { status, body, headers } = await answerTokenRequest(response.req, desk);
+async function serveToken({ tokenService, journal }: SandboxState, response: ServerResponse): Promise<void> {
+  const { status, body, headers } = await answerTokenRequest(response.req, tokenService);
   if (status === 200) journal.counts.tokens += 1;
   noteStatus(journal, response, status);
   answerJson(response, status, body, headers);
 }
 
 function refuse(
-  { journal }: Service,
+  { journal }: SandboxState,
   response: ServerResponse,
   status: number,
   error: string,
@@ -128,7 +128,7 @@ export async function writeToken(path: string, token: string): Promise<void> {
     await writeFile(path, `${token}\n`, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') {
-      const { words, next } = fileTrouble(error);
+      const { words, next } = explainFileError(error);
       throw new ExpungeError('USAGE', `${path}: cannot write the token: ${words}`, { cause: error, next });
     }
     if ((await readFile(path, 'utf8')).trim() !== token) {

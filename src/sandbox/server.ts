@@ -3,12 +3,12 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Resource } from '../model/outcome.ts';
 import { createPaths } from './answer.ts';
-import { type Capacity, type Census, House } from './capacity.ts';
+import { type Capacity, CapacityLimiter, type Load } from './capacity.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
 import { type Counts, noteRequest, openJournal } from './journal.ts';
-import { holdObjects, type Objects } from './objects.ts';
+import { createStore, type Objects } from './objects.ts';
 import { type RateLimit, startLimit } from './rate-limit.ts';
-import { type Service, serve, showJournal, tokenPath } from './serve.ts';
+import { type SandboxState, serve, showJournal, tokenPath } from './serve.ts';
 import { type Client, createTokens, type TokenFaults } from './tokens.ts';
 
 export type SandboxOptions = {
@@ -24,7 +24,7 @@ export type SandboxOptions = {
   faults?: FaultTable | undefined;
   seed?: number | undefined; // of the faults
   latencyMs?: number | undefined; // every request waits this long before it is looked at
-  capacity?: Capacity | undefined; // behind the latency: so many are served at once, the others wait in line
+  capacity?: Capacity | undefined; // behind the latency: so many are served at once, the others wait in a queue
   record?: boolean | undefined; // keeps what `seen`, `arrivals`, `executed` and `answered204` show; costs memory for each request
   now?: (() => number) | undefined; // milliseconds since 1970, for tokens, the rate and every date, also the header
 };
@@ -43,8 +43,8 @@ export type Sandbox = {
   tokenFaults: TokenFaults; // assigning replaces them and counts their `first` requests again
   latencyMs: number;
   capacity: Capacity | null;
-  readonly census: Census; // of who waits for the capacity or is served; needs one
-  countAfresh(): void; // the census begins again
+  readonly load: Load; // of who waits for the capacity or is served; needs one
+  resetLoad(): void; // the load is counted from now on
   exists(resource: Resource, id: string): boolean;
   remaining(resource?: Resource): number;
   revokeTokens(): void; // what the token endpoint issued so far counts as expired
@@ -59,43 +59,43 @@ export type Sandbox = {
 
 /** Starts a sandbox that listens when this resolves. Throws for faults that make no sense and where the port is taken. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const service = createService(options);
-  const server = createSandboxServer(service);
+  const state = createState(options);
+  const server = createSandboxServer(state);
   const origin = await listen(server, options.host ?? '127.0.0.1', options.port ?? 0);
-  return present(service, server, origin, options);
+  return createSandbox(state, server, origin, options);
 }
 
-function createService(options: SandboxOptions): Service {
+function createState(options: SandboxOptions): SandboxState {
   const { basePath = '', token = 'sandbox-token', now = Date.now, faults = {} } = options;
   const { tokenLifeSeconds: lifeSeconds = 3_600 } = options;
   const tokens = createTokens({ token, lifeSeconds, oneLiveToken: options.oneLiveToken ?? false, now });
   const client = options.client ?? { id: 'sandbox', secret: 'sandbox-secret' };
   return {
     paths: createPaths(basePath),
-    store: holdObjects(options.objects ?? {}),
+    store: createStore(options.objects ?? {}),
     journal: openJournal(options.record ?? false),
-    desk: { client, lifeSeconds, tokens, faults: options.tokenFaults ?? {}, failures: 0 },
+    tokenService: { client, lifeSeconds, tokens, faults: options.tokenFaults ?? {}, failures: 0 },
     token,
     now,
     latencyMs: options.latencyMs ?? 0,
     date: options.now ? () => new Date(now()).toUTCString() : null,
-    house: new House(options.capacity ?? null, () => performance.now()),
+    capacityLimiter: new CapacityLimiter(options.capacity ?? null, () => performance.now()),
     limit: faults.rate ? startLimit(faults.rate, now) : null,
     pickFault: compileFaults(faults, options.seed ?? 1),
   };
 }
 
-function createSandboxServer(service: Service): Server {
+function createSandboxServer(state: SandboxState): Server {
   // No keep-alive time-out: a connection that is dropped while a request is on its way is a fault, and faults are asked for.
   const server = createServer({ keepAliveTimeout: 0 }, (_, response) => {
-    if (showJournal(service, response)) return;
-    noteRequest(service.journal, response);
-    if (service.latencyMs === 0) receive(response);
-    else setTimeout(() => server.listening && receive(response), service.latencyMs);
+    if (showJournal(state, response)) return;
+    noteRequest(state.journal, response);
+    if (state.latencyMs === 0) receive(response);
+    else setTimeout(() => server.listening && receive(response), state.latencyMs);
   });
   const receive = (response: ServerResponse) => {
-    if (service.house.capacity === null) serve(service, response);
-    else service.house.enter(() => server.listening && serve(service, response));
+    if (state.capacityLimiter.capacity === null) serve(state, response);
+    else state.capacityLimiter.enter(() => server.listening && serve(state, response));
   };
   return server;
 }
@@ -112,54 +112,54 @@ function reachableAs(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-function present(service: Service, server: Server, origin: string, options: SandboxOptions): Sandbox {
-  const { store, journal, desk, token, now } = service;
+function createSandbox(state: SandboxState, server: Server, origin: string, options: SandboxOptions): Sandbox {
+  const { store, journal, tokenService, token, now } = state;
   let faults = options.faults ?? {};
   return {
     url: origin + (options.basePath ?? ''),
     tokenUrl: origin + tokenPath,
     token,
-    client: desk.client,
+    client: tokenService.client,
     get faults() {
       return faults;
     },
     set faults(table) {
-      service.pickFault = compileFaults(table, options.seed ?? 1);
-      service.limit = table.rate ? startLimit(table.rate, now) : null;
+      state.pickFault = compileFaults(table, options.seed ?? 1);
+      state.limit = table.rate ? startLimit(table.rate, now) : null;
       faults = table;
     },
     setRate(rate) {
-      service.limit = rate && startLimit(rate, now, service.limit?.remaining());
+      state.limit = rate && startLimit(rate, now, state.limit?.remaining());
       faults = { ...faults, rate: rate ?? undefined };
     },
     get tokenFaults() {
-      return desk.faults;
+      return tokenService.faults;
     },
     set tokenFaults(tokenFaults) {
-      desk.faults = tokenFaults;
-      desk.failures = 0;
+      tokenService.faults = tokenFaults;
+      tokenService.failures = 0;
     },
     get latencyMs() {
-      return service.latencyMs;
+      return state.latencyMs;
     },
     set latencyMs(latencyMs) {
-      service.latencyMs = latencyMs;
+      state.latencyMs = latencyMs;
     },
     get capacity() {
-      return service.house.capacity;
+      return state.capacityLimiter.capacity;
     },
     set capacity(capacity) {
-      service.house.capacity = capacity;
+      state.capacityLimiter.capacity = capacity;
     },
-    get census() {
-      return service.house.census;
+    get load() {
+      return state.capacityLimiter.load;
     },
-    countAfresh: () => service.house.countAfresh(),
+    resetLoad: () => state.capacityLimiter.resetLoad(),
     exists: (resource, id) => store[resource].has(id),
     remaining: (resource) => (resource ? store[resource].size : store.annotations.size + store.views.size),
-    revokeTokens: () => desk.tokens.revokeIssued(),
+    revokeTokens: () => tokenService.tokens.revokeIssued(),
     get refreshToken() {
-      return desk.tokens.refreshToken;
+      return tokenService.tokens.refreshToken;
     },
     seen: journal.seen,
     arrivals: journal.arrivals,
@@ -167,7 +167,7 @@ function present(service: Service, server: Server, origin: string, options: Sand
     answered204: journal.answered204,
     counts: journal.counts,
     close: () => {
-      service.house.close();
+      state.capacityLimiter.close();
       return close(server);
     },
   };

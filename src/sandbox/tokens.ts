@@ -66,7 +66,13 @@ export type TokenFaults = {
 };
 
 /** What the token endpoint answers from. */
-export type TokenDesk = { client: Client; lifeSeconds: number; tokens: Tokens; faults: TokenFaults; failures: number };
+export type TokenService = {
+  client: Client;
+  lifeSeconds: number;
+  tokens: Tokens;
+  faults: TokenFaults;
+  failures: number;
+};
 
 export type TokenAnswer = {
   status: number;
@@ -78,20 +84,20 @@ export type TokenAnswer = {
  * Answers a token request: client credentials (RFC 6749 §4.4) or a refresh token (§6), which is rotated. The client's credentials come
  * by HTTP Basic or in the form. Throws if the form is too long or breaks off.
  */
-export async function answerTokenRequest(request: IncomingMessage, desk: TokenDesk): Promise<TokenAnswer> {
+export async function answerTokenRequest(request: IncomingMessage, service: TokenService): Promise<TokenAnswer> {
   const form = await readForm(request);
-  if (desk.faults.latencyMs) await sleep(desk.faults.latencyMs);
-  if (fails(desk)) return failure(desk.faults);
+  if (service.faults.latencyMs) await sleep(service.faults.latencyMs);
+  if (fails(service)) return failure(service.faults);
   const presented = fromBasic(request.headers.authorization) ?? fromForm(form);
-  if (presented.id !== desk.client.id || presented.secret !== desk.client.secret) {
+  if (presented.id !== service.client.id || presented.secret !== service.client.secret) {
     return refusal(401, 'invalid_client', { 'www-authenticate': 'Basic' });
   }
-  return grant(form, desk);
+  return grant(form, service);
 }
 
-function fails(desk: TokenDesk): boolean {
-  const { status, first = Number.POSITIVE_INFINITY } = desk.faults;
-  return status !== undefined && desk.failures++ < first;
+function fails(service: TokenService): boolean {
+  const { status, first = Number.POSITIVE_INFINITY } = service.faults;
+  return status !== undefined && service.failures++ < first;
 }
 
 function failure({ status = 503, error = 'temporarily_unavailable', retryAfterSeconds }: TokenFaults): TokenAnswer {
@@ -100,7 +106,7 @@ function failure({ status = 503, error = 'temporarily_unavailable', retryAfterSe
   return refusal(status, error, { ...retryAfter, ...location });
 }
 
-function grant(form: URLSearchParams, { tokens, lifeSeconds, faults }: TokenDesk): TokenAnswer {
+function grant(form: URLSearchParams, { tokens, lifeSeconds, faults }: TokenService): TokenAnswer {
   const type = form.get('grant_type');
   const isRefresh = type === 'refresh_token';
   if (!isRefresh && type !== 'client_credentials') {

@@ -27,7 +27,7 @@ export async function archiveFiles(
 }
 
 /** Whether any of the files is on this machine: another one may have read them. */
-export async function areHere({ files }: ReadFiles): Promise<boolean> {
+export async function isAnyHere({ files }: ReadFiles): Promise<boolean> {
   const looks = await Promise.all(files.map(({ path }) => stat(path).catch(() => null)));
   return looks.some((found) => found !== null);
 }

@@ -19,11 +19,11 @@ export function decide(schedule: Schedule, live: LiveRun | null, now: number): D
   if (schedule.state !== 'active') return { do: 'nothing' };
   if (live?.state === 'halted') return { do: 'pause', reason: `its run ${live.id} is halted: ${live.reason}` };
   const due = dueSlots(schedule, schedule.after, now);
-  if (due === null) return afterTheWait(schedule, live, now);
+  if (due === null) return decideWaiting(schedule, live, now);
   if (isMissed(schedule, due.latest, now)) {
     return { do: 'miss', slot: due.latest, slots: due.count, lateMs: now - due.latest, hadWaited: false };
   }
-  return live === null ? { do: 'run', slot: due.latest, missed: due.count - 1 } : overlap(schedule, live, due);
+  return live === null ? { do: 'run', slot: due.latest, missed: due.count - 1 } : decideOverlap(schedule, live, due);
 }
 
 function isMissed({ missed, graceMs }: Schedule, since: number, now: number): boolean {
@@ -31,14 +31,14 @@ function isMissed({ missed, graceMs }: Schedule, since: number, now: number): bo
 }
 
 /** A slot that had to wait for a run is late from the end of that run on. */
-function afterTheWait(schedule: Schedule, live: LiveRun | null, now: number): Decision {
+function decideWaiting(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   const { waiting: slot, lastEndedAt, after } = schedule;
   if (slot === null || live !== null) return { do: 'nothing' };
   if (!isMissed(schedule, Math.max(slot, lastEndedAt), now)) return { do: 'run', slot, missed: 0 };
   return { do: 'miss', slot: after, slots: 1, lateMs: now - slot, hadWaited: true };
 }
 
-function overlap(
+function decideOverlap(
   { overlap, waiting }: Schedule,
   { id, state }: LiveRun,
   { latest: slot, count: slots }: Due,

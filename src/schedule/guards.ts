@@ -6,7 +6,7 @@ import type { GuardCode, Schedule } from './schedule.ts';
 export type ListFacts = { rows: number; ids: number; sha256: string; protectedList: ProtectedList | null };
 
 /** Why a list must not be deleted without somebody looking at it. */
-export type Refusal = { guard: GuardCode; reason: string };
+export type ListRejection = { guard: GuardCode; reason: string };
 
 /** So many lists say what is usual. */
 const comparedFrom = 3;
@@ -15,13 +15,13 @@ const comparedFrom = 3;
  * Why the list of a schedule is refused, or null. The guard that was waived lets this list pass; `--max-deletes` always holds: it is what
  * somebody confirmed.
  */
-export function refusalOf(list: ListFacts, schedule: Schedule, maxDeletes: number): Refusal | null {
+export function rejectionOf(list: ListFacts, schedule: Schedule, maxDeletes: number): ListRejection | null {
   const refusals = [
-    tooMany(list, maxDeletes),
-    fewerProtected(list, schedule),
-    empty(list, schedule),
-    same(list, schedule),
-    growth(list, schedule),
+    checkMaxDeletes(list, maxDeletes),
+    checkProtected(list, schedule),
+    checkEmpty(list, schedule),
+    checkSame(list, schedule),
+    checkGrowth(list, schedule),
   ];
   return (
     refusals.find(
@@ -30,16 +30,16 @@ export function refusalOf(list: ListFacts, schedule: Schedule, maxDeletes: numbe
   );
 }
 
-function tooMany({ ids }: ListFacts, maxDeletes: number): Refusal | null {
+function checkMaxDeletes({ ids }: ListFacts, maxDeletes: number): ListRejection | null {
   if (ids <= maxDeletes) return null;
   return { guard: 'too_many', reason: `the list holds ${count(ids)} ids, --max-deletes allows ${count(maxDeletes)}` };
 }
 
 /** Ids are added to such a file now and then; one that was cut off looks like this. */
-function fewerProtected(
+function checkProtected(
   { protectedList: now }: ListFacts,
   { protectedList: before, settings }: Schedule,
-): Refusal | null {
+): ListRejection | null {
   if (before === null || (now?.ids ?? 0) >= before.ids) return null;
   const reason = `${settings.protect} holds ${plural(now?.ids ?? 0, 'protected ids')}, it held ${count(before.ids)}`;
   return { guard: 'protected', reason };
@@ -52,17 +52,17 @@ export function protectedChange({ protectedList: now }: ListFacts, { protectedLi
 }
 
 /** An export that went wrong looks like this. */
-function empty({ rows }: ListFacts, { allowEmpty }: Schedule): Refusal | null {
+function checkEmpty({ rows }: ListFacts, { allowEmpty }: Schedule): ListRejection | null {
   return rows > 0 || allowEmpty ? null : { guard: 'empty', reason: 'the list is empty: 0 rows' };
 }
 
 /** Of a run that was cancelled the list may well be the same again. */
-function same({ rows, sha256 }: ListFacts, { lastRun, lastSha256, lastState }: Schedule): Refusal | null {
+function checkSame({ rows, sha256 }: ListFacts, { lastRun, lastSha256, lastState }: Schedule): ListRejection | null {
   if (rows === 0 || sha256 !== lastSha256 || lastState !== 'completed') return null;
   return { guard: 'same', reason: `the list is the same as last time, that of run ${lastRun}` };
 }
 
-function growth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule): Refusal | null {
+function checkGrowth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule): ListRejection | null {
   if (before.length < comparedFrom) return null;
   const usual = medianOf(before);
   if (rows <= maxGrowth * usual) return null;

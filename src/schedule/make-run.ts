@@ -3,56 +3,72 @@ import { readChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
-import { leaveToWorkers } from '../queue/feeder.ts';
-import { isRedisTrouble } from '../redis/errors.ts';
-import { type ListFacts, protectedChange, type Refusal, refusalOf, withRows } from './guards.ts';
-import type { Hand } from './hand.ts';
+import { startDetachedRun } from '../queue/feeder.ts';
+import { isRedisError } from '../redis/errors.ts';
+import { type ListFacts, type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
+import type { ScheduleLease } from './lease.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
 import { type GuardCode, type HistoryEntry, type Schedule, settingsOf, withEntry } from './schedule.ts';
-import { readHistory, type ScheduleWork, type Settlement, settle, steerSchedule } from './schedule-store.ts';
+import {
+  readHistory,
+  type ScheduleDeps,
+  type ScheduleUpdate,
+  steerSchedule,
+  updateSchedule,
+} from './schedule-store.ts';
 
 /** What became of a slot that was to have a run. `void`: another process sees to it, or the schedule isn't active any more. */
-export type Made =
+export type MakeRunResult =
   | { outcome: 'started'; run: string; rows: number; ids: number; reason: string }
-  | { outcome: 'refused'; refusal: Refusal }
+  | { outcome: 'refused'; refusal: ListRejection }
   | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
 
 /** A slot, and whether somebody asked for it by hand: then the schedule may be paused, and a refusal does not pause it. */
-export type Occasion = { slot: number; byHand: boolean };
+export type Trigger = { slot: number; isManual: boolean };
 
 /**
  * Makes the run of a slot: reads the list, asks the guards, writes the run, and starts it if no run was made for this slot before. Whatever
  * comes of it stands in the history. Throws if Redis is in trouble; nothing was started then, or it was and is known.
  */
-export async function makeRun(work: ScheduleWork, hand: Hand, schedule: Schedule, occasion: Occasion): Promise<Made> {
+export async function makeRun(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  schedule: Schedule,
+  trigger: Trigger,
+): Promise<MakeRunResult> {
   try {
-    return await withScheduledList(work, schedule, hand.signal, (list) => makeOf(work, hand, schedule, occasion, list));
+    return await withScheduledList(deps, schedule, lease.signal, (list) =>
+      makeFromList(deps, lease, schedule, trigger, list),
+    );
   } catch (error) {
-    if (hand.signal.aborted) return { outcome: 'void' };
-    if (isRedisTrouble(error)) throw error;
-    return note(work, hand, occasion, { outcome: 'failed', reason: messageOf(error) });
+    if (lease.signal.aborted) return { outcome: 'void' };
+    if (isRedisError(error)) throw error;
+    return recordResult(deps, lease, trigger, { outcome: 'failed', reason: messageOf(error) });
   }
 }
 
-async function makeOf(
-  work: ScheduleWork,
-  hand: Hand,
+async function makeFromList(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
   schedule: Schedule,
-  occasion: Occasion,
+  trigger: Trigger,
   list: ScheduledList,
-): Promise<Made> {
-  const { refusal, nothing } = judge(list, schedule);
-  if (refusal !== null) return refuse(work, hand, occasion, refusal, list.spool.rows);
-  if (nothing !== '') return note(work, hand, occasion, { outcome: 'empty', reason: nothing });
-  return start(work, hand, schedule, occasion, list);
+): Promise<MakeRunResult> {
+  const { refusal, nothing } = evaluateList(list, schedule);
+  if (refusal !== null) return rejectList(deps, lease, trigger, refusal, list.spool.rows);
+  if (nothing !== '') return recordResult(deps, lease, trigger, { outcome: 'empty', reason: nothing });
+  return start(deps, lease, schedule, trigger, list);
 }
 
 /** What keeps a list from becoming a run: the guard that refuses it, or that there is nothing to do. */
-export function judge(list: ScheduledList, schedule: Schedule): { refusal: Refusal | null; nothing: string } {
+export function evaluateList(
+  list: ScheduledList,
+  schedule: Schedule,
+): { refusal: ListRejection | null; nothing: string } {
   const { spool, nothing } = list;
   if (nothing !== '') return { refusal: null, nothing };
-  const refusal = refusalOf(factsOf(list), schedule, settingsOf(schedule).maxDeletes ?? 0);
+  const refusal = rejectionOf(factsOf(list), schedule, settingsOf(schedule).maxDeletes ?? 0);
   return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
 }
 
@@ -60,57 +76,60 @@ export function factsOf({ spool: { rows, ids, sha256, protectedList } }: Schedul
   return { rows, ids: ids.annotations + ids.views, sha256, protectedList };
 }
 
-async function refuse(
-  work: ScheduleWork,
-  hand: Hand,
-  occasion: Occasion,
-  refusal: Refusal,
+async function rejectList(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  trigger: Trigger,
+  refusal: ListRejection,
   rows: number,
-): Promise<Made> {
-  const made = await note(work, hand, occasion, { outcome: 'refused', refusal }, rows);
-  if (occasion.byHand || made.outcome === 'void') return made;
-  await pauseAs(refusal.guard, work, hand, refusal.reason);
-  return made;
+): Promise<MakeRunResult> {
+  const result = await recordResult(deps, lease, trigger, { outcome: 'refused', refusal }, rows);
+  if (trigger.isManual || result.outcome === 'void') return result;
+  await pauseAs(refusal.guard, deps, lease, refusal.reason);
+  return result;
 }
 
 /** As a guard does it: who happens to attend has nothing to do with it. */
 export async function pauseAs(
   guard: GuardCode,
-  { ledger: { redis }, now, log }: ScheduleWork,
-  hand: Hand,
+  { ledger: { redis }, now, log }: ScheduleDeps,
+  lease: ScheduleLease,
   reason: string,
 ): Promise<void> {
-  await steerSchedule(redis, hand.fp, hand.name, 'pause', { at: now(), by: 'guard', who: '', guard, reason });
-  log.warn({ schedule: hand.name, guard, reason }, 'schedule paused');
+  await steerSchedule(redis, lease.fp, lease.name, 'pause', { at: now(), by: 'guard', who: '', guard, reason });
+  log.warn({ schedule: lease.name, guard, reason }, 'schedule paused');
 }
 
 /** Writes the run, which nobody works on before it is the one of its slot. */
 async function start(
-  work: ScheduleWork,
-  hand: Hand,
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
   schedule: Schedule,
-  occasion: Occasion,
+  trigger: Trigger,
   list: ScheduledList,
-): Promise<Made> {
+): Promise<MakeRunResult> {
   const { spool, read } = list;
   const { protectedList } = spool;
-  const { ledger, target, who } = work;
+  const { ledger, target, who } = deps;
   const settings = settingsOf(schedule);
   const { note: why, priority } = schedule;
   const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}`, command: '' };
   const plan = planRun(settings, target, spool, origin);
   // Whose report somebody still waits for at another place must not keep a slot from its run.
-  const id = await claimList(ledger.redis, plan.list, work.now(), ({ state }) => isSealed(state));
+  const id = await claimList(ledger.redis, plan.list, deps.now(), ({ state }) => isSealed(state));
   if ((await readRun(ledger.redis, id)) !== null) {
-    return note(work, hand, occasion, { outcome: 'skipped', reason: `the same list is under way as run ${id}` });
+    return recordResult(deps, lease, trigger, {
+      outcome: 'skipped',
+      reason: `the same list is under way as run ${id}`,
+    });
   }
-  if ((await settle(ledger.redis, hand, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
-  await writeRun(ledger.redis, id, plan, readChunks(spool), work.now(), () => hand.signal.throwIfAborted());
+  if ((await updateSchedule(ledger.redis, lease, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
+  await writeRun(ledger.redis, id, plan, readChunks(spool), deps.now(), () => lease.signal.throwIfAborted());
   const reason = protectedChange(factsOf(list), schedule);
-  const made = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids, reason } as const;
+  const result = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids, reason } as const;
   const written = (await readRun(ledger.redis, id))!;
-  const done = await settleSlot(work, hand, occasion, made, spool.rows, {
-    claim: { slot: occasion.slot, run: id },
+  const done = await recordSlot(deps, lease, trigger, result, spool.rows, {
+    claim: { slot: trigger.slot, run: id },
     fields: {
       ...{ preparing: '', lastRun: id, lastState: '', lastSha256: spool.sha256, waived: '' },
       rows: JSON.stringify(withRows(schedule.rows, spool.rows)),
@@ -122,46 +141,47 @@ async function start(
     await removeRun(ledger.redis, written);
     return { outcome: 'void' };
   }
-  const slot = new Date(occasion.slot).toISOString();
+  const slot = new Date(trigger.slot).toISOString();
   const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...(reason !== '' && { reason }) };
-  work.log.info(facts, 'scheduled run started');
-  await leaveToWorkers(ledger, work.feeder, written, { who: plan.who, reason: '' });
-  return made;
+  deps.log.info(facts, 'scheduled run started');
+  await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
+  return result;
 }
 
-async function note(
-  work: ScheduleWork,
-  hand: Hand,
-  occasion: Occasion,
-  made: Made,
+async function recordResult(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  trigger: Trigger,
+  result: MakeRunResult,
   rows: number | null = null,
-): Promise<Made> {
-  const done = await settleSlot(work, hand, occasion, made, rows, { fields: {} });
+): Promise<MakeRunResult> {
+  const done = await recordSlot(deps, lease, trigger, result, rows, { fields: {} });
   if (done !== 'done') return { outcome: 'void' };
-  if (made.outcome === 'failed') work.log.warn({ schedule: hand.name, reason: made.reason }, 'a slot has no run');
-  return made;
+  if (result.outcome === 'failed')
+    deps.log.warn({ schedule: lease.name, reason: result.reason }, 'no run was made for a slot');
+  return result;
 }
 
-async function settleSlot(
-  { ledger: { redis }, now, who }: ScheduleWork,
-  hand: Hand,
-  { slot, byHand }: Occasion,
-  made: Made,
+async function recordSlot(
+  { ledger: { redis }, now, who }: ScheduleDeps,
+  lease: ScheduleLease,
+  { slot, isManual }: Trigger,
+  result: MakeRunResult,
   rows: number | null,
-  { fields, ...settlement }: Settlement,
-): ReturnType<typeof settle> {
-  if (made.outcome === 'void') return 'stopped';
+  { fields, ...settlement }: ScheduleUpdate,
+): ReturnType<typeof updateSchedule> {
+  if (result.outcome === 'void') return 'stopped';
   const entry: HistoryEntry = {
-    ...{ slot, slots: 1, at: now(), outcome: made.outcome, reason: reasonOf(made), by: who, rows, ended: null },
-    run: made.outcome === 'started' ? made.run : '',
+    ...{ slot, slots: 1, at: now(), outcome: result.outcome, reason: reasonOf(result), by: who, rows, ended: null },
+    run: result.outcome === 'started' ? result.run : '',
   };
-  const history = withEntry(await readHistory(redis, hand.fp, hand.name), entry);
+  const history = withEntry(await readHistory(redis, lease.fp, lease.name), entry);
   // A slot that waits while a run is made by hand is still to come.
-  const place = byHand ? {} : { waiting: '' };
-  return settle(redis, hand, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !byHand });
+  const place = isManual ? {} : { waiting: '' };
+  return updateSchedule(redis, lease, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !isManual });
 }
 
-function reasonOf(made: Made): string {
-  if (made.outcome === 'refused') return made.refusal.reason;
-  return 'reason' in made ? made.reason : '';
+function reasonOf(result: MakeRunResult): string {
+  if (result.outcome === 'refused') return result.refusal.reason;
+  return 'reason' in result ? result.reason : '';
 }

@@ -9,13 +9,13 @@ import { ExpungeError, readCertificates } from '../errors.ts';
 import { plural } from '../format.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import type { Log } from '../logger.ts';
-import { connectionWords } from '../system-words.ts';
-import { shown } from '../token/fixed-token.ts';
+import { describeConnectionError } from '../system-errors.ts';
+import { maskSecrets } from '../token/fixed-token.ts';
 import { openDispatcher } from '../token/token-request.ts';
 import type { ReadFiles } from './schedule.ts';
 
-/** What reading a source needs from around it. */
-export type Surroundings = {
+/** What reading a source depends on. */
+export type SourceDeps = {
   env: NodeJS.ProcessEnv;
   proxy: string | null;
   allowHttp: string | undefined;
@@ -29,15 +29,15 @@ export type Surroundings = {
 export type OpenSource = { files: InputFile[]; read: ReadFiles['files']; nothing: string };
 
 /** Opens a source. Throws USAGE, here or while it is read, where it gives no whole list. */
-export async function openSource(name: string, source: ListSource, around: Surroundings): Promise<OpenSource> {
+export async function openSource(name: string, source: ListSource, deps: SourceDeps): Promise<OpenSource> {
   switch (source.kind) {
     case 'glob':
-      return openGlob(name, source, around);
+      return openGlob(name, source, deps);
     case 'command':
-      return { files: [commandFile(name, source, around)], read: [], nothing: '' };
+      return { files: [commandFile(name, source, deps)], read: [], nothing: '' };
     case 'url':
-      refusePlainHttp(`source ${name}:`, source.url, around.allowHttp, 'change the list');
-      return { files: [urlFile(name, source, around)], read: [], nothing: '' };
+      refusePlainHttp(`source ${name}:`, source.url, deps.allowHttp, 'change the list');
+      return { files: [urlFile(name, source, deps)], read: [], nothing: '' };
   }
 }
 
@@ -52,24 +52,24 @@ const graceMs = 1_000;
 function commandFile(
   name: string,
   { command, timeoutMs }: ListSource & { kind: 'command' },
-  { env, stop, log }: Surroundings,
+  { env, stop, log }: SourceDeps,
 ): InputFile {
   const [program = '', ...args] = command;
   const fail = (trouble: string) => new ExpungeError('USAGE', `source ${name}: the command ${program} ${trouble}`);
   return {
     ...{ name: `${name} (command ${program})`, isStdin: true, isPipe: false },
-    open: () => readOutput(startChild(program, args, env), { timeoutMs, stop, fail, told: tell(log, name) }),
+    open: () => readOutput(startChild(program, args, env), { timeoutMs, stop, fail, onStderr: logStderr(log, name) }),
   };
 }
 
-type Watching = {
+type ReadOptions = {
   timeoutMs: number;
   stop: AbortSignal;
   fail: (trouble: string) => Error;
-  told: (stderr: string) => void;
+  onStderr: (stderr: string) => void;
 };
 
-async function* readOutput(child: Child, { timeoutMs, stop, fail, told }: Watching): AsyncGenerator<Buffer> {
+async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: ReadOptions): AsyncGenerator<Buffer> {
   let [trouble, stderr] = ['', ''];
   const end = (words: string) => {
     trouble ||= words;
@@ -77,7 +77,7 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, told }: Watchi
   };
   const exited = exitOf(child);
   void exited.then(async (ended) => {
-    if (!(await endsSoon(child))) end(ended || leftBehind);
+    if (!(await endsSoon(child))) end(ended || leftoverReason);
   });
   const timer = setTimeout(() => end(`took longer than ${timeoutMs / 1_000} s`), timeoutMs);
   const stopIt = () => end('was stopped, because this process ends or another one has taken over');
@@ -94,11 +94,11 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, told }: Watchi
     clearTimeout(timer);
     stop.removeEventListener('abort', stopIt);
     if (child.exitCode === null) endChild(child);
-    if (stderr !== '') told(stderr);
+    if (stderr !== '') onStderr(stderr);
   }
 }
 
-const leftBehind =
+const leftoverReason =
   'has ended, but something that it left behind may still print: its output is not known to be whole ' +
   '(have that write to somewhere else, as by >/dev/null)';
 
@@ -123,11 +123,11 @@ async function endsSoon({ stdout }: Child): Promise<boolean> {
 }
 
 /** What it says on stderr stands in the log of this machine only: it may name hosts and users. */
-function tell(log: Surroundings['log'], name: string): (stderr: string) => void {
-  return (stderr) => log.warn({ source: name, reason: shown(stderr, []) }, 'the command of a source says');
+function logStderr(log: SourceDeps['log'], name: string): (stderr: string) => void {
+  return (stderr) => log.warn({ source: name, reason: maskSecrets(stderr, []) }, 'the command of a source says');
 }
 
-type Look = Map<string, { size: number; mtimeMs: number; ino: number }>;
+type FileSnapshot = Map<string, { size: number; mtimeMs: number; ino: number }>;
 
 /**
  * The files of the pattern that nobody writes to: those that are the same, in size and time, before and after the settling time. The others
@@ -137,12 +137,12 @@ type Look = Map<string, { size: number; mtimeMs: number; ino: number }>;
 async function openGlob(
   name: string,
   { glob: pattern, archive, settleMs }: ListSource & { kind: 'glob' },
-  { wait, stop }: Surroundings,
+  { wait, stop }: SourceDeps,
 ): Promise<OpenSource> {
-  const before = await look(pattern, archive);
+  const before = await scanFiles(pattern, archive);
   if (before.size > 0) await wait(settleMs, stop);
-  const after = await look(pattern, archive);
-  const paths = [...after.keys()].filter((path) => isSame(before, after, path)).sort();
+  const after = await scanFiles(pattern, archive);
+  const paths = [...after.keys()].filter((path) => isUnchanged(before, after, path)).sort();
   if (paths.length === 0) return noFile(name, pattern, archive, after.size);
   const files = await openInputs(paths, noStdin());
   if (archive === null) return { files, read: [], nothing: '' };
@@ -151,8 +151,8 @@ async function openGlob(
 }
 
 /** What was put away is not read again, also where the pattern reaches into the archive. */
-async function look(pattern: string, archive: string | null): Promise<Look> {
-  const found: Look = new Map();
+async function scanFiles(pattern: string, archive: string | null): Promise<FileSnapshot> {
+  const found: FileSnapshot = new Map();
   for await (const path of glob(pattern)) {
     if (archive !== null && resolve(path).startsWith(`${resolve(archive)}${sep}`)) continue;
     const facts = await stat(path).catch(() => null); // it may have gone meanwhile
@@ -161,7 +161,7 @@ async function look(pattern: string, archive: string | null): Promise<Look> {
   return found;
 }
 
-function isSame(before: Look, after: Look, path: string): boolean {
+function isUnchanged(before: FileSnapshot, after: FileSnapshot, path: string): boolean {
   const [was, is] = [before.get(path), after.get(path)!];
   return was !== undefined && was.size === is.size && was.mtimeMs === is.mtimeMs && was.ino === is.ino;
 }
@@ -196,7 +196,7 @@ async function* noStdin(): AsyncGenerator<Buffer> {}
 function urlFile(
   name: string,
   { url, caFile, timeoutMs }: ListSource & { kind: 'url' },
-  { proxy, stop }: Surroundings,
+  { proxy, stop }: SourceDeps,
 ): InputFile {
   const { origin, pathname } = new URL(url);
   const fail = (trouble: string) => new ExpungeError('USAGE', `source ${name}: ${origin}${pathname} ${trouble}`);
@@ -232,7 +232,7 @@ async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: 
   } catch (error) {
     if (error instanceof ExpungeError) throw error;
     if (late.signal.aborted) throw fail(`took longer than ${timeoutMs / 1_000} s`);
-    throw fail(`gave no whole list (${stop.aborted ? 'stopped' : connectionWords(error)})`);
+    throw fail(`gave no whole list (${stop.aborted ? 'stopped' : describeConnectionError(error)})`);
   } finally {
     clearTimeout(timer);
     await dispatcher.destroy();

@@ -6,10 +6,10 @@ import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { suggest } from '../suggest.ts';
-import { fileWords } from '../system-words.ts';
+import { describeFileError } from '../system-errors.ts';
 import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
-import type { ScheduleWork } from './schedule-store.ts';
+import type { ScheduleDeps } from './schedule-store.ts';
 
 /** A list that a source gave, the files that could be put away, and why there is nothing to do; '' = there is. */
 export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'>;
@@ -19,32 +19,32 @@ export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'
  * ids can't be read here, and what `stop` ends it with; nothing is sent or stored before.
  */
 export async function withScheduledList<T>(
-  work: ScheduleWork,
+  deps: ScheduleDeps,
   schedule: Schedule,
   stop: AbortSignal,
   body: (list: ScheduledList) => Promise<T>,
 ): Promise<T> {
-  const source = sourceOf(work, schedule);
+  const source = sourceOf(deps, schedule);
   const settings = settingsOf(schedule);
   const { protect: protectFile = null, limit = null } = settings;
-  refuseUnprotected(work, schedule);
+  refuseUnprotected(deps, schedule);
   if (protectFile !== null) await checkProtectFile(protectFile);
   let opened: Omit<OpenSource, 'files'> = { read: [], nothing: '' };
   const open = async () => {
-    const { files, ...others } = await openSource(schedule.from, source, { ...work, stop });
+    const { files, ...others } = await openSource(schedule.from, source, { ...deps, stop });
     opened = others;
     const onRows = () => stop.throwIfAborted();
     const { keep: keepMs, expectRejected } = settings;
     return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs, expectRejected, onRows };
   };
-  return withList(work.stateDir, open, ({ spool }) => {
+  return withList(deps.stateDir, open, ({ spool }) => {
     // Of files that were not read to their end something is left to delete: they stay.
     return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
   });
 }
 
 /** Who told this process to protect ids meant its schedules, too. Throws USAGE where a schedule has no such file. */
-function refuseUnprotected({ protectFile }: ScheduleWork, { name, settings }: Schedule): void {
+function refuseUnprotected({ protectFile }: ScheduleDeps, { name, settings }: Schedule): void {
   if (protectFile === null || settings.protect !== undefined) return;
   const message = `schedule ${name} protects no ids, but the settings of this process name ${protectFile} for that`;
   throw new ExpungeError('USAGE', message, {
@@ -54,7 +54,7 @@ function refuseUnprotected({ protectFile }: ScheduleWork, { name, settings }: Sc
 
 /** Throws USAGE for anything but a file: the path comes from Redis, and reading a device or a pipe might never end. */
 async function checkProtectFile(path: string): Promise<void> {
-  const found = await stat(path).catch((error) => fileWords(error));
+  const found = await stat(path).catch((error) => describeFileError(error));
   if (typeof found !== 'string' && found.isFile()) return;
   const trouble = typeof found === 'string' ? `${found} here` : 'expected a file';
   throw inputError(path, null, `${trouble}; without its protected ids nothing is deleted`);
@@ -78,7 +78,7 @@ export async function readProtectedList(
 }
 
 /** Throws USAGE where this process has no source of that name. */
-function sourceOf({ sources }: ScheduleWork, { from }: Schedule): ListSource {
+function sourceOf({ sources }: ScheduleDeps, { from }: Schedule): ListSource {
   const source = Object.hasOwn(sources, from) ? sources[from] : undefined;
   if (source !== undefined) return source;
   throw new ExpungeError(

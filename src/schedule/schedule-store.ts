@@ -6,7 +6,7 @@ import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import type { Surroundings } from './open-source.ts';
+import type { SourceDeps } from './open-source.ts';
 import {
   type Definition,
   definitionFields,
@@ -60,7 +60,7 @@ export async function addSchedule(
   const done = await redis.eval(
     addLua,
     5,
-    ...[...keysOf(fp, name), keys.scheduleHand(fp, name)],
+    ...[...keysOf(fp, name), keys.scheduleLease(fp, name)],
     ...[name, fields.definition!, fields.note!, replace ? '1' : '', order.at, order.who],
     ...[auditLine({ ...order, action: 'add' }), auditLine({ ...order, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),
@@ -101,14 +101,14 @@ function auditLine(entry: AuditEntry): string {
   return JSON.stringify(entry);
 }
 
-type SettledField =
+type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
   | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
 
-/** What is written by whoever attends to a schedule. */
-export type Settlement = {
+/** What reconciling a schedule writes. */
+export type ScheduleUpdate = {
   /** Fields of the record; '' takes a value away. */
-  fields?: Partial<Record<SettledField, string | number>>;
+  fields?: Partial<Record<UpdatedField, string | number>>;
   history?: HistoryEntry[];
   /** The slot this run is made for: one run for each slot, whoever else makes one. */
   claim?: { slot: number; run: string };
@@ -117,18 +117,18 @@ export type Settlement = {
 };
 
 /**
- * Writes it, all or nothing. `lost`: somebody else attends to the schedule now. `stopped`: it isn't active any more. `taken`: there is a run
+ * Writes it, all or nothing. `lost`: another process holds the lease now. `stopped`: it isn't active any more. `taken`: there is a run
  * for this slot.
  */
-export async function settle(
+export async function updateSchedule(
   redis: RedisClient,
   { fp, name, token }: { fp: string; name: string; token: string },
-  { fields = {}, history, claim, ifActive = false }: Settlement,
+  { fields = {}, history, claim, ifActive = false }: ScheduleUpdate,
 ): Promise<'done' | 'lost' | 'stopped' | 'taken'> {
   const done = await redis.eval(
-    settleLua,
+    updateLua,
     4,
-    ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleHand(fp, name)],
+    ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleLease(fp, name)],
     keys.scheduleSlot(fp, name, claim?.slot ?? 0),
     ...[token, ifActive ? '1' : '', claim?.run ?? '', claimKeptMs, history ? JSON.stringify(history) : ''],
     ...Object.entries(fields).flat(),
@@ -139,7 +139,7 @@ export async function settle(
 const claimKeptMs = 7 * 86_400_000; // `after` keeps older slots from being seen to again
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 hand
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 lease
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
  *       9 what the file of protected ids holds, or ''
  * returns added, same, exists or changed. Repeating it gives same.
@@ -169,7 +169,7 @@ return isThere and 'changed' or 'added'
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 guard that asks for it or ''  7 audit entry  8 ms to keep a removed one
- * returns {state before or 'missing', state after}. Slots that passed while it was paused are not made up for.
+ * returns {state before or 'missing', state after}. Slots that passed while it was paused are not backfilled.
  */
 const steerLua = `
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -198,12 +198,12 @@ return {state, next}
 `;
 
 /**
- * KEYS  1 schedule  2 history  3 hand  4 slot
- * ARGV  1 token that must be in the hand  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
+ * KEYS  1 schedule  2 history  3 lease  4 slot
+ * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
  *       6… fields and values
  * returns done, lost, stopped or taken. Repeating it after 'done' gives 'taken' where a slot was claimed, else the same.
  */
-const settleLua = `
+const updateLua = `
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'lost' end
 if ARGV[2] == '1' and redis.call('HGET', KEYS[1], 'state') ~= 'active' then return 'stopped' end
 if ARGV[3] ~= '' and not redis.call('SET', KEYS[4], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'taken' end
@@ -212,12 +212,12 @@ if #ARGV > 5 then redis.call('HSET', KEYS[1], unpack(ARGV, 6)) end
 return 'done'
 `;
 
-/** What attending to the schedules of a target needs. */
-export type ScheduleWork = Omit<Surroundings, 'stop'> & {
+/** What reconciling the schedules of a target depends on. */
+export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   ledger: Ledger;
   target: Target;
   feeder: Feeder;
-  /** Those this process has. Schedules of all others are none of its business. */
+  /** Those this process has; it ignores the schedules of all others. */
   sources: ListSources;
   stateDir: string;
   /** The file of protected ids that the settings of this process name. */

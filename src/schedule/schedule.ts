@@ -23,10 +23,10 @@ const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
   ...{ allowPlaceholders: 'kept', expectRejected: 'kept' },
-  ...{ treat: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
+  ...{ onStatus: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },
-  ...{ patienceMs: 'process', stopFile: 'process', strictConnections: 'process', stateDir: 'process' },
+  ...{ unreachableTimeoutMs: 'process', stopFile: 'process', strictConnections: 'process', stateDir: 'process' },
   ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },
   ...{ refreshTokenFile: 'process', scope: 'process', tokenAudience: 'process', tokenAuth: 'process' },
   ...{ caFile: 'process', proxy: 'process', allowHttp: 'process', http: 'process', logLevel: 'process' },
@@ -74,7 +74,7 @@ export type Schedule = Definition & {
   reason: string; // of the state, in words
   who: string; // '' for a guard
   changedAt: number;
-  /** Slots up to here have been seen to. */
+  /** Slots up to here have been handled. */
   after: number;
   /** A slot that is to have a run, once the last run has ended; or null. */
   waiting: number | null;
@@ -160,13 +160,13 @@ type SlotOutcome =
   | 'refused' // a guard refused the list, and paused the schedule
   | 'failed' // the source gave no whole list
   | 'skipped' // the last run had not ended, or the same list was under way
-  | 'missed'; // nobody listened in time
+  | 'missed'; // no process listened in time
 
-/** One line of a schedule's history. Slots in a row with the same fate make one line. */
+/** One line of a schedule's history. Consecutive slots with the same outcome share one line. */
 export type HistoryEntry = {
   slot: number; // the last of them; ms since 1970
   slots: number;
-  at: number; // when it was seen to
+  at: number; // when it was handled
   outcome: SlotOutcome;
   reason: string; // in words, '' where the outcome says all
   by: string; // who: user@machine

@@ -6,7 +6,7 @@ import { count } from '../format.ts';
 import { isTerminal } from './style.ts';
 
 /** Where a question is asked: on stderr, answered on stdin, or on the terminal itself where stdin is data. */
-export type Asking = {
+export type PromptStreams = {
   stdin: NodeJS.ReadStream;
   stderr: NodeJS.WriteStream;
   env: NodeJS.ProcessEnv;
@@ -25,26 +25,31 @@ export type Question = {
  * Returns when the deletion of so many ids is confirmed: by --yes, by the right --confirm, or by somebody who types the count.
  * Throws USAGE otherwise, also when there is nobody to ask.
  */
-export async function confirmCount({ expected, what, yes, confirm }: Question, asking: Asking): Promise<void> {
+export async function confirmCount({ expected, what, yes, confirm }: Question, asking: PromptStreams): Promise<void> {
   if (confirm !== null) return checkConfirm(confirm, expected, what);
   if (yes) return;
   const next = `add --confirm ${expected} or --yes`;
   const message = `Type ${expected} to delete ${what}, anything else to stop. It cannot be undone.`;
-  const answer = await ask(message, asking, `${what} would be deleted and nobody can confirm here`, next);
+  const answer = await ask(message, asking, `${what} would be deleted, but there is no terminal to confirm on`, next);
   if (!isCount(answer, expected)) throw notConfirmed('not confirmed; nothing was sent');
 }
 
 /** Returns when somebody answers yes; `what` is the question. Throws USAGE like `confirmCount`. */
-export async function confirmYes(what: string, yes: boolean, asking: Asking): Promise<void> {
+export async function confirmYes(what: string, yes: boolean, asking: PromptStreams): Promise<void> {
   if (yes) return;
-  const answer = await ask(`${what} Type yes to go on`, asking, `${what} Nobody can confirm here`, 'add --yes');
+  const answer = await ask(
+    `${what} Type yes to continue`,
+    asking,
+    `${what} There is no terminal to confirm on`,
+    'add --yes',
+  );
   if (answer.trim() !== 'yes') throw notConfirmed('not confirmed; nothing was changed');
 }
 
 function checkConfirm(confirm: number, expected: number, what: string): void {
   if (confirm === expected) return;
   const message = `--confirm ${confirm}: expected ${count(expected)}, because ${what} would be deleted; nothing was sent`;
-  throw new ExpungeError('USAGE', message, { next: `look at the plan with --dry-run, then add --confirm ${expected}` });
+  throw new ExpungeError('USAGE', message, { next: `check the plan with --dry-run, then add --confirm ${expected}` });
 }
 
 function isCount(answer: string, expected: number): boolean {
@@ -56,7 +61,7 @@ function isCount(answer: string, expected: number): boolean {
 }
 
 /** The answer, '' for Ctrl-C. Throws USAGE with these words where no terminal is there to ask on. */
-async function ask(message: string, asking: Asking, refusal: string, next: string): Promise<string> {
+async function ask(message: string, asking: PromptStreams, refusal: string, next: string): Promise<string> {
   const input = isTerminal(asking.stderr, asking.env) ? openInput(asking) : null;
   if (input === null) throw new ExpungeError('USAGE', refusal, { next });
   try {
@@ -70,7 +75,7 @@ async function ask(message: string, asking: Asking, refusal: string, next: strin
 }
 
 /** Null where nobody can type. */
-function openInput({ stdin, stdinIsData }: Asking): NodeJS.ReadStream | null {
+function openInput({ stdin, stdinIsData }: PromptStreams): NodeJS.ReadStream | null {
   if (!stdinIsData) return stdin.isTTY ? stdin : null;
   try {
     return new ReadStream(openSync('/dev/tty', 'r'));

@@ -1,7 +1,7 @@
 import { count, duration, plural, rate } from '../format.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { type Outcome, outcomes } from '../model/outcome.ts';
-import { plainLine, plainStyle, type Style, shellWord } from './style.ts';
+import { plainLine, plainStyle, quoteForShell, type Style } from './style.ts';
 
 /** How a command about a run came to its end. */
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';
@@ -65,7 +65,7 @@ function headline(ending: Ending): string {
     interrupted: `Run ${runId} stopped${why}. ${settled}. Nothing is lost.`,
     paused: `Run ${runId} stays paused${why}. ${settled}. Nothing is lost.`,
     cancelling: `Left run ${runId}, which is being cancelled${why}. ${settled}.`,
-    left: `Left run ${runId} to the other command that works on it. ${settled}.`,
+    left: `Left run ${runId} to the other command that is deleting it. ${settled}.`,
     detached: `Run ${runId} is left to the workers: ${plural(pending, 'ids')}.`,
   };
   return words[kind];
@@ -95,11 +95,11 @@ const meanings: Record<Outcome | 'pending', string> = {
   deleted: 'the API confirmed it with 204',
   absent: 'was not there: 404 or 410',
   gone_unconfirmed: 'gone, but not confirmed by our own 204',
-  failed: 'refused; presumably still there',
-  unknown: 'a request may have been executed, no answer said so',
+  failed: 'rejected by the API; presumably still exists',
+  unknown: 'may have been executed; no definite answer came',
   not_attempted: 'never sent',
   rejected: 'not usable as an id; never sent',
-  duplicate: 'the same id stood before; not sent again',
+  duplicate: 'listed earlier; sent once',
   protected: 'never sent, as --protect asks',
   pending: 'without an outcome yet',
 };
@@ -114,7 +114,7 @@ function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
 /** Told where it has changed what the numbers say. */
 function doubtLines({ doubt, counts, pending }: Ending): string[] {
   if (doubt === '' || counts.gone_unconfirmed + counts.unknown + pending === 0) return [];
-  return [`  In doubt: ${plainLine(doubt)}. So nothing that was found gone since is called absent.`];
+  return [`  In doubt: ${plainLine(doubt)}. Ids found gone since then are gone_unconfirmed, not absent.`];
 }
 
 const shownGroups = 10;
@@ -154,14 +154,14 @@ function nextSteps(ending: Ending): Step[] {
 const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   completed: (ending) => [...(ending.isNoneThere ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
   cancelled: tryAgain,
-  halted: (ending) => [...causeOf(ending), ['Go on with the same command', ending.command]],
-  interrupted: ({ command }) => [['Go on with the same command', command]],
+  halted: (ending) => [...causeOf(ending), ['Resume with the same command', ending.command]],
+  interrupted: ({ command }) => [['Resume with the same command', command]],
   paused: ({ runId, command }) => [
-    ['Go on with the same command', command],
-    ['It waits until somebody lets the run go on', `expunge resume ${runId}`],
+    ['Resume with the same command', command],
+    ['The run stays paused until it is resumed', `expunge resume ${runId}`],
   ],
   cancelling: ({ runId, command }) => [
-    ['Wait for its end', `expunge cancel ${runId} --yes`],
+    ['Wait until it is cancelled', `expunge cancel ${runId} --yes`],
     ['Then write its report', command],
   ],
   left: followOrPause,
@@ -176,17 +176,17 @@ function followOrPause({ runId }: Ending): Step[] {
 }
 
 function mayBeGone({ command }: Ending): Step {
-  return ['If they may be gone', `${command} --expect-absent`];
+  return ['If they are expected to be gone', `${command} --expect-absent`];
 }
 
 function tryAgain({ failuresFile }: Ending): Step[] {
   if (failuresFile === null) return [];
-  return [['Try the others again', `expunge run ${shellWord(failuresFile)} --resource-column resource`]];
+  return [['Retry the others', `expunge run ${quoteForShell(failuresFile)} --resource-column resource`]];
 }
 
 const seeMeanings: Step = ['See what each answer means', 'expunge check --verdicts'];
 const findCause: Step = ['Find the cause', 'expunge check'];
-const askApi: Step = ['Ask the API itself, with an id that may go', 'expunge check --resource … --probe-id ID'];
+const askApi: Step = ['Test the API with an id you can lose', 'expunge check --resource … --probe-id ID'];
 
 function causeOf(ending: Ending): Step[] {
   return ending.halt === '' ? [] : causes[ending.halt](ending);

@@ -19,31 +19,31 @@ export type Pace = {
 };
 
 /** One sentence: what a running run does at this moment, how fast, and why not faster. Pure. */
-export function paceWords(pace: Pace): string {
+export function describePace(pace: Pace): string {
   const { stop, waiting, targets, inFlight, rate, quotaUntil, idleMs, nextTryAt, at } = pace;
   if (stop) return stopAdvice(stop);
-  if (waiting) return waitingWords(waiting);
+  if (waiting) return describeWait(waiting);
   const own = rate === null ? null : paceOf(rate);
   const live = liveOf(targets);
   if (inFlight === null && targets.every(isSilent))
-    return 'Nobody works on it: start a worker, or the same command again.';
+    return 'No worker is processing this run; start one, or run the command again.';
   const held = live.find(({ hold, outage }) => hold !== null || outage !== null);
-  if (live.length < 2 && held) return targetWords(held, own);
-  if (rate !== null && quotaUntil > 0) return quotaWords(rate, quotaUntil, at);
+  if (live.length < 2 && held) return describeTarget(held, own);
+  if (rate !== null && quotaUntil > 0) return describeQuota(rate, quotaUntil, at);
   const nextTryMs = nextTryAt === null ? 0 : nextTryAt - at;
-  if (!held && nextTryMs > 0 && !isForPermit(nextTryMs, own))
-    return waitingWords({ reason: nextTry, leftMs: nextTryMs });
-  if (!held && isIdle(idleMs, live, own)) return `Trying again: no id has got its outcome for ${duration(idleMs)}.`;
-  if (live.length < 2) return live[0] ? targetWords(live[0], own) : 'Deleting.';
-  return live.map((target) => `${target.scope}: ${targetWords(target, own)}`).join(' · ');
+  if (!held && nextTryMs > 0 && !isWaitForPermit(nextTryMs, own))
+    return describeWait({ reason: nextTry, leftMs: nextTryMs });
+  if (!held && isIdle(idleMs, live, own)) return `Retrying: no id was settled for ${duration(idleMs)}.`;
+  if (live.length < 2) return live[0] ? describeTarget(live[0], own) : 'Deleting.';
+  return live.map((target) => `${target.scope}: ${describeTarget(target, own)}`).join(' · ');
 }
 
-const nextTry = 'what is left are ids in trouble, which are tried again then';
+const nextTry = 'the ids left failed before and are retried then';
 
 const longestPermitMs = 5_000;
 
 /** A chunk of a run with so low a rate is handed back until the next permit comes, or for so long: its ids are in no trouble. */
-function isForPermit(nextTryMs: number, own: number | null): boolean {
+function isWaitForPermit(nextTryMs: number, own: number | null): boolean {
   return own !== null && 1_000 / own > longestPermitMs && nextTryMs <= longestPermitMs;
 }
 
@@ -64,60 +64,61 @@ function liveOf(targets: readonly TargetState[]): TargetState[] {
 }
 
 /** `leftMs` 0: nobody knows how long. */
-function waitingWords({ reason, leftMs, for: what }: Waiting): string {
+function describeWait({ reason, leftMs, for: what }: Waiting): string {
   return `Waiting${what ? ` for ${what}` : ''}${leftMs > 0 ? ` ${duration(leftMs)}` : ''}: ${reason}.`;
 }
 
-function quotaWords(rate: Rate, until: number, now: number): string {
+function describeQuota(rate: Rate, until: number, now: number): string {
   return `Waiting: --rate allows no more until ${timeOfDay(until, now)} (${quotasText(rate)}).`;
 }
 
-function targetWords(target: TargetState, own: number | null): string {
+function describeTarget(target: TargetState, own: number | null): string {
   const { hold, outage } = target;
-  if (hold) return waitingWords(hold);
-  if (outage) return outageWords(outage, target.at);
-  return sendingWords(target, own);
+  if (hold) return describeWait(hold);
+  if (outage) return describeOutage(outage, target.at);
+  return describeSending(target, own);
 }
 
 const noIdsFaultMs = 900_000;
 
-/** After a quarter of an hour ids use up their attempts again; see TargetLimiter.isOut. */
-function outageWords({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
-  const cost = now - since < noIdsFaultMs ? 'no id is failed by it' : 'by now each try counts as an attempt of its id';
-  return `${capital(reason)} since ${timeOfDay(since, now)}; trying one id every few seconds, ${cost}.`;
+/** After a quarter of an hour ids use up their attempts again; see TargetLimiter.isCircuitOpen. */
+function describeOutage({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
+  const cost = now - since < noIdsFaultMs ? 'no id fails because of it' : 'each try now counts as an attempt';
+  return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id every few seconds, ${cost}.`;
 }
 
 const fullUse = 0.75;
 
-function sendingWords(target: TargetState, own: number | null): string {
+function describeSending(target: TargetState, own: number | null): string {
   const asked = Math.min(own ?? Number.POSITIVE_INFINITY, target.ceiling ?? Number.POSITIVE_INFINITY);
   const allowed = Math.min(target.rate, target.advised ?? Number.POSITIVE_INFINITY);
   const isFull = target.use * target.rate >= fullUse * Math.min(asked, allowed);
   if (!isFull && target.isStarved) return `Deleting as fast as ${plural(target.inFlight, 'requests')} at once allow.`;
-  if (!isFull) return `Deleting; ${boundWords(target, Math.min(asked, allowed) === asked ? asked : null)}.`;
+  if (!isFull) return `Deleting; ${describeBound(target, Math.min(asked, allowed) === asked ? asked : null)}.`;
   if (asked <= allowed)
     return `Deleting at ${rate(asked)}, as ${asked === target.pinned ? 'the target is pinned' : '--rate allows'}.`;
-  if (allowed < target.rate) return `Deleting at ${rate(allowed)}: the server says that no more is left of its limit.`;
-  return learningWords(target);
+  if (allowed < target.rate)
+    return `Deleting at ${rate(allowed)}: the server reports that its limit is almost used up.`;
+  return describeLearning(target);
 }
 
 /** What is known where something else than a rate bounds us, or too little was sent yet to tell. */
-function boundWords({ limitMet, pinned }: TargetState, asked: number | null): string {
+function describeBound({ limitMet, pinned }: TargetState, asked: number | null): string {
   if (asked !== null)
     return asked === pinned ? `the target is pinned to ${rate(asked)}` : `--rate allows ${rate(asked)}`;
-  return limitMet > 0 ? `the limit is about ${rate(limitMet)}` : 'no limit met so far';
+  return limitMet > 0 ? `the limit is about ${rate(limitMet)}` : 'no limit reached yet';
 }
 
 const nearBelow = 0.95;
 const nearAbove = 1.01;
 
 /** How the rate stands to the limit that was met. Around it the search goes on in steps too small to speak of. */
-function learningWords({ phase, rate: now, limitMet }: TargetState): string {
-  if (phase === 'measure') return `Measuring the limit: the server refuses some requests at ${rate(now)}.`;
-  if (phase === 'seek' || limitMet === 0) return `Looking for the limit: ${rate(now)} so far.`;
+function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
+  if (phase === 'measure') return `Measuring the limit: the server throttles some requests at ${rate(now)}.`;
+  if (phase === 'seek' || limitMet === 0) return `Probing for the limit: ${rate(now)} so far.`;
   const isNear = now >= nearBelow * limitMet && now <= nearAbove * limitMet;
   if (isNear) return `Deleting at ${rate(now)}; the limit is about ${rate(limitMet)}.`;
-  return `Climbing: ${rate(now)}, last limit met at ${rate(limitMet)}.`;
+  return `Increasing: ${rate(now)}, last limit at ${rate(limitMet)}.`;
 }
 
 function capital(text: string): string {

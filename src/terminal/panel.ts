@@ -1,7 +1,7 @@
 import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { Outcome } from '../model/outcome.ts';
-import { paceWords } from './pace.ts';
+import { describePace } from './pace.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
 
@@ -15,7 +15,7 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
     header(snapshot, style),
     progress(snapshot, width, style),
     outcomes(snapshot, style),
-    ...wrap(rightNow(snapshot), width, sentenceLines),
+    ...wrap(describeActivity(snapshot), width, sentenceLines),
   ];
   const events = snapshot.events.slice(-shownEvents).map((event) => style.dim(plainLine(event)));
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
@@ -26,7 +26,9 @@ export function lineText(snapshot: Snapshot): string {
   const { runId, ids } = snapshot;
   const settled = settledOf(snapshot);
   const progress = `${percent(settled, ids)}, ${count(settled)} of ${count(ids)}`;
-  return [`${runId}: ${progress}`, ...sentWords(snapshot), ...pace(snapshot), rightNow(snapshot)].join(' · ');
+  return [`${runId}: ${progress}`, ...outcomeCounts(snapshot), ...pace(snapshot), describeActivity(snapshot)].join(
+    ' · ',
+  );
 }
 
 function header({ runId, host, elapsedMs }: Snapshot, style: Style): string {
@@ -54,7 +56,7 @@ function pace({ state, perSecond, secondsLeft }: Snapshot): string[] {
 
 function outcomes(snapshot: Snapshot, style: Style): string {
   const { inFlight } = snapshot;
-  const words = sentWords(snapshot).map((word) => (/^(failed|unknown) (?!0$)/.test(word) ? style.red(word) : word));
+  const words = outcomeCounts(snapshot).map((word) => (/^(failed|unknown) (?!0$)/.test(word) ? style.red(word) : word));
   return [...words, ...(inFlight === null ? [] : [`in flight ${count(inFlight)}`])].join(' · ');
 }
 
@@ -62,7 +64,7 @@ const always: readonly Outcome[] = ['deleted', 'absent', 'failed'];
 const ofInterest: readonly Outcome[] = ['deleted', 'absent', 'gone_unconfirmed', 'failed', 'unknown', 'not_attempted'];
 
 /** The outcomes of ids that were sent; of the rare ones only those that happened. */
-function sentWords({ counts }: Snapshot): string[] {
+function outcomeCounts({ counts }: Snapshot): string[] {
   return ofInterest
     .filter((outcome) => counts[outcome] > 0 || always.includes(outcome))
     .map((outcome) => `${outcome} ${count(counts[outcome])}`);
@@ -75,7 +77,7 @@ export class RateMeter {
   #seen: { at: number; settled: number }[] = [];
 
   /** `at`: milliseconds; `settled`: all ids settled so far. */
-  see(at: number, settled: number): void {
+  observe(at: number, settled: number): void {
     this.#seen.push({ at, settled });
     while (this.#seen.length > 2 && this.#seen[0]!.at < at - windowMs) this.#seen.shift();
   }
@@ -89,15 +91,15 @@ export class RateMeter {
 }
 
 /** What a run is doing at this moment and why, in words. */
-function rightNow(snapshot: Snapshot): string {
+function describeActivity(snapshot: Snapshot): string {
   return plainLine(words[snapshot.state](snapshot));
 }
 
 const words: Record<RunState, (snapshot: Snapshot) => string> = {
   preparing: () => 'Writing the list to Redis.',
-  planned: () => 'Nothing was sent yet; waiting for its start.',
-  running: (run) => (run.isAbandoned ? abandoned : paceWords(run)),
-  paused: (run) => `Paused${because(run)}. Go on with${goOn(run)}`,
+  planned: () => 'Waiting to start; nothing was sent yet.',
+  running: (run) => (run.isAbandoned ? abandoned : describePace(run)),
+  paused: (run) => `Paused${because(run)}. Resume with${goOn(run)}`,
   halted: (run) => `Halted${because(run)}.`,
   cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
   cancelled: (run) => `Cancelled${because(run)}.`,
@@ -105,7 +107,7 @@ const words: Record<RunState, (snapshot: Snapshot) => string> = {
 };
 
 /** What is told of a run whose command was killed. */
-export const abandoned = 'Its command has ended and nobody works on it.';
+export const abandoned = 'Its command has ended and no process is deleting it.';
 
 function because({ who, reason }: Snapshot): string {
   return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;

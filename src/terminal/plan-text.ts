@@ -4,7 +4,7 @@ import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type Outcome, outcomes, type Resource } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
-import { orderLine } from './stop-text.ts';
+import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
 /** What a run would do, as far as it is known before its first request. */
@@ -27,13 +27,13 @@ export type Plan = {
   rate: Rate | null;
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
   learned: LearnedStart | null; // null also where nobody looked
-  treat: string; // what some answers mean in this run, '' for our own table
+  onStatus: string; // what some answers mean in this run, '' for our own table
   expectAbsent: boolean;
   maxConcurrency: number;
   stop: Stop | null; // nothing will leave before it is lifted; null also where nobody looked
   existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, which would be resumed, or joined beside its command
-  before: FinishedRun | null; // of the same list
-  beside: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
+  previous: FinishedRun | null; // of the same list
+  overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
 };
 
 /** An unfinished run. */
@@ -44,7 +44,7 @@ type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: Re
 
 /** The plan as it stands before the confirmation. */
 export function planText(plan: Plan, style: Style = plainStyle): string {
-  const parts = [inputLines, targetLines, existingLines, beforeLines, besideLines, stopLines];
+  const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, stopLines];
   return parts
     .flatMap((linesOf) => linesOf(plan, style))
     .map(([label, text]) => `  ${label.padEnd(9)} ${text}`)
@@ -80,7 +80,7 @@ function protectLines({ protectedRead, protected: matched }: Plan, style: Style)
   if (protectedRead === null) return [];
   const read = `${plural(protectedRead, 'ids')} read`;
   if (matched > 0) return [['Protected', `${read}, ${plural(matched, 'rows')} ${matched === 1 ? 'matches' : 'match'}`]];
-  const doubt = 'none is in this list: is it the file that was meant, with ids of the same form?';
+  const doubt = 'none of them is in this list: check that this is the right file, with ids of the same form';
   return [['Protected', style.yellow(`${read}, ${doubt}`)]];
 }
 
@@ -112,7 +112,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...pathLines(plan, style),
     ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
-    ...(plan.treat === '' ? [] : [['Treats', plan.treat.replaceAll(',', ', ')] as Line]),
+    ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
     ['Pace', pace(plan)],
     ...rateLines(plan, style),
@@ -122,7 +122,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
 /** What the API is asked for begins with /v2: a base URL that ends in it is most often a mistake. */
 function pathLines({ baseUrl }: Plan, style: Style): Line[] {
   if (!/\/v\d+$/.test(baseUrl)) return [];
-  const words = `the address ends in ${baseUrl.slice(baseUrl.lastIndexOf('/'))}, and /v2/… is added to it; leave that away unless the API is there`;
+  const words = `the address ends in ${baseUrl.slice(baseUrl.lastIndexOf('/'))}, and /v2/… is appended to it; remove it from --base-url unless the API is really there`;
   return [['Warning', style.yellow(words)]];
 }
 
@@ -148,7 +148,7 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
 /** Somebody may have slowed it down meanwhile, for a reason that still holds. */
 function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
-  return [['', style.yellow(`it was at most ${rateText(rateBefore)} until now; without --rate it stays so`)]];
+  return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
 }
 
 const freshMs = 60_000;
@@ -168,7 +168,7 @@ function isSlower(learned: LearnedStart | null, rate: Rate | null): boolean {
 
 function existingLines({ existing }: Plan): Line[] {
   if (existing === null) return [];
-  const joined = existing.isJoined ? '; another command works on it, and this one helps' : '';
+  const joined = existing.isJoined ? '; another command is deleting it; this one joins' : '';
   return [
     [
       'Resumes',
@@ -182,34 +182,34 @@ function stateText({ state, who, reason }: ExistingRun): string {
   return plainLine(`${state}${who ? ` by ${who}` : ''}${reason ? `: ${reason}` : ''}`);
 }
 
-function beforeLines({ before }: Plan): Line[] {
-  if (before === null) return [];
-  const sums = outcomes.filter((outcome) => before.counts[outcome] > 0);
-  const text = sums.map((outcome) => `${count(before.counts[outcome])} ${outcome}`).join(', ');
-  const when = new Date(before.endedAt).toISOString().slice(0, 16).replace('T', ' ');
-  return [['Before', `run ${before.runId} of the same list ${before.state} on ${when} UTC: ${text}`]];
+function previousLines({ previous }: Plan): Line[] {
+  if (previous === null) return [];
+  const sums = outcomes.filter((outcome) => previous.counts[outcome] > 0);
+  const text = sums.map((outcome) => `${count(previous.counts[outcome])} ${outcome}`).join(', ');
+  const when = new Date(previous.endedAt).toISOString().slice(0, 16).replace('T', ' ');
+  return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when} UTC: ${text}`]];
 }
 
 /** A list that was edited is another list: nothing stops both from being deleted, and nobody may have meant that. */
-function besideLines(plan: Plan, style: Style): Line[] {
-  return plan.beside.slice(0, shownBeside).map((run) => {
-    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the list differs, so both would run`;
-    return ['Beside', style.yellow(words + otherProtection(plan, run))];
+function overlapLines(plan: Plan, style: Style): Line[] {
+  return plan.overlapping.slice(0, shownOverlaps).map((run) => {
+    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;
+    return ['Overlaps', style.yellow(words + protectionWarning(plan, run))];
   });
 }
 
 /** Whoever repeats a command with --protect, or without it, may take both for one run; neither takes anything from the other. */
-function otherProtection(plan: Plan, { runId, protectedRead }: Plan['beside'][number]): string {
+function protectionWarning(plan: Plan, { runId, protectedRead }: Plan['overlapping'][number]): string {
   if (plan.protected > 0 && protectedRead === null)
-    return `, and that one was made without --protect: it deletes what is protected here, unless it ends: expunge cancel ${runId}`;
+    return `, and that run has no --protect: it deletes ids protected here. Cancel it first: expunge cancel ${runId}`;
   if (plan.protectedRead === null && protectedRead !== null)
-    return `, and that one protects ${plural(protectedRead, 'ids')}, this one none: --protect is missing`;
+    return `, and that one protects ${plural(protectedRead, 'ids')}, but this one protects none: add --protect`;
   return '';
 }
 
-const shownBeside = 3;
+const shownOverlaps = 3;
 
 function stopLines({ stop, baseUrl, account }: Plan, style: Style): Line[] {
   if (stop === null) return [];
-  return [['Waits', style.yellow(plainLine(stopAdvice(stop, orderLine('start-all', { baseUrl, account }))))]];
+  return [['Waits', style.yellow(plainLine(stopAdvice(stop, commandFor('start-all', { baseUrl, account }))))]];
 }

@@ -2,8 +2,8 @@ import cronstrue from 'cronstrue';
 import { settings as settingRows } from '../config/settings.ts';
 import { count, duration, plural, roughly } from '../format.ts';
 import type { Target } from '../model/target.ts';
+import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
 import type { Definition, HistoryEntry, Schedule } from '../schedule/schedule.ts';
-import { type SlotWords, slotWords } from '../schedule/slot-words.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
 import { columns, plainLine } from './style.ts';
@@ -14,7 +14,7 @@ function whenText({ cron, tz }: Timing): string {
   return `${/^An error/.test(words) ? cron : words}, ${tz}`;
 }
 
-const overlapWords = {
+const overlapTexts = {
   skip: 'If the last run has not ended, a slot is skipped.',
   'queue-one': 'If the last run has not ended, one slot waits for it, and further ones are skipped.',
   'cancel-other': 'If the last run has not ended, it is cancelled.',
@@ -28,16 +28,16 @@ export function addedText(
   before: Schedule | null,
 ): string {
   const { name, from, settings, overlap } = schedule;
-  const next = nextSlots(schedule, now, 3).map((slot) => slotWords(schedule.tz, slot).local);
+  const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
   const what = settings.resource ?? `ids by ${settings.resourceColumn}`;
   return [
-    `Schedule ${name} ${{ added: 'added', same: 'is there already, exactly so', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
+    `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
     `  Next  ${next.join(' · ')}`,
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
-    `  ${overlapWords[overlap]}`,
+    `  ${overlapTexts[overlap]}`,
     `  Try it  expunge schedule run ${name} --dry-run`,
-    ...(schedule.state === 'paused' ? [`  It is paused. Go on: expunge schedule resume ${name}`] : []),
+    ...(schedule.state === 'paused' ? [`  It is paused. Resume: expunge schedule resume ${name}`] : []),
   ].join('\n');
 }
 
@@ -66,7 +66,7 @@ function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priori
 }
 
 /** The next runs, a line each. */
-export function previewText(schedule: Schedule, slots: SlotWords[]): string {
+export function previewText(schedule: Schedule, slots: SlotDescription[]): string {
   const lines = slots.map(({ local, utc, note }) => {
     return `  ${local}${schedule.tz === 'UTC' ? '' : ` · ${utc}`}${note && ` (${note})`}`;
   });
@@ -83,7 +83,7 @@ export function listText(all: Listed[], target: Target, now: number): string {
     return `No schedules of ${targetName(target)}. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …`;
   const lines = all.map(({ schedule, history }) => [
     ...[schedule.name, schedule.state, whenText(schedule)],
-    schedule.state === 'active' ? slotWords(schedule.tz, nextSlot(schedule, now)).local : '-',
+    schedule.state === 'active' ? describeSlot(schedule.tz, nextSlot(schedule, now)).local : '-',
     history[0] === undefined ? '-' : lastText(history[0]),
   ]);
   const paused = all
@@ -96,7 +96,7 @@ export function listText(all: Listed[], target: Target, now: number): string {
 function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number): string {
   const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
   const why = plainLine(reason) || 'no reason given';
-  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}\n    Go on: expunge schedule resume ${name}`;
+  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}\n    Resume: expunge schedule resume ${name}`;
 }
 
 function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
@@ -115,11 +115,11 @@ function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): s
 export function steeredText(action: 'pause' | 'resume' | 'remove', schedule: Schedule, now: number): string {
   const { name } = schedule;
   if (action === 'pause')
-    return `Paused schedule ${name}: it makes no more runs; one under way goes on.\n  Go on: expunge schedule resume ${name}`;
+    return `Paused schedule ${name}: it starts no more runs; a running one continues.\n  Resume: expunge schedule resume ${name}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
-  const next = slotWords(schedule.tz, nextSlot(schedule, now)).local;
+  const next = describeSlot(schedule.tz, nextSlot(schedule, now)).local;
   const waived = ['', 'too_many', 'halted'].includes(schedule.pausedBy)
     ? ''
-    : '\n  The next list passes the guard that paused it; --max-deletes holds.';
+    : '\n  The next list passes the guard that paused it; --max-deletes still applies.';
   return `Resumed schedule ${name}: next ${next}.${waived}`;
 }

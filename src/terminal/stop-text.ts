@@ -2,28 +2,28 @@ import { count, duration, plural, timeOfDay } from '../format.ts';
 import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import type { Stop } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
-import { plainLine, shellWord } from './style.ts';
+import { plainLine, quoteForShell } from './style.ts';
 
 // What stop-all and start-all say. All pure; times are ms since 1970.
 
 /** A target that was stopped or started: what had stopped it before, and how it stands now. */
-export type Ordered = { before: Stop | null; known: KnownTarget };
+export type StopResult = { before: Stop | null; known: KnownTarget };
 
 /** `https://api.example.com as account acme`. */
 export function targetName({ baseUrl, account }: Target): string {
   return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
 }
 
-export function stoppedText({ before, known }: Ordered, now: number): string {
+export function stoppedText({ before, known }: StopResult, now: number): string {
   const name = targetName(known);
   const done =
     before === null
-      ? `Stopped all runs of ${name}. Within a second nothing is sent any more.`
+      ? `Stopped all runs of ${name}. Sending stops within a second.`
       : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.`;
-  return `${done}\n  It reaches ${liveText(known)}.\n  Go on: ${orderLine('start-all', known)}`;
+  return `${done}\n  It reaches ${liveText(known)}.\n  Resume: ${commandFor('start-all', known)}`;
 }
 
-export function startedText({ before, known }: Ordered, now: number): string {
+export function startedText({ before, known }: StopResult, now: number): string {
   const held = known.stops.processes.map((stop) => `\nwarning: one process stays stopped ${byWhom(stop)}`).join('');
   if (before === null) return `Nobody had stopped the runs of ${targetName(known)}.${held}`;
   const ago = duration(Math.max(0, now - before.at));
@@ -41,17 +41,17 @@ function liveText(known: KnownTarget): string {
 }
 
 /** The command that does so to this target. */
-export function orderLine(verb: string, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
-  return `expunge ${verb} --base-url ${baseUrl}${account ? ` --account ${shellWord(account)}` : ''}`;
+export function commandFor(verb: string, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
+  return `expunge ${verb} --base-url ${baseUrl}${account ? ` --account ${quoteForShell(account)}` : ''}`;
 }
 
 const namedAtMost = 5;
 
 /** Targets that an order did not reach, a line each, and under it the command that does. */
-export function missedText(verb: string, missed: readonly KnownTarget[]): string {
+export function notReachedText(verb: string, missed: readonly KnownTarget[]): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
     const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);
-    return `  ${targetName(known)}: ${how}\n    ${orderLine(verb, known)}`;
+    return `  ${targetName(known)}: ${how}\n    ${commandFor(verb, known)}`;
   });
   const more = missed.length - namedAtMost;
   return [...lines, ...(more > 0 ? [`  and ${plural(more, 'others')}: expunge runs`] : [])].join('\n');

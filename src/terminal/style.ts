@@ -41,7 +41,7 @@ export function wrap(text: string, width: number, lines: number): string[] {
 }
 
 /** As a shell takes it for one word. */
-export function shellWord(text: string): string {
+export function quoteForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
@@ -52,7 +52,7 @@ export function commandLine(args: readonly string[]): string {
     if (word.startsWith('--token-command=')) return '--token-command=***';
     return word.includes('://') ? withoutUrlSecrets(word) : word;
   });
-  return ['expunge', ...shown.map(shellWord)].join(' ');
+  return ['expunge', ...shown.map(quoteForShell)].join(' ');
 }
 
 /** Rows of cells as lines; each column is as wide as its widest cell. */

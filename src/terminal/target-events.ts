@@ -28,7 +28,7 @@ export class TargetEvents {
   #refreshes = 0;
 
   /** `targets`: its limiters as they are now. `refreshes`: how many tokens took the place of another so far. `nowMs`: monotonic. */
-  see(targets: readonly TargetState[], refreshes: number, nowMs: number): TargetEvent[] {
+  observe(targets: readonly TargetState[], refreshes: number, nowMs: number): TargetEvent[] {
     const events = targets.flatMap((now) => this.#compare(this.#before.get(now.scope) ?? null, now, nowMs));
     for (const now of targets) this.#before.set(now.scope, now);
     const isRefreshed = refreshes > this.#refreshes && this.#mayTell('token', nowMs);
@@ -46,14 +46,14 @@ export class TargetEvents {
     this.#met.set(scope, met);
     if (met.isTold || at - met.since < surelyMetAfterMs) return [];
     met.isTold = true;
-    return [{ message: 'limit met', reason: `the server refuses more than about ${rate(limitMet)}` }];
+    return [{ message: 'limit reached', reason: `the server throttles above about ${rate(limitMet)}` }];
   }
 
   #holdEvents({ scope, hold, at }: TargetState, nowMs: number): TargetEvent[] {
     const since = this.#toldHolds.get(scope);
     if (hold === null && since !== undefined) {
       this.#toldHolds.delete(scope);
-      return [{ message: 'going on', reason: `after waiting for ${duration(at - since)}` }];
+      return [{ message: 'resumed', reason: `after waiting for ${duration(at - since)}` }];
     }
     if (hold === null || since !== undefined || hold.leftMs < shortestHoldMs) return [];
     if (!this.#mayTell(`hold ${scope}`, nowMs)) return [];
@@ -73,7 +73,7 @@ function outageEvents(before: TargetState | null, now: TargetState): TargetEvent
   const was = before?.outage ?? null;
   if (was === null && now.outage !== null) return [{ message: 'outage', reason: now.outage.reason }];
   if (was === null || now.outage !== null) return [];
-  return [{ message: 'the outage is over', reason: `it lasted ${duration(now.at - was.since)}` }];
+  return [{ message: 'outage over', reason: `it lasted ${duration(now.at - was.since)}` }];
 }
 
 /** The last entries of a trail (the oldest first), or all, in aligned lines: when, what, by whom, why. */
@@ -105,14 +105,16 @@ function factText([name, value]: [string, unknown]): string {
  * What keeps a target from its rate until it is over or an operator lifts it, a line each: what the server asked for, and an open circuit.
  * `now`: ms since 1970. Pure.
  */
-export function heldLines(targets: readonly TargetState[], now: number): string[] {
+export function throttleLines(targets: readonly TargetState[], now: number): string[] {
   return targets.flatMap(({ scope, hold, outage, advised }) => {
     const of = scope === 'all' ? '' : `${scope}: `;
     return [
       ...(hold
         ? [`${of}nothing is sent until ${timeOfDay(now + hold.leftMs, now)} (${duration(hold.leftMs)}): ${hold.reason}`]
         : []),
-      ...(advised === null ? [] : [`${of}at most ${rate(advised)}: the server says that no more is left of its limit`]),
+      ...(advised === null
+        ? []
+        : [`${of}at most ${rate(advised)}: the server reports that its limit is almost used up`]),
       ...(outage ? [`${of}circuit open since ${timeOfDay(outage.since, now)}: ${outage.reason}`] : []),
     ].map(plainLine);
   });

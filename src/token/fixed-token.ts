@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { fileWords } from '../system-words.ts';
+import { describeFileError } from '../system-errors.ts';
 import { bearerHeader, type Token } from './token.ts';
 
 /** A token that never changes. Throws CREDENTIALS if it is none. */
 export function fixedToken(token: string, source: string): Token {
   const header = bearerHeader(token, source);
   return {
-    ...given,
+    ...staticToken,
     authorization: () => header,
     refused: () => ({ halt: `the API refused the token from ${source} (401)` }),
     source,
@@ -14,7 +14,7 @@ export function fixedToken(token: string, source: string): Token {
 }
 
 /** What tokens that are simply there have in common: nothing to wait for, nothing to ask for. */
-export const given = {
+export const staticToken = {
   waiting: '',
   accepted: () => {},
   refreshes: 0,
@@ -26,21 +26,21 @@ export const given = {
   close: async () => {},
 };
 
-const longest = 200;
+const maxCharacters = 200;
 
 /**
  * Text from outside, fit to be shown: one line of at most 200 characters, without these secrets in any form they were sent in, and without
  * what looks like one. Rather too much is masked than too little.
  */
-export function shown(text: string, secrets: readonly string[]): string {
+export function maskSecrets(text: string, secrets: readonly string[]): string {
   let masked = text.replace(/[\p{C}\s]+/gu, ' ').trim();
   for (const secret of secrets.flatMap(formsOf)) masked = masked.replaceAll(secret, '***');
-  if (secrets.some((secret) => holds(masked, secret))) return '(not shown, it holds a secret)';
+  if (secrets.some((secret) => containsSecret(masked, secret))) return '(not shown, it holds a secret)';
   return masked
     .replace(/(bearer|basic)\s+\S+/gi, '$1 ***')
     .replace(/(token|secret|password|key)(["']?\s*[=:]\s*)\S+/gi, '$1$2***')
     .replace(/[\w.~+-]{24,}=*/g, (word) => (/\d/.test(word) ? '***' : word))
-    .slice(0, longest);
+    .slice(0, maxCharacters);
 }
 
 /** As it is, and as a part of a URL or a form. */
@@ -50,7 +50,7 @@ function formsOf(secret: string): string[] {
 }
 
 /** Servers encode what they were sent, and decode it by halves. What is left of a secret in any of that are its letters and digits. */
-function holds(text: string, secret: string): boolean {
+function containsSecret(text: string, secret: string): boolean {
   const core = coreOf(secret);
   return core !== '' && [text, decoded(text), decoded(decoded(text))].some((form) => coreOf(form).includes(core));
 }
@@ -69,7 +69,7 @@ export class SecretMissing extends Error {}
 /** The secret in a file, without the newline that editors put behind it. Throws SecretMissing. */
 export async function readSecret(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    throw new SecretMissing(`${path}: ${fileWords(error)}`, { cause: error });
+    throw new SecretMissing(`${path}: ${describeFileError(error)}`, { cause: error });
   });
   const secret = text.replace(/\r?\n$/, '');
   if (secret === '') throw new SecretMissing(`${path} is empty`);

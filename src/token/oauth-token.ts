@@ -3,17 +3,17 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf, systemCode } from '../errors.ts';
-import { fileWords } from '../system-words.ts';
+import { describeFileError } from '../system-errors.ts';
 import { readSecret, SecretMissing } from './fixed-token.ts';
 import { lifeMsOf } from './refusals.ts';
-import { type IssueEnd, type Issuer, isBearerToken, refused, tokenWords, unavailable } from './token.ts';
+import { type IssueResult, type Issuer, isBearerToken, refused, tokenFormat, unavailable } from './token.ts';
 import {
   askTokenEndpoint,
   checkTokenAnswer,
   NoAnswer,
   type OAuthAnswer,
   type OAuthClient,
-  readNoToken,
+  readErrorAnswer,
 } from './token-request.ts';
 
 /** Tokens by client credentials (RFC 6749 §4.4). */
@@ -21,7 +21,7 @@ export function clientCredentials(client: OAuthClient): Issuer {
   return {
     source: oauthSource(client),
     issue: (closing) =>
-      issueEnd(async () => readToken(client, await askTokenEndpoint(client, 'client_credentials', {}, closing))),
+      toIssueResult(async () => readToken(client, await askTokenEndpoint(client, 'client_credentials', {}, closing))),
   };
 }
 
@@ -32,7 +32,7 @@ export function oauthSource({ tokenUrl, clientId }: Pick<OAuthClient, 'tokenUrl'
 }
 
 /** Makes an end of what goes wrong on the way. Bugs are thrown on. */
-async function issueEnd(issue: () => Promise<IssueEnd>): Promise<IssueEnd> {
+async function toIssueResult(issue: () => Promise<IssueResult>): Promise<IssueResult> {
   try {
     return await issue();
   } catch (error) {
@@ -44,12 +44,12 @@ async function issueEnd(issue: () => Promise<IssueEnd>): Promise<IssueEnd> {
 }
 
 /** The token in an answer. One of another type, or that cannot stand in a header, is refused: the next would be the same. */
-async function readToken(client: OAuthClient, answer: OAuthAnswer): Promise<IssueEnd> {
+async function readToken(client: OAuthClient, answer: OAuthAnswer): Promise<IssueResult> {
   const { status, body, secrets } = answer;
-  if (status !== 200 || body === null || typeof body.error === 'string') return readNoToken(answer, secrets);
+  if (status !== 200 || body === null || typeof body.error === 'string') return readErrorAnswer(answer, secrets);
   const token = body.access_token;
   if (typeof token !== 'string' || !isBearerToken(token)) {
-    return refused(`the token endpoint gave no token that can be used; ${tokenWords}`);
+    return refused(`the token endpoint gave no token that can be used; ${tokenFormat}`);
   }
   if (!(await isBearer(client, body))) return refused('the token endpoint gave a token of another type than Bearer');
   return { kind: 'issued', header: `Bearer ${token}`, lifeMs: lifeMsOf(body.expires_in) };
@@ -72,7 +72,7 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
   let hasStored = false;
 
   /** Not ended early by anybody: an answer that is not read is a refresh token that is lost. */
-  async function issue(): Promise<IssueEnd> {
+  async function issue(): Promise<IssueResult> {
     const used = unstored ?? (await file.read());
     if (!/^[\x20-\x7e]+$/.test(used))
       return refused(`${file.path}: expected one refresh token, got other text or nothing`);
@@ -88,14 +88,14 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
   }
 
   /** A token is spent by asking with it: nobody is asked before the next one could be stored, and one that is not stored yet comes first. */
-  async function makeReady(): Promise<IssueEnd | null> {
+  async function makeReady(): Promise<IssueResult | null> {
     if (unstored !== null) return store(unstored);
     try {
-      await file.rehearse();
+      await file.checkWritable();
       hasStored = true;
       return null;
     } catch (error) {
-      const trouble = `cannot store a refresh token in ${file.path} (${fileWords(error)})`;
+      const trouble = `cannot store a refresh token in ${file.path} (${describeFileError(error)})`;
       if (hasStored) return unavailable(`${trouble}; nobody is asked for one before it can`);
       return refused(
         `${trouble}; nobody was asked for a token: it is replaced with each use, so its file must be writable`,
@@ -103,24 +103,24 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
     }
   }
 
-  async function store(refreshToken: string): Promise<IssueEnd | null> {
+  async function store(refreshToken: string): Promise<IssueResult | null> {
     try {
       await file.store(refreshToken);
       unstored = null;
       return null;
     } catch (error) {
-      return unavailable(`cannot store the new refresh token in ${file.path} (${fileWords(error)})`);
+      return unavailable(`cannot store the new refresh token in ${file.path} (${describeFileError(error)})`);
     }
   }
 
   /** Somebody may have put another one into the file meanwhile: that one is tried before anybody gives up. */
-  async function spent(end: IssueEnd, used: string): Promise<IssueEnd> {
+  async function spent(end: IssueResult, used: string): Promise<IssueResult> {
     unstored = null;
     const now = await file.read();
     return now === used ? end : unavailable(`the refresh token was refused, but ${file.path} holds another one now`);
   }
 
-  return { source: oauthSource(client), issue: () => issueEnd(issue) };
+  return { source: oauthSource(client), issue: () => toIssueResult(issue) };
 }
 
 /** Where a refresh token is kept. Most servers replace it with each use, and the old one is worth nothing from then on. */
@@ -129,7 +129,7 @@ export type RefreshTokenFile = {
   /** Throws SecretMissing. */
   read(): Promise<string>;
   /** Stores what is there already, in the way of `store`: a place that takes no writes is found before the token is spent. Throws if it is one. */
-  rehearse(): Promise<void>;
+  checkWritable(): Promise<void>;
   /** Returns when it is on the disk, in place of the old one. Throws if it isn't: then the old one still stands. */
   store(refreshToken: string): Promise<void>;
 };
@@ -138,8 +138,8 @@ export function refreshTokenFile(path: string): RefreshTokenFile {
   return {
     path,
     read: () => readSecret(path),
-    rehearse: async () => put(path, await readFile(path)),
-    store: (refreshToken) => put(path, Buffer.from(`${refreshToken}\n`)),
+    checkWritable: async () => replaceContent(path, await readFile(path)),
+    store: (refreshToken) => replaceContent(path, Buffer.from(`${refreshToken}\n`)),
   };
 }
 
@@ -147,7 +147,7 @@ export function refreshTokenFile(path: string): RefreshTokenFile {
 const onlyInPlace = ['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'EROFS'];
 
 /** By a new file that takes its name, so that a crash leaves the old or the new one; in place where it is a mount or its folder is closed to us. */
-async function put(path: string, content: Buffer): Promise<void> {
+async function replaceContent(path: string, content: Buffer): Promise<void> {
   const target = await realpath(path); // a link stays a link
   try {
     await replace(target, content);
@@ -158,21 +158,21 @@ async function put(path: string, content: Buffer): Promise<void> {
 }
 
 async function replace(target: string, content: Buffer): Promise<void> {
-  const beside = `${target}.${randomBytes(6).toString('hex')}`;
+  const draft = `${target}.${randomBytes(6).toString('hex')}`;
   try {
-    await writeBeside(target, beside, content);
-    await rename(beside, target);
+    await writeBeside(target, draft, content);
+    await rename(draft, target);
   } catch (error) {
-    await rm(beside, { force: true }).catch(() => {});
+    await rm(draft, { force: true }).catch(() => {});
     throw error;
   }
   await syncFolder(dirname(target));
 }
 
 /** With the owner and the rights of the other. */
-async function writeBeside(target: string, beside: string, content: Buffer): Promise<void> {
+async function writeBeside(target: string, draft: string, content: Buffer): Promise<void> {
   const { uid, gid, mode } = await stat(target);
-  await using(await open(beside, 'wx', 0o600), async (file) => {
+  await withFile(await open(draft, 'wx', 0o600), async (file) => {
     await file.chown(uid, gid);
     await file.chmod(mode & 0o777);
     await file.writeFile(content);
@@ -182,14 +182,14 @@ async function writeBeside(target: string, beside: string, content: Buffer): Pro
 
 /** Cut off behind the new content only: at no time the file is empty. */
 async function overwrite(target: string, content: Buffer): Promise<void> {
-  await using(await open(target, constants.O_WRONLY), async (file) => {
+  await withFile(await open(target, constants.O_WRONLY), async (file) => {
     await file.write(content, 0, content.length, 0);
     await file.truncate(content.length);
     await file.sync();
   });
 }
 
-async function using(file: FileHandle, work: (file: FileHandle) => Promise<void>): Promise<void> {
+async function withFile(file: FileHandle, work: (file: FileHandle) => Promise<void>): Promise<void> {
   try {
     await work(file);
   } finally {

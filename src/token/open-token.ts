@@ -10,7 +10,7 @@ import { commandSource, tokenCommand } from './token-command.ts';
 import { tokenFile } from './token-file.ts';
 import type { OAuthClient } from './token-request.ts';
 
-const ways = { tokenFile: '--token-file', tokenCommand: '--token-command', tokenUrl: '--token-url' } as const;
+const tokenFlags = { tokenFile: '--token-file', tokenCommand: '--token-command', tokenUrl: '--token-url' } as const;
 const urlOnly = {
   clientId: '--client-id',
   refreshTokenFile: '--refresh-token-file',
@@ -21,10 +21,10 @@ const urlOnly = {
 
 export type TokenSettings = Pick<
   Config,
-  keyof typeof ways | keyof typeof urlOnly | 'tokenAuth' | 'allowHttp' | 'proxy'
+  keyof typeof tokenFlags | keyof typeof urlOnly | 'tokenAuth' | 'allowHttp' | 'proxy'
 >;
 
-export type TokenSurroundings = {
+export type TokenDeps = {
   env: NodeJS.ProcessEnv;
   ca: string | null;
   /** Monotonic ms. */
@@ -37,15 +37,15 @@ export type TokenSurroundings = {
  * `--token-file`, `--token-command` or `--token-url`, else EXPUNGE_TOKEN. Sends and runs nothing yet. Throws USAGE for settings that
  * contradict each other, CREDENTIALS where a secret is missing or cannot be one.
  */
-export function openToken(settings: TokenSettings, surroundings: TokenSurroundings): Token {
-  checkWays(settings);
-  const { env, clock } = surroundings;
+export function openToken(settings: TokenSettings, deps: TokenDeps): Token {
+  checkTokenFlags(settings);
+  const { env, clock } = deps;
   if (settings.tokenFile !== undefined) return tokenFile(settings.tokenFile, clock);
-  const options = surroundings;
+  const options = deps;
   if (settings.tokenCommand !== undefined) {
     return new RefreshingToken(tokenCommand(settings.tokenCommand, env, secretsIn(env)), options);
   }
-  if (settings.tokenUrl !== undefined) return new RefreshingToken(oauthIssuer(settings, surroundings), options);
+  if (settings.tokenUrl !== undefined) return new RefreshingToken(oauthIssuer(settings, deps), options);
   if (env.EXPUNGE_TOKEN) return fixedToken(env.EXPUNGE_TOKEN, 'EXPUNGE_TOKEN');
   throw new ExpungeError('CREDENTIALS', 'expected an access token in EXPUNGE_TOKEN or in --token-file, got none', {
     next: 'write the token to a file that only you can read and name it: --token-file FILE',
@@ -66,8 +66,8 @@ export function tokenSource(
 const slowMs = 2_000;
 
 /** Gets the first token, like its `start`; whoever waits for it is told so after 2 s, and what for. */
-export async function startToken(token: Token, tell: (waiting: string) => void): Promise<void> {
-  const timer = setTimeout(() => tell(token.waiting), slowMs);
+export async function startToken(token: Token, report: (waiting: string) => void): Promise<void> {
+  const timer = setTimeout(() => report(token.waiting), slowMs);
   try {
     await token.start();
   } finally {
@@ -75,8 +75,8 @@ export async function startToken(token: Token, tell: (waiting: string) => void):
   }
 }
 
-function checkWays(settings: TokenSettings): void {
-  const given = Object.entries(ways).filter(([name]) => settings[name as keyof typeof ways] !== undefined);
+function checkTokenFlags(settings: TokenSettings): void {
+  const given = Object.entries(tokenFlags).filter(([name]) => settings[name as keyof typeof tokenFlags] !== undefined);
   if (given.length > 1) {
     throw new ExpungeError(
       'USAGE',
@@ -88,7 +88,7 @@ function checkWays(settings: TokenSettings): void {
   if (alone) throw new ExpungeError('USAGE', `${alone[1]} needs --token-url, the token endpoint it is for`);
 }
 
-function oauthIssuer(settings: TokenSettings, { env, ca }: TokenSurroundings): Issuer {
+function oauthIssuer(settings: TokenSettings, { env, ca }: TokenDeps): Issuer {
   const {
     clientId,
     allowHttp,

@@ -1,16 +1,16 @@
 import { ExpungeError } from '../errors.ts';
 import {
-  afterQuietEnd,
   afterRefusal,
-  askAgainAfterMs,
-  hopelessWords,
-  isHopeless,
+  afterReplacement,
+  describeRefusals,
   leastWaitMs,
-  noPast,
-  type Past,
+  noRefusals,
+  type RefusalHistory,
   refreshAfterMs,
+  retryDelayMs,
+  shouldGiveUp,
 } from './refusals.ts';
-import type { IssueEnd, Issuer, Token } from './token.ts';
+import type { IssueResult, Issuer, Token } from './token.ts';
 
 export type RefreshingOptions = {
   /** Monotonic ms, so that a clock that is set does no harm. */
@@ -20,7 +20,7 @@ export type RefreshingOptions = {
 };
 
 /** One generation of the token. */
-type Held = {
+type Generation = {
   header: string;
   issuedAtMs: number;
   lifeMs: number; // assumed where nobody said anything
@@ -31,7 +31,7 @@ type Held = {
 
 const fresh = { lifeMs: 0, isLifeKnown: false, hasWorked: false, isRefused: false };
 
-type Issued = Extract<IssueEnd, { kind: 'issued' }>;
+type Issued = Extract<IssueResult, { kind: 'issued' }>;
 
 const sameTokenAtMost = 3;
 
@@ -46,18 +46,18 @@ export class RefreshingToken implements Token {
   readonly #issuer: Issuer;
   readonly #options: RefreshingOptions;
   readonly #closing = new AbortController();
-  #latest: Held | null = null;
-  #usable: Held | null = null; // the latest, as long as it is neither refused nor expired
-  #flight: Promise<void> | null = null;
+  #latest: Generation | null = null;
+  #usable: Generation | null = null; // the latest, as long as it is neither refused nor expired
+  #pending: Promise<void> | null = null;
   #askTimer: NodeJS.Timeout | undefined;
   #askAtMs = 0;
   #expiryTimer: NodeJS.Timeout | undefined;
-  #trouble = ''; // of the last time we asked
+  #lastError = ''; // of the last time we asked
   #failures = 0; // in a row
   #failedRefreshes = 0;
   #sameAgain = 0; // times in a row that we were given what the API had refused
   #issued = 0;
-  #past: Past = noPast;
+  #refusalHistory: RefusalHistory = noRefusals;
   #isStarting = false; // what is refused for good is thrown then
   #refusedForGood: string | null = null;
   #changed: () => void = () => {};
@@ -87,9 +87,9 @@ export class RefreshingToken implements Token {
   get waiting(): string {
     if (this.#usable !== null) return '';
     if (this.#refusedForGood !== null) return this.#refusedForGood;
-    const why = this.#trouble || `getting a token from ${this.source}`;
+    const why = this.#lastError || `getting a token from ${this.source}`;
     const seconds = Math.ceil((this.#askAtMs - this.#options.clock()) / 1_000);
-    return this.#flight === null && seconds > 0 ? `${why}; trying again in ${seconds} s` : why;
+    return this.#pending === null && seconds > 0 ? `${why}; trying again in ${seconds} s` : why;
   }
 
   authorization(): string | null {
@@ -104,7 +104,7 @@ export class RefreshingToken implements Token {
     this.#refusedForGood = null;
     if (this.#usable !== null) return;
     this.#isStarting = true;
-    await this.#ask();
+    await this.#request();
     this.#isStarting = false;
     if (this.#refusedForGood !== null) throw new ExpungeError('CREDENTIALS', this.#refusedForGood);
   }
@@ -126,13 +126,13 @@ export class RefreshingToken implements Token {
     const isBeingReplaced = this.#isBeingReplaced;
     const ageMs = this.#options.clock() - issuedAtMs;
     held.isRefused = true;
-    this.#past = afterRefusal(this.#past, { ageMs, lifeMs, isBeingReplaced });
-    const words = hopelessWords(hasWorked);
-    if (isHopeless(this.#past)) return { halt: this.#giveUp(words) };
-    this.#trouble ||= 'the API refused the token (401), getting another';
+    this.#refusalHistory = afterRefusal(this.#refusalHistory, { ageMs, lifeMs, isBeingReplaced });
+    const words = describeRefusals(hasWorked);
+    if (shouldGiveUp(this.#refusalHistory)) return { halt: this.#giveUp(words) };
+    this.#lastError ||= 'the API refused the token (401), getting another';
     this.#withdraw();
     // A younger one than a second is what two processes give each other by turns: no need to hurry that.
-    if (!isBeingReplaced) this.#askIn(leastWaitMs - ageMs);
+    if (!isBeingReplaced) this.#requestIn(leastWaitMs - ageMs);
     return 'again';
   }
 
@@ -140,35 +140,35 @@ export class RefreshingToken implements Token {
     this.#closing.abort();
     clearTimeout(this.#askTimer);
     clearTimeout(this.#expiryTimer);
-    await this.#flight;
+    await this.#pending;
   }
 
   /** A newer token is on its way, or would be if the last try had worked. */
   get #isBeingReplaced(): boolean {
-    return this.#flight !== null || this.#failures > 0;
+    return this.#pending !== null || this.#failures > 0;
   }
 
   /** Asks once, however often it is called meanwhile. */
-  #ask(): Promise<void> {
+  #request(): Promise<void> {
     clearTimeout(this.#askTimer);
-    this.#flight ??= this.#issuer.issue(this.#closing.signal).then((end) => {
-      this.#flight = null;
-      if (!this.#closing.signal.aborted) this.#take(end);
+    this.#pending ??= this.#issuer.issue(this.#closing.signal).then((end) => {
+      this.#pending = null;
+      if (!this.#closing.signal.aborted) this.#receive(end);
     });
-    return this.#flight;
+    return this.#pending;
   }
 
-  #askIn(ms: number): void {
+  #requestIn(ms: number): void {
     clearTimeout(this.#askTimer);
     if (this.#closing.signal.aborted) return;
     this.#askAtMs = this.#options.clock() + ms;
-    if (ms <= 0) void this.#ask();
-    else this.#askTimer = setTimeout(() => void this.#ask(), ms).unref();
+    if (ms <= 0) void this.#request();
+    else this.#askTimer = setTimeout(() => void this.#request(), ms).unref();
   }
 
-  #take(end: IssueEnd): void {
+  #receive(end: IssueResult): void {
     if (end.kind === 'issued' && !this.#isRefused(end)) {
-      this.#hold(end);
+      this.#adopt(end);
       return;
     }
     this.#failedRefreshes++;
@@ -182,19 +182,19 @@ export class RefreshingToken implements Token {
     return this.#latest?.header === header && this.#latest.isRefused;
   }
 
-  #hold({ header, lifeMs }: Issued): void {
+  #adopt({ header, lifeMs }: Issued): void {
     const before = this.#latest;
     const isSame = before?.header === header;
-    if (before !== null && !before.isRefused) this.#past = afterQuietEnd(this.#past);
+    if (before !== null && !before.isRefused) this.#refusalHistory = afterReplacement(this.#refusalHistory);
     const now = this.#options.clock();
     // Servers and commands that remember may give the same token twice: it is not younger for that.
     const held = isSame ? before : { header, issuedAtMs: now, ...fresh };
-    held.lifeMs = now - held.issuedAtMs + (lifeMs ?? this.#past.lifeMs);
+    held.lifeMs = now - held.issuedAtMs + (lifeMs ?? this.#refusalHistory.lifeMs);
     held.isLifeKnown = lifeMs !== null;
-    [this.#latest, this.#usable, this.#trouble] = [held, held, ''];
+    [this.#latest, this.#usable, this.#lastError] = [held, held, ''];
     [this.#failures, this.#sameAgain] = [0, 0];
     if (!isSame) this.#issued++;
-    this.#askIn(refreshAfterMs(lifeMs ?? this.#past.lifeMs, this.#options.random()));
+    this.#requestIn(refreshAfterMs(lifeMs ?? this.#refusalHistory.lifeMs, this.#options.random()));
     this.#expireIn(lifeMs);
     this.#changed();
   }
@@ -206,8 +206,8 @@ export class RefreshingToken implements Token {
   }
 
   #tryLater(reason: string, askedMs: number | null): void {
-    this.#trouble = reason;
-    this.#askIn(askAgainAfterMs(this.#failures++, askedMs, this.#options.random()));
+    this.#lastError = reason;
+    this.#requestIn(retryDelayMs(this.#failures++, askedMs, this.#options.random()));
   }
 
   /** A token whose life is known is not sent after it: that would only earn a 401. Of others the API says when it is over. */
@@ -215,7 +215,7 @@ export class RefreshingToken implements Token {
     clearTimeout(this.#expiryTimer);
     if (lifeMs === null) return;
     this.#expiryTimer = setTimeout(() => {
-      this.#trouble ||= 'the token has expired, getting another';
+      this.#lastError ||= 'the token has expired, getting another';
       this.#withdraw();
     }, lifeMs).unref();
   }
@@ -229,7 +229,7 @@ export class RefreshingToken implements Token {
   #giveUp(reason: string): string {
     clearTimeout(this.#askTimer);
     this.#refusedForGood = reason;
-    this.#past = noPast;
+    this.#refusalHistory = noRefusals;
     this.#failures = 0;
     this.#sameAgain = 0;
     this.#withdraw();

@@ -31,13 +31,13 @@ const longestAskedMs = 3_600_000;
  * The wait before asking again after so many failures in a row: a second, and from there full jitter up to 30 s. A wait that the
  * server named is kept, without jitter, for up to an hour.
  */
-export function askAgainAfterMs(failures: number, askedMs: number | null, random: number): number {
+export function retryDelayMs(failures: number, askedMs: number | null, random: number): number {
   if (askedMs !== null) return Math.min(longestAskedMs, Math.max(leastWaitMs, askedMs));
   return leastWaitMs + random * Math.min(backoffCapMs - leastWaitMs, backoffBaseMs * 2 ** failures);
 }
 
 /** What became of the tokens so far, as far as it matters for the next one. */
-export type Past = {
+export type RefusalHistory = {
   /** Tokens in a row that the API refused within 60 s of their issue and with more than half of their life to come. */
   early: number;
   /** Tokens in a row that the API refused within 60 s of their issue. */
@@ -46,7 +46,7 @@ export type Past = {
   lifeMs: number;
 };
 
-export const noPast: Past = { early: 0, young: 0, lifeMs: assumedLifeMs };
+export const noRefusals: RefusalHistory = { early: 0, young: 0, lifeMs: assumedLifeMs };
 
 /** A refused token: what it lives, as far as anybody knows, and whether a newer one was under way when it was refused. */
 export type RefusedToken = { ageMs: number; lifeMs: number; isBeingReplaced: boolean };
@@ -54,7 +54,7 @@ export type RefusedToken = { ageMs: number; lifeMs: number; isBeingReplaced: boo
 const youngMs = 60_000;
 const earlyAtMost = 2;
 const youngAtMost = 10;
-const longerBy = 1.5;
+const growthFactor = 1.5;
 
 /**
  * The past after one more refusal.
@@ -65,7 +65,7 @@ const longerBy = 1.5;
  * on is refused because of that, and counts for nothing. Of tokens that don't say how long they live it is learned: the next one is
  * replaced before it is as old as this one.
  */
-export function afterRefusal({ early, young, lifeMs: learnedMs }: Past, token: RefusedToken): Past {
+export function afterRefusal({ early, young, lifeMs: learnedMs }: RefusalHistory, token: RefusedToken): RefusalHistory {
   const { ageMs, isBeingReplaced } = token;
   const lifeMs = ageMs < token.lifeMs ? Math.max(leastWaitMs, ageMs) : learnedMs;
   if (isBeingReplaced) return { early, young, lifeMs };
@@ -74,20 +74,20 @@ export function afterRefusal({ early, young, lifeMs: learnedMs }: Past, token: R
 }
 
 /** The past after a token that was replaced without anybody refusing it. */
-export function afterQuietEnd({ lifeMs }: Past): Past {
-  return { early: 0, young: 0, lifeMs: Math.min(assumedLifeMs, lifeMs * longerBy) };
+export function afterReplacement({ lifeMs }: RefusalHistory): RefusalHistory {
+  return { early: 0, young: 0, lifeMs: Math.min(assumedLifeMs, lifeMs * growthFactor) };
 }
 
 /**
  * Whether asking for more tokens is pointless: two in a row fell early. Two processes that revoke each other's tokens by turns
  * may do so more slowly where nobody knows how long tokens live; ten young ones in a row end that as well.
  */
-export function isHopeless({ early, young }: Past): boolean {
+export function shouldGiveUp({ early, young }: RefusalHistory): boolean {
   return early >= earlyAtMost || young >= youngAtMost;
 }
 
 /** Why it is, for people. `hadWorked`: the last token was answered before it was refused. */
-export function hopelessWords(hadWorked: boolean): string {
+export function describeRefusals(hadWorked: boolean): string {
   const oneLive =
     'this authorization server seems to keep only one live token per client: another process took one; ' +
     'give each process its own client, or share one token with --token-file';

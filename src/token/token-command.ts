@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
-import { shown } from './fixed-token.ts';
+import { maskSecrets } from './fixed-token.ts';
 import { lifeMsOf } from './refusals.ts';
-import { bareToken, type IssueEnd, type Issuer, isBearerToken, refused, tokenWords, unavailable } from './token.ts';
+import { bareToken, type IssueResult, type Issuer, isBearerToken, refused, tokenFormat, unavailable } from './token.ts';
 
 /**
  * Tokens that a command prints: either the token alone or JSON with `access_token` and, if it is known, `expires_in`. The command is a
@@ -16,32 +16,38 @@ export function tokenCommand(line: string, env: NodeJS.ProcessEnv, secrets: read
     source: commandSource(line),
     async issue(closing) {
       const ended = await runShell(line, env, closing);
-      const end = ended.trouble === '' ? readToken(ended.stdout) : notDone(ended, hasWorked, secrets);
+      const end = ended.error === '' ? readToken(ended.stdout) : failedResult(ended, hasWorked, secrets);
       hasWorked ||= end.kind === 'issued';
       return end;
     },
   };
 }
 
-/** Names the program only: its arguments are nobody's business. */
+/** Names the program only: its arguments may hold secrets. */
 export function commandSource(line: string): string {
   const program = /^[\w./-]+(?=\s|$)/.exec(line.trim())?.[0];
   return program === undefined ? 'the token command' : `the command ${program}`;
 }
 
-function notDone({ trouble, isTimeOut, stdout, stderr }: CommandEnd, hasWorked: boolean, secrets: readonly string[]) {
+function failedResult(
+  { error: trouble, isTimeOut, stdout, stderr }: CommandResult,
+  hasWorked: boolean,
+  secrets: readonly string[],
+) {
   const printed = stdout.split(/\s+/).filter((word) => word.length >= 12);
-  const says = shown(stderr, [...secrets, ...printed]);
+  const says = maskSecrets(stderr, [...secrets, ...printed]);
   const words = `the token command ${trouble}${says && `: ${says}`}`;
   return hasWorked || isTimeOut ? unavailable(words) : refused(words);
 }
 
-function readToken(stdout: string): IssueEnd {
+function readToken(stdout: string): IssueResult {
   const text = stdout.replace(/\r?\n$/, '');
   const { access_token, token_type = 'bearer', expires_in } = parse(text) ?? { access_token: bareToken(text) };
   if (typeof access_token !== 'string' || !isBearerToken(access_token)) {
     const got = text === '' ? 'nothing' : 'other text';
-    return refused(`the token command: expected one bearer token or JSON with access_token, got ${got}; ${tokenWords}`);
+    return refused(
+      `the token command: expected one bearer token or JSON with access_token, got ${got}; ${tokenFormat}`,
+    );
   }
   if (String(token_type).toLowerCase() !== 'bearer') {
     return refused('the token command gave a token of another type than Bearer');
@@ -59,7 +65,7 @@ function parse(text: string): Record<string, unknown> | null {
 }
 
 /** How a command ended: `trouble` says in words what is wrong with it, '' where it ended well. */
-type CommandEnd = { trouble: string; isTimeOut: boolean; stdout: string; stderr: string };
+type CommandResult = { error: string; isTimeOut: boolean; stdout: string; stderr: string };
 
 const deadlineMs = 30_000;
 const outputAtMost = 65_536;
@@ -69,19 +75,19 @@ const graceMs = 500;
  * Runs a line by `sh -c`, without input, to its end: at most 30 s and 64 KiB of output, then it and what it started are killed, and
  * so they are when `closing` aborts. What it leaves behind may go on, and its output counts for another half second. Never rejects.
  */
-function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): Promise<CommandEnd> {
+function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): Promise<CommandResult> {
   const child = startChild('sh', ['-c', line], env);
-  const end: CommandEnd = { trouble: '', isTimeOut: false, stdout: '', stderr: '' };
+  const end: CommandResult = { error: '', isTimeOut: false, stdout: '', stderr: '' };
   return new Promise((resolve) => {
-    const settle = (trouble: string) => {
+    const settle = (error: string) => {
       clearTimeout(timer);
       closing.removeEventListener('abort', close);
-      end.trouble ||= trouble;
+      end.error ||= error;
       resolve(end);
     };
-    const stop = (trouble: string) => {
+    const stop = (error: string) => {
       endChild(child);
-      settle(trouble);
+      settle(error);
     };
     const close = () => stop('was stopped');
     const timer = setTimeout(() => {
@@ -90,14 +96,14 @@ function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): P
     }, deadlineMs);
     closing.addEventListener('abort', close, { once: true });
     collect(child, end, () => stop('prints too much'));
-    void exitOf(child).then(async (trouble) => {
-      await lastWords(child);
-      settle(trouble);
+    void exitOf(child).then(async (error) => {
+      await drainOutput(child);
+      settle(error);
     });
   });
 }
 
-function collect(child: Child, end: CommandEnd, tooMuch: () => void): void {
+function collect(child: Child, end: CommandResult, tooMuch: () => void): void {
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
       if (end[name].length + text.length > outputAtMost) tooMuch();
@@ -107,7 +113,7 @@ function collect(child: Child, end: CommandEnd, tooMuch: () => void): void {
 }
 
 /** What it has printed is read to its end; where something that it has left behind holds that open, no longer than the grace. */
-async function lastWords({ stdout, stderr }: Child): Promise<void> {
+async function drainOutput({ stdout, stderr }: Child): Promise<void> {
   const ends = [stdout, stderr].map((stream) => (stream.closed ? null : once(stream, 'close')));
   await Promise.race([Promise.all(ends), sleep(graceMs)]).catch(() => {});
   stdout.destroy();

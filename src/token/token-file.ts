@@ -1,5 +1,5 @@
 import { readNamedFile } from '../errors.ts';
-import { given } from './fixed-token.ts';
+import { staticToken } from './fixed-token.ts';
 import { bearerHeader, type Token } from './token.ts';
 
 const readAgainAfterMs = 1_000;
@@ -24,7 +24,7 @@ export function tokenFile(path: string, clock: () => number): Token {
     if (header !== before) refreshes++;
   };
   return {
-    ...given,
+    ...staticToken,
     authorization: () => {
       if (clock() - readAt >= readAgainAfterMs) readAgain();
       return header;

@@ -1,9 +1,9 @@
 import * as oauth from 'oauth4webapi';
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
 import { retryAfterMs } from '../http/retry-after.ts';
-import { connectionWords } from '../system-words.ts';
-import { shown } from './fixed-token.ts';
-import { type IssueEnd, refused, unavailable } from './token.ts';
+import { describeConnectionError } from '../system-errors.ts';
+import { maskSecrets } from './fixed-token.ts';
+import { type IssueResult, refused, unavailable } from './token.ts';
 
 /** How to reach a server that is asked rarely, as the authorization server is. */
 type TokenRoute = { ca: string | null; proxy: string | null };
@@ -36,7 +36,7 @@ async function sendTokenRequest(route: TokenRoute, url: string, request: TokenRe
   try {
     return await exchange(dispatcher, url, request, given.signal);
   } catch (error) {
-    throw error instanceof NoAnswer ? error : new NoAnswer(connectionWords(error), { cause: error });
+    throw error instanceof NoAnswer ? error : new NoAnswer(describeConnectionError(error), { cause: error });
   } finally {
     clearTimeout(timer);
     request.signal?.removeEventListener('abort', giveUp);
@@ -95,7 +95,7 @@ export type OAuthClient = {
 };
 
 /** What was asked for, and the answer, which is no token yet. `secrets` were in the request: servers echo what they were sent. */
-export type OAuthAnswer = NoToken & { secrets: string[] };
+export type OAuthAnswer = ErrorAnswer & { secrets: string[] };
 
 /** Asks for a token once (RFC 6749 §4.4.2 and §6). Throws NoAnswer and SecretMissing. */
 export async function askTokenEndpoint(
@@ -110,7 +110,7 @@ export async function askTokenEndpoint(
     { client_id: client.clientId },
     authOf(client, secret),
     grantType,
-    { ...parameters, ...wishes(client) },
+    { ...parameters, ...optionalParameters(client) },
     {
       [oauth.allowInsecureRequests]: client.tokenUrl.startsWith('http:'), // where that is allowed is decided before
       [oauth.customFetch]: (url, request) => sendTokenRequest(client.route, url, { ...request, signal: closing }),
@@ -136,7 +136,7 @@ function authOf({ auth }: OAuthClient, secret: string | null): oauth.ClientAuth 
   return auth === 'basic' ? oauth.ClientSecretBasic(secret) : oauth.ClientSecretPost(secret);
 }
 
-function wishes({ scope, audience }: OAuthClient): Record<string, string> {
+function optionalParameters({ scope, audience }: OAuthClient): Record<string, string> {
   return { ...(scope === undefined ? {} : { scope }), ...(audience === undefined ? {} : { audience }) };
 }
 
@@ -150,7 +150,7 @@ function parseObject(text: string): Record<string, unknown> | null {
 }
 
 /** An answer of a token endpoint that is no token; `body` is null where it is no JSON object. */
-type NoToken = { status: number; headers: Headers; body: Record<string, unknown> | null };
+type ErrorAnswer = { status: number; headers: Headers; body: Record<string, unknown> | null };
 
 const tryLaterStatuses = [408, 425, 429];
 const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
@@ -159,24 +159,27 @@ const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
  * What an answer without a token means (RFC 6749 §5.2). Trouble of the server and redirects, which are not followed, may pass. Every
  * other 4xx is about us: asking again would be answered the same. `secrets` are masked in what the server says.
  */
-export function readNoToken({ status, headers, body }: NoToken, secrets: readonly string[]): IssueEnd {
+export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets: readonly string[]): IssueResult {
   const asked = retryAfterMs({ ...optional(headers, 'retry-after'), ...optional(headers, 'date') }, Date.now());
   const error = errorOf(body, secrets);
-  if (status >= 300 && status < 400) return unavailable(redirectWords(status, headers, secrets));
+  if (status >= 300 && status < 400) return unavailable(describeRedirect(status, headers, secrets));
   const isAboutUs =
     (status >= 400 && status < 500 && !tryLaterStatuses.includes(status)) || (status === 200 && body?.error);
   if (!isAboutUs || tryLaterErrors.includes(error)) {
-    return unavailable(`the token endpoint answers ${status}${error && ` (${error})`}${otherWords(status)}`, asked);
+    return unavailable(
+      `the token endpoint answers ${status}${error && ` (${error})`}${describeMissingToken(status)}`,
+      asked,
+    );
   }
-  const description = typeof body?.error_description === 'string' ? shown(body.error_description, secrets) : '';
+  const description = typeof body?.error_description === 'string' ? maskSecrets(body.error_description, secrets) : '';
   const says = [error, description].filter(Boolean).join(': ');
   return refused(`the token endpoint refused to give a token: ${status}${says && ` ${says}`}${hintFor(status, error)}`);
 }
 
 /** One of the words of RFC 6749 §5.2, or of an extension. */
-function errorOf(body: NoToken['body'], secrets: readonly string[]): string {
+function errorOf(body: ErrorAnswer['body'], secrets: readonly string[]): string {
   const error = body?.error;
-  return typeof error === 'string' && /^[\w.-]{1,60}$/.test(error) ? shown(error, secrets) : '';
+  return typeof error === 'string' && /^[\w.-]{1,60}$/.test(error) ? maskSecrets(error, secrets) : '';
 }
 
 function optional(headers: Headers, name: string): Record<string, string> {
@@ -185,16 +188,16 @@ function optional(headers: Headers, name: string): Record<string, string> {
 }
 
 /** Only where it leads, and only a plain path: a query and all that is encoded may hold anything. */
-function redirectWords(status: number, headers: Headers, secrets: readonly string[]): string {
+function describeRedirect(status: number, headers: Headers, secrets: readonly string[]): string {
   const location = headers.get('location') ?? '';
   const origin = URL.canParse(location) ? new URL(location).origin : '';
   const path = location.slice(origin.length).split(/[?#]/)[0] ?? '';
   const to = origin + (/^[\w./-]{1,60}$/.test(path) ? path : '');
-  const where = to && ` to ${shown(to, secrets)}`;
+  const where = to && ` to ${maskSecrets(to, secrets)}`;
   return `the token endpoint redirects${where} (${status}), which is not followed; is --token-url right?`;
 }
 
-function otherWords(status: number): string {
+function describeMissingToken(status: number): string {
   return status >= 200 && status < 300 ? ', but without a token' : '';
 }
 

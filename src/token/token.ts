@@ -15,7 +15,7 @@ export type Token = {
   readonly waiting: string;
   /** How often another token took the place of one. */
   readonly refreshes: number;
-  /** How often asking for one was in vain. */
+  /** How many refreshes failed. */
   readonly failedRefreshes: number;
   /** How long the present one lives from its issue, in ms; null where nobody knows. */
   readonly lifeMs: number | null;
@@ -42,7 +42,7 @@ export function bearerHeader(text: string, source: string): string {
   const token = bareToken(text);
   if (isBearerToken(token)) return `Bearer ${token}`;
   const got = text === '' ? 'nothing' : 'other text';
-  throw new ExpungeError('CREDENTIALS', `${source}: expected one bearer token, got ${got}`, { next: tokenWords });
+  throw new ExpungeError('CREDENTIALS', `${source}: expected one bearer token, got ${got}`, { next: tokenFormat });
 }
 
 /** A token without the `Bearer ` before it: people copy the whole value of the header, and no token can hold a space. */
@@ -56,7 +56,7 @@ export function isBearerToken(text: string): boolean {
 }
 
 /** What a token looks like, for whoever gave something else. */
-export const tokenWords =
+export const tokenFormat =
   'a token consists of letters, digits and - . _ ~ + / with = at the end; its content is not shown here';
 
 /**
@@ -66,11 +66,11 @@ export const tokenWords =
 export type Issuer = {
   /** For people: where tokens come from. */
   source: string;
-  issue(closing: AbortSignal): Promise<IssueEnd>;
+  issue(closing: AbortSignal): Promise<IssueResult>;
 };
 
 /** How one request for a token ended. Reasons are for people and hold no secret. */
-export type IssueEnd =
+export type IssueResult =
   /** `lifeMs` is null where nothing usable was said about it. */
   | { kind: 'issued'; header: string; lifeMs: number | null }
   /** Asking again would end the same: somebody has to change something. */
@@ -78,10 +78,10 @@ export type IssueEnd =
   /** Perhaps later; `askedMs` is the wait that was asked for. */
   | { kind: 'unavailable'; reason: string; askedMs: number | null };
 
-export function refused(reason: string): IssueEnd {
+export function refused(reason: string): IssueResult {
   return { kind: 'refused', reason };
 }
 
-export function unavailable(reason: string, askedMs: number | null = null): IssueEnd {
+export function unavailable(reason: string, askedMs: number | null = null): IssueResult {
   return { kind: 'unavailable', reason, askedMs };
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
-import { within } from '../queue/within.ts';
-import { redisWords } from '../redis/errors.ts';
+import { withTimeout } from '../queue/with-timeout.ts';
+import { describeRedisError } from '../redis/errors.ts';
 
 /** A part of a process that lives long: what it does when the process comes up, and when it goes. */
 export type Part = {
@@ -13,7 +13,7 @@ export type Part = {
   drain?(): void | Promise<void>;
 };
 
-const drainMs = 11_200; // of all parts together: a process is gone 12 s after it was told to go
+const drainMs = 11_200; // of all parts together: a process has ended 12 s after its stop signal
 
 /**
  * The parts of a process. They start in the order of the list, and drain in the opposite one: what uses a part is gone before it.
@@ -61,7 +61,7 @@ export class Parts {
   async #drainAll(endsAt: number): Promise<void> {
     this.#state = 'draining';
     for (const part of this.#begun.toReversed()) {
-      await within(Math.max(0, endsAt - performance.now()), this.#drainOne(part));
+      await withTimeout(Math.max(0, endsAt - performance.now()), this.#drainOne(part));
       this.#log.debug({ part: part.name }, 'drained');
     }
     this.#state = 'drained';
@@ -82,14 +82,14 @@ export class Parts {
  */
 export function repeat(name: string, everyMs: number, task: () => Promise<void>, log: Log): Part {
   const stopping = new AbortController();
-  let told = '';
-  const tell = (reason: string) => {
-    if (reason !== told && reason !== '') log.warn({ part: name, reason }, 'a task failed, trying again');
-    told = reason;
+  let lastReason = '';
+  const logFailure = (reason: string) => {
+    if (reason !== lastReason && reason !== '') log.warn({ part: name, reason }, 'a task failed, retrying');
+    lastReason = reason;
   };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      tell(await task().then(() => '', redisWords));
+      logFailure(await task().then(() => '', describeRedisError));
       await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };

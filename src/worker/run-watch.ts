@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import { Gate } from '../delete/gate.ts';
 import { RunMeter } from '../delete/meters.ts';
-import { RunLine } from '../delete/run-line.ts';
+import { RunRequestQueue } from '../delete/run-request-queue.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { ClockOffset } from '../limiter/permits.ts';
 import type { PaceCall, PaceReply } from '../limiter/run-pace.ts';
 import { chunkSize } from '../model/row.ts';
-import { jobsAtMost } from '../queue/consumer.ts';
+import { maxJobs } from '../queue/consumer.ts';
 
 const everyMs = 100;
 
 /** Asks Redis about a run; see `openPaceCalls`. */
 type AskRun = (run: string, call: PaceCall) => Promise<PaceReply>;
 
-/** What the watch needs from around it. */
+/** What the watch depends on. */
 export type WatchOptions = {
   ask: AskRun;
   /** Monotonic ms. */
@@ -27,7 +27,7 @@ export type WatchOptions = {
    * What holds for all runs at the moment: whether nothing may leave, the known limit per second (null = none is known), and how many tokens
    * were fetched so far.
    */
-  surroundings(): { isHeld: boolean; limit: number | null; refreshes: number };
+  conditions(): { isHeld: boolean; limit: number | null; refreshes: number };
   /** Says that this process is alive and holds chunks of a run of which nothing is sent any more. */
   hold(run: string, process: string): Promise<void>;
   /** Stores what was measured. */
@@ -36,18 +36,18 @@ export type WatchOptions = {
 
 const storeEveryMs = 1_000;
 const holdEveryMs = 1_000;
-const leastChunks = 2;
+const minChunks = 2;
 const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 };
 
-type Watched = {
+type WatchedRun = {
   gate: Gate;
-  line: RunLine;
+  line: RunRequestQueue;
   meter: RunMeter;
   users: number;
   till: string;
   isAsking: boolean;
   wasRunning: boolean;
-  lookedAt: number;
+  measuredAt: number;
   refreshes: number;
   storedAt: number;
 };
@@ -58,14 +58,14 @@ type Watched = {
  */
 export class RunWatch {
   readonly #options: WatchOptions;
-  readonly #me = randomUUID().slice(0, 8);
-  readonly #runs = new Map<string, Watched>();
-  readonly #resting = new Map<string, Watched>(); // handed back until a wait is over, which is time that the run loses
-  readonly #inHand = new Map<string, number>(); // chunks by run, also of runs that have stopped
+  readonly #processId = randomUUID().slice(0, 8);
+  readonly #runs = new Map<string, WatchedRun>();
+  readonly #idle = new Map<string, WatchedRun>(); // handed back until a wait is over, which is time that the run loses
+  readonly #leased = new Map<string, number>(); // chunks by run, also of runs that have stopped
   readonly #waitsUntil = new Map<string, number>(); // runs whose own rate brings no permit before
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
-  #lookedAt = 0;
+  #polledAt = 0;
   #heldAt = 0;
   #heldMs = 0;
 
@@ -74,14 +74,14 @@ export class RunWatch {
   }
 
   start(): void {
-    this.#lookedAt = this.#options.clock();
-    this.#timer = setInterval(() => this.#look(), everyMs);
+    this.#polledAt = this.#options.clock();
+    this.#timer = setInterval(() => this.#poll(), everyMs);
   }
 
   stop(): void {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
-    for (const run of this.#resting.keys()) this.#wakeUp(run);
+    for (const run of this.#idle.keys()) this.#endIdle(run);
     for (const { gate, line } of this.#runs.values()) {
       gate.close();
       line.close();
@@ -106,7 +106,7 @@ export class RunWatch {
   }
 
   /** Whether a chunk of this run is in hand. */
-  isAtWork(run: string): boolean {
+  hasChunks(run: string): boolean {
     return this.#runs.has(run);
   }
 
@@ -126,8 +126,8 @@ export class RunWatch {
     if (this.waitsForPermit(run)) return true;
     const known = this.#runs.get(run);
     if (known === undefined || known.line.perSecond === null) return false;
-    if (this.#runs.size > 1 && this.chunks >= jobsAtMost / 2) return true;
-    return known.users >= leastChunks + Math.ceil(known.line.perSecond / chunkSize);
+    if (this.#runs.size > 1 && this.chunks >= maxJobs / 2) return true;
+    return known.users >= minChunks + Math.ceil(known.line.perSecond / chunkSize);
   }
 
   /** How long a chunk is put off whose run has enough in hand: a slow run won't need it soon. */
@@ -138,39 +138,39 @@ export class RunWatch {
   }
 
   /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */
-  enter(run: string): { gate: Gate; line: RunLine; meter: RunMeter } {
-    this.#inHand.set(run, (this.#inHand.get(run) ?? 0) + 1);
+  enter(run: string): { gate: Gate; line: RunRequestQueue; meter: RunMeter } {
+    this.#leased.set(run, (this.#leased.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
       known.users++;
       return known;
     }
-    const { clock, surroundings } = this.#options;
+    const { clock, conditions } = this.#options;
     const now = clock();
     const watched = {
-      ...{ gate: new Gate(clock), line: new RunLine(clock), meter: new RunMeter() },
+      ...{ gate: new Gate(clock), line: new RunRequestQueue(clock), meter: new RunMeter() },
       ...{ users: 1, till: '0', isAsking: false, wasRunning: false },
-      ...{ lookedAt: now, storedAt: now, refreshes: surroundings().refreshes },
+      ...{ measuredAt: now, storedAt: now, refreshes: conditions().refreshes },
     };
     if (known !== undefined) void this.#store(run, known);
     this.#runs.set(run, watched);
-    this.#wakeUp(run);
-    void this.#askAbout(run, watched);
+    this.#endIdle(run);
+    void this.#askPace(run, watched);
     return watched;
   }
 
   leave(run: string, gate: Gate): void {
-    const left = (this.#inHand.get(run) ?? 0) - 1;
-    if (left > 0) this.#inHand.set(run, left);
-    else this.#inHand.delete(run);
+    const left = (this.#leased.get(run) ?? 0) - 1;
+    if (left > 0) this.#leased.set(run, left);
+    else this.#leased.delete(run);
     const known = this.#runs.get(run);
     if (known?.gate !== gate || --known.users > 0) return;
     if (known.line.waitMs > longestWaitMs) this.#waitsUntil.set(run, this.#options.clock() + longestWaitMs);
     known.line.close();
     this.#runs.delete(run);
-    this.#giveBack(run, known.line);
-    const rests = this.#timer !== null && !gate.closed.aborted && this.#options.surroundings().isHeld;
-    if (rests) this.#resting.set(run, known);
+    this.#returnUnused(run, known.line);
+    const rests = this.#timer !== null && !gate.closed.aborted && this.#options.conditions().isHeld;
+    if (rests) this.#idle.set(run, known);
     else void this.#store(run, known);
   }
 
@@ -181,27 +181,27 @@ export class RunWatch {
   }
 
   /** Permits that nobody here will use: without that they would be missing from the run's quotas. */
-  #giveBack(run: string, { permits }: RunLine): void {
+  #returnUnused(run: string, { permits }: RunRequestQueue): void {
     permits.drop();
     const unused = permits.takeUnused();
     if (unused === 0) return;
-    this.#options.ask(run, { process: this.#me, wants: false, till: '0', unused }).catch(() => {}); // then they are lost
+    this.#options.ask(run, { process: this.#processId, wants: false, till: '0', unused }).catch(() => {}); // then they are lost
   }
 
-  #look(): void {
-    const { clock, surroundings } = this.#options;
-    const ms = clock() - this.#lookedAt;
-    this.#lookedAt += ms;
-    if (this.#runs.size + this.#resting.size > 0 && surroundings().isHeld) this.#heldMs += ms;
-    for (const [run, resting] of this.#resting) {
+  #poll(): void {
+    const { clock, conditions } = this.#options;
+    const ms = clock() - this.#polledAt;
+    this.#polledAt += ms;
+    if (this.#runs.size + this.#idle.size > 0 && conditions().isHeld) this.#heldMs += ms;
+    for (const [run, resting] of this.#idle) {
       this.#measure(run, resting);
-      if (!this.#options.surroundings().isHeld) this.#wakeUp(run);
+      if (!this.#options.conditions().isHeld) this.#endIdle(run);
     }
     for (const [run, watched] of this.#runs) {
       watched.gate.closeIfStale();
       this.#measure(run, watched);
       if (watched.gate.closed.aborted) this.#options.onChange();
-      else void this.#askAbout(run, watched);
+      else void this.#askPace(run, watched);
     }
     this.#hold(clock());
   }
@@ -212,23 +212,24 @@ export class RunWatch {
     this.#heldAt = now;
     const going = new Set(this.runs);
     // One that is lost is made up for by the next.
-    for (const run of this.#inHand.keys()) if (!going.has(run)) void this.#options.hold(run, this.#me).catch(() => {});
+    for (const run of this.#leased.keys())
+      if (!going.has(run)) void this.#options.hold(run, this.#processId).catch(() => {});
   }
 
-  #wakeUp(run: string): void {
-    const resting = this.#resting.get(run);
+  #endIdle(run: string): void {
+    const resting = this.#idle.get(run);
     if (resting === undefined) return;
-    this.#resting.delete(run);
+    this.#idle.delete(run);
     void this.#store(run, resting);
   }
 
-  #measure(run: string, watched: Watched): void {
-    const { clock, surroundings } = this.#options;
+  #measure(run: string, watched: WatchedRun): void {
+    const { clock, conditions } = this.#options;
     const now = clock();
-    const { isHeld, limit: known, refreshes } = surroundings();
+    const { isHeld, limit: known, refreshes } = conditions();
     const limit = Math.min(known ?? Number.POSITIVE_INFINITY, watched.line.perSecond ?? Number.POSITIVE_INFINITY);
-    const ms = now - watched.lookedAt;
-    watched.lookedAt = now;
+    const ms = now - watched.measuredAt;
+    watched.measuredAt = now;
     watched.meter.add('workMs', ms);
     if (refreshes > watched.refreshes) watched.meter.add('refreshes', refreshes - watched.refreshes);
     watched.refreshes = refreshes;
@@ -242,11 +243,11 @@ export class RunWatch {
     void this.#store(run, watched);
   }
 
-  async #store(run: string, { meter }: Watched): Promise<void> {
+  async #store(run: string, { meter }: WatchedRun): Promise<void> {
     await this.#options.store(run, meter.take()).catch(() => {}); // figures for people; the ledger doesn't depend on them
   }
 
-  async #askAbout(run: string, watched: Watched): Promise<void> {
+  async #askPace(run: string, watched: WatchedRun): Promise<void> {
     if (watched.isAsking) return;
     watched.isAsking = true;
     const { ask, clock, onChange } = this.#options;
@@ -254,15 +255,15 @@ export class RunWatch {
     const askedAt = clock();
     try {
       const unused = line.takeUnused();
-      const reply = await ask(run, { process: this.#me, wants: true, till: watched.till, unused });
+      const reply = await ask(run, { process: this.#processId, wants: true, till: watched.till, unused });
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
       watched.wasRunning = reply.state === 'running';
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();
-      this.#offset.see(askedAt, clock(), reply.now);
-      line.see(reply, this.#offset.ms);
-      if (this.#runs.get(run) !== watched) this.#giveBack(run, line); // its last chunk went meanwhile
+      this.#offset.observe(askedAt, clock(), reply.now);
+      line.receive(reply, this.#offset.ms);
+      if (this.#runs.get(run) !== watched) this.#returnUnused(run, line); // its last chunk went meanwhile
       onChange();
     } catch {
       // No answer: the gate closes by itself when its second is over.

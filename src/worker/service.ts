@@ -1,41 +1,41 @@
 import { longestWaitMs } from '../delete/chunk-pass.ts';
-import type { DeleteWork } from '../delete/delete-chunk.ts';
+import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
 import type { Resource } from '../model/outcome.ts';
-import { type Consumer, jobsAtMost, openConsumer } from '../queue/consumer.ts';
+import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
-import { within } from '../queue/within.ts';
+import { withTimeout } from '../queue/with-timeout.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
-import { followWrites } from '../redis/writes.ts';
+import { trackWrites } from '../redis/writes.ts';
 import { startToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
-import { chunkHandler, followToken, logTrouble, runStopper } from './chunk-handler.ts';
+import { chunkHandler, logRedisError, runStopper, watchCredentials } from './chunk-handler.ts';
 import { type Part, repeat } from './parts.ts';
-import { openRoads, type Roads, type RoadsOptions } from './roads.ts';
 import { RunWatch } from './run-watch.ts';
+import { openSenders, type Senders, type SendersOptions } from './senders.ts';
 
-export type ServiceOptions = RoadsOptions & {
+export type ServiceOptions = SendersOptions & {
   queueConnection: QueueConnection;
   queueName: string;
   retryDelaysMs: readonly number[];
-  patienceMs: number;
+  unreachableTimeoutMs: number;
 };
 
 /** What deletes in a process. */
 export type Service = {
   queue: ChunkQueue;
   feeder: Feeder;
-  roads: Roads;
+  senders: Senders;
   token: Token;
   meters: Record<Resource, RequestMeter>;
   /** Why Redis refuses what this process writes; '' = it doesn't. */
-  readonly refused: string;
+  readonly writeRejection: string;
   /** How long runs had to wait here because nothing might leave, in ms. */
   readonly heldMs: number;
   /** In the order in which they start. The token is none of them: what else a process does may need it first. */
@@ -45,7 +45,7 @@ export type Service = {
 const longestDrainMs = 10_000; // for what is on the wire, also where a request may take longer
 const drainSpareMs = 400; // beyond that: to hand back what was on the wire
 const closeMs = 300;
-const lookAroundEveryMs = 500;
+const refreshEveryMs = 500;
 
 /** Puts the parts together; `Parts` starts and drains them. */
 export function openService(options: ServiceOptions): Service {
@@ -53,74 +53,77 @@ export function openService(options: ServiceOptions): Service {
   const clock = () => performance.now();
   const giveUp = new AbortController();
   const wakers = new Set<() => void>();
-  const awaken = () => wakeAll(wakers, Math.random());
-  const writes = followWrites(clock, (refused) => tellRefusal(refused, log));
-  const { halt, halted, pauseAll, drop } = runStopper({ ledger, writes, log, watch: () => watch });
-  const roads = openRoads(options, { clock, writes, onChange: awaken, tooLong: pauseAll });
+  const wakeWaiters = () => wakeAll(wakers, Math.random());
+  const writes = trackWrites(clock, (refused) => logRejection(refused, log));
+  const { halt, halted, pauseAll, abandon: drop } = runStopper({ ledger, writes, log, watch: () => watch });
+  const senders = openSenders(options, { clock, writes, onChange: wakeWaiters, tooLong: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
     halted,
-    onChange: awaken,
-    surroundings: () => ({
-      isHeld: roads.hold !== null,
-      limit: roads.limit,
+    onChange: wakeWaiters,
+    conditions: () => ({
+      isHeld: senders.hold !== null,
+      limit: senders.limit,
       refreshes: token.refreshes,
     }),
-    hold: (run, process) => ledger.hold(run, process, options.lane.requestTimeoutMs),
+    hold: (run, process) => ledger.heartbeat(run, process, options.connection.requestTimeoutMs),
     store: (run, changes) => addMeasures(ledger.redis, run, changes),
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
   const feeder = createFeeder(ledger, queue);
   const meters = { annotations: new RequestMeter(), views: new RequestMeter() };
-  const work: DeleteWork = {
+  const work: DeleteDeps = {
     ...options,
     writes,
-    roads: roads.of,
+    senders: senders.of,
     meters,
     wakers,
     basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
     clock,
     random: Math.random,
-    giveUp: giveUp.signal,
+    shutdownDeadline: giveUp.signal,
     halt,
-    halted,
-    isRunShutOut: () => watch.chunks > jobsAtMost / 2 && waiting.isOne,
-    fed: (run, chunks) => feeder.add(run, chunks).catch((error) => logTrouble(work, error)),
+    onHalted: halted,
+    isAnyRunStarved: () => watch.chunks > maxJobs / 2 && waiting.hasAny,
+    enqueue: (run, chunks) => feeder.add(run, chunks).catch((error) => logRedisError(work, error)),
   };
-  const credentials = followToken(token, { changed: roads.pump, runs: () => watch.runs, halt });
+  const credentials = watchCredentials(token, { changed: senders.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
     () => readRunning(ledger.redis, target.fp),
     () => watch.chunks > 0,
-    (run) => watch.isAtWork(run) || watch.waitsForPermit(run),
+    (run) => watch.hasChunks(run) || watch.waitsForPermit(run),
   );
-  const isCrowded = () => roads.all.every(({ lanes }) => lanes.isCrowded(watch.chunks));
+  const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
-      roads.stop === null &&
-      writes.refused === '' &&
-      roads.all.some(({ lanes, limits }) => limits.holdMs <= longestWaitMs && lanes.letIn(watch.chunks, waiting.isOne)),
-    handle: chunkHandler({ work, watch, credentials, isCrowded, drop }),
-    putBack: ({ run, chunk }) => work.fed(run, [chunk]),
-    isDue: (run: string) => void feeder.feed(run).catch((error) => logTrouble(work, error)),
+      senders.stop === null &&
+      writes.rejection === '' &&
+      senders.all.some(
+        ({ connections, limits }) =>
+          limits.throttledMs <= longestWaitMs && connections.admit(watch.chunks, waiting.hasAny),
+      ),
+    handle: chunkHandler({ work, watch, credentials, isSaturated, drop }),
+    requeue: ({ run, chunk }) => work.enqueue(run, [chunk]),
+    isDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(work, error)),
     log,
   });
   const isOwn = options.queueName !== sharedQueueName;
-  const drainAtMostMs = Math.min(options.lane.requestTimeoutMs, longestDrainMs) + drainSpareMs;
+  const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
   const parts = [
     queuePart(queue, isOwn),
-    { name: 'roads', start: roads.start, drain: roads.close },
+    { name: 'senders', start: senders.start, drain: senders.close },
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
-    ...(isOwn ? [] : [repeat('waiting runs', lookAroundEveryMs, () => waiting.look(), log)]),
+    ...(isOwn ? [] : [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)]),
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, giveUp, drainAtMostMs) },
   ];
   return {
-    ...{ queue, feeder, roads, token, meters, parts },
-    get refused() {
-      return writes.refused;
+    ...{ queue, feeder, senders, token, meters, parts },
+    get writeRejection() {
+      return writes.rejection;
     },
     get heldMs() {
       return watch.heldMs;
@@ -128,9 +131,9 @@ export function openService(options: ServiceOptions): Service {
   };
 }
 
-function tellRefusal(refused: string, log: Log): void {
-  if (refused === '') log.warn({}, 'Redis takes writes again');
-  else log.warn({ reason: `Redis refuses writes: ${refused}` }, 'nothing is sent any more');
+function logRejection(refused: string, log: Log): void {
+  if (refused === '') log.warn({}, 'Redis accepts writes again');
+  else log.warn({ reason: `Redis rejects writes: ${refused}` }, 'sending stopped');
 }
 
 /** The part that gets the first token, and stores one that is being replaced at the end. `tell` is told where that takes its time. */
@@ -148,8 +151,8 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
       if (isOwn) await queue.remove();
     },
     drain: async () => {
-      if (isOwn) await within(closeMs, queue.remove());
-      await within(closeMs, queue.close());
+      if (isOwn) await withTimeout(closeMs, queue.remove());
+      await withTimeout(closeMs, queue.close());
     },
   };
 }
@@ -157,7 +160,7 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
 /** Sends nothing more from now on, waits for what is on the wire, and hands all chunks back; bounded also while Redis is away. */
 async function drainConsumer(consumer: Consumer, giveUp: AbortController, deadlineMs: number): Promise<void> {
   const timer = setTimeout(() => giveUp.abort(), deadlineMs);
-  await within(deadlineMs + closeMs, consumer.drain());
+  await withTimeout(deadlineMs + closeMs, consumer.drain());
   clearTimeout(timer);
 }
 
@@ -188,7 +191,7 @@ class WaitingRuns {
     this.#isServed = isServed;
   }
 
-  get isOne(): boolean {
+  get hasAny(): boolean {
     return this.#running.some((run) => !this.#isServed(run));
   }
 
@@ -196,7 +199,7 @@ class WaitingRuns {
    * Asks which runs there are; without an answer it goes by the last one. A process that has nothing in hand takes what comes, and need not
    * know.
    */
-  async look(): Promise<void> {
+  async refresh(): Promise<void> {
     if (!this.#hasWork()) return;
     this.#running = await this.#readRunning().catch(() => this.#running);
   }

@@ -11,7 +11,7 @@ export type StopFile = {
   close(): void;
 };
 
-type Around = {
+type StopFileDeps = {
   /** Monotonic ms. */
   clock: () => number;
   /** ms since 1970. */
@@ -20,55 +20,55 @@ type Around = {
   onChange(): void;
 };
 
-const lookEveryMs = 100;
-const silentAfterMs = 1_000;
-const silent = 'nobody can tell whether it is there';
+const checkEveryMs = 100;
+const unknownAfterMs = 1_000;
+const unknownReason = 'nobody can tell whether it is there';
 
 /** `path` null: there is none, and nothing is ever stopped. */
-export function openStopFile(path: string | null, around: Around): StopFile {
-  return path === null ? { stop: null, start() {}, close() {} } : new WatchedFile(path, around);
+export function openStopFile(path: string | null, deps: StopFileDeps): StopFile {
+  return path === null ? { stop: null, start() {}, close() {} } : new WatchedFile(path, deps);
 }
 
 /** Looks ten times a second: notifications of the file system don't reach every mount, and none tells of a file in a new folder. */
 class WatchedFile implements StopFile {
   readonly #path: string;
-  readonly #around: Around;
+  readonly #deps: StopFileDeps;
   #timer: NodeJS.Timeout | null = null;
-  #isLooking = false;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isChecking = false;
+  #checkedAt = Number.NEGATIVE_INFINITY;
   #reason: string | null = null;
   #at = 0;
 
-  constructor(path: string, around: Around) {
+  constructor(path: string, deps: StopFileDeps) {
     this.#path = path;
-    this.#around = around;
+    this.#deps = deps;
   }
 
   get stop(): Stop | null {
-    const { clock, now } = this.#around;
+    const { clock, now } = this.#deps;
     if (this.#reason !== null) return stopBy(this.#path, this.#reason, this.#at);
-    return clock() - this.#lookedAt > silentAfterMs ? stopBy(this.#path, silent, now()) : null;
+    return clock() - this.#checkedAt > unknownAfterMs ? stopBy(this.#path, unknownReason, now()) : null;
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.#look(), lookEveryMs);
-    void this.#look();
+    this.#timer = setInterval(() => void this.#check(), checkEveryMs);
+    void this.#check();
   }
 
   close(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    this.#lookedAt = Number.POSITIVE_INFINITY; // what it said last is all that anybody will know
+    this.#checkedAt = Number.POSITIVE_INFINITY; // what it said last is all that anybody will know
   }
 
-  async #look(): Promise<void> {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    const { clock, now, onChange } = this.#around;
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const { clock, now, onChange } = this.#deps;
     const reason = await readReason(this.#path);
-    this.#isLooking = false;
+    this.#isChecking = false;
     if (this.#timer === null) return;
-    this.#lookedAt = clock();
+    this.#checkedAt = clock();
     if (reason === this.#reason) return;
     if (this.#reason === null) this.#at = now();
     this.#reason = reason;

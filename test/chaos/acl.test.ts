@@ -4,21 +4,21 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { findBroken } from '../support/checker.ts';
 import { openGuardedRedis } from '../support/guarded-redis.ts';
+import { annotations, makeIds, openHarness } from '../support/harness.ts';
 import { makeLogin, refusals } from '../support/login.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { never, until } from '../support/processes.ts';
-import { annotations, makeIds, openScene } from '../support/scene.ts';
 import { hasOpenssl } from '../support/tls.ts';
 import { useEverything } from '../support/use-everything.ts';
 
 /** A scene whose Redis knows it by the login of the README, and the connection of the administrator. */
-async function openGuarded(atEnd: Parameters<typeof openScene>[0], ids: string[], ...more: string[]) {
+async function openGuarded(atEnd: Parameters<typeof openHarness>[0], ids: string[], ...more: string[]) {
   const own = await openOwnRedis(atEnd);
   const admin = own.connect();
   const folder = mkdtempSync(join(tmpdir(), 'expunge-login-'));
   atEnd(async () => rmSync(folder, { recursive: true }));
   const redis = await makeLogin([admin], folder, own.url, ...more);
-  return { admin, scene: await openScene(atEnd, { objects: annotations(ids), latencyMs: 20 }, redis) };
+  return { admin, harness: await openHarness(atEnd, { objects: annotations(ids), latencyMs: 20 }, redis) };
 }
 
 describe.concurrent('the login of the README', () => {
@@ -34,13 +34,13 @@ describe.concurrent('the login of the README', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('l', 60);
-    const { admin, scene } = await openGuarded(onTestFinished, ids, '-client|list', '-client|setname');
-    const run = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach']);
+    const { admin, harness } = await openGuarded(onTestFinished, ids, '-client|list', '-client|setname');
+    const run = harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach']);
     expect(await run.ended, run.stderr).toMatchObject({ code: 0 });
     expect(run.stderr).toContain('this Redis does not say whether a worker of this target is alive (CLIENT LIST)');
     expect(await refusals(admin)).toContainEqual(expect.stringMatching(/^command client/));
-    await scene.worker();
-    await scene.runIs('completed', ({ state }) => state === 'completed');
+    await harness.worker();
+    await harness.runIs('completed', ({ state }) => state === 'completed');
   });
 
   test('stops everything when a right is taken away in the middle, and loses nothing', async ({
@@ -48,19 +48,19 @@ describe.concurrent('the login of the README', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('t', 1_000);
-    const { admin, scene } = await openGuarded(onTestFinished, ids);
-    const worker = await scene.worker([], { EXPUNGE_MAX_CONCURRENCY: '8' });
-    const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'];
-    await scene.expunge(args).ended;
-    await until('the run is in the middle', () => scene.arrivals.length > 100);
+    const { admin, harness } = await openGuarded(onTestFinished, ids);
+    const worker = await harness.worker([], { EXPUNGE_MAX_CONCURRENCY: '8' });
+    const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'];
+    await harness.expunge(args).ended;
+    await until('the run is in the middle', () => harness.arrivals.length > 100);
     await admin.acl('SETUSER', 'expunge', '-evalsha', '-eval');
     const at = performance.now();
-    await never('a request after a second', () => scene.arrivals.at(-1)! - at > 1_000, 2_000);
-    expect(scene.arrivals.length).toBeLessThan(ids.length);
+    await never('a request after a second', () => harness.arrivals.at(-1)! - at > 1_000, 2_000);
+    expect(harness.arrivals.length).toBeLessThan(ids.length);
     expect(worker.stderr).toContain('the login lacks the permission for eval');
     await admin.acl('SETUSER', 'expunge', '+evalsha', '+eval');
-    const run = await scene.runIs('completed', ({ state }) => state === 'completed', 60_000);
+    const run = await harness.runIs('completed', ({ state }) => state === 'completed', 60_000);
     expect(run.counts.deleted + run.counts.gone_unconfirmed).toBe(ids.length);
-    expect(await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
+    expect(await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
   });
 });

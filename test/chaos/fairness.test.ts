@@ -1,48 +1,48 @@
 import { describe, test } from 'vitest';
 import { isSealed } from '../../src/ledger/run.ts';
 import { openFleet, passed, startRun } from '../support/fleet.ts';
+import { type Harness, makeIds } from '../support/harness.ts';
 import { until } from '../support/processes.ts';
-import { makeIds, type Scene } from '../support/scene.ts';
-import { arrivalsOf, falls, partOfNext, steered } from '../support/shares.ts';
+import { arrivalsOf, partOfNext, steered, stopsWithinASecond } from '../support/shares.ts';
 
 const atRate = ['--rate', '1000/s'];
 const detached = ['--detach', '--expect-absent'];
 
 /** The run with so many rows. */
-async function runOf({ runs }: Scene, rows: number) {
+async function runOf({ runs }: Harness, rows: number) {
   return until('the run is there', async () => (await runs()).find((run) => run.rows === rows));
 }
 
 describe.concurrent('at 1,000/s', () => {
   test('a run of 1,000 ids behind a long one is done in seconds', async ({ expect, onTestFinished }) => {
-    const { scene } = await openFleet(onTestFinished, { ids: 20_000, workers: 2, workerArgs: atRate });
-    await until('the long run is in the middle', () => scene.arrivals.length > 2_000);
-    await startRun(scene, makeIds('small', 1_000), detached);
-    const before = arrivalsOf(scene, 'f').length;
-    await until('the small run is done', async () => isSealed((await runOf(scene, 1_000)).state));
-    expect(arrivalsOf(scene, 'f').length - before).toBeLessThan(6_000); // of the long one meanwhile: seconds, on any machine
-    expect((await runOf(scene, 20_000)).state).toBe('running');
+    const { harness } = await openFleet(onTestFinished, { ids: 20_000, workers: 2, workerArgs: atRate });
+    await until('the long run is in the middle', () => harness.arrivals.length > 2_000);
+    await startRun(harness, makeIds('small', 1_000), detached);
+    const before = arrivalsOf(harness, 'f').length;
+    await until('the small run is done', async () => isSealed((await runOf(harness, 1_000)).state));
+    expect(arrivalsOf(harness, 'f').length - before).toBeLessThan(6_000); // of the long one meanwhile: seconds, on any machine
+    expect((await runOf(harness, 20_000)).state).toBe('running');
   });
 
   test('runs share the wire by their priorities; pause and cancel hold within a second and leave others alone', async ({
     expect,
     onTestFinished,
   }) => {
-    const { scene } = await openFleet(onTestFinished, { ids: 15_000, workers: 1, workerArgs: atRate });
-    await startRun(scene, makeIds('g', 12_000), [...detached, '--priority', 'high']);
-    const [f, g] = [await runOf(scene, 15_000), await runOf(scene, 12_000)];
-    await until('both runs are at work', () => arrivalsOf(scene, 'g').length > 500);
-    expect(await partOfNext(scene, 2_000, 'g')).toBeGreaterThan(0.65); // four fifths, if all goes well
+    const { harness } = await openFleet(onTestFinished, { ids: 15_000, workers: 1, workerArgs: atRate });
+    await startRun(harness, makeIds('g', 12_000), [...detached, '--priority', 'high']);
+    const [f, g] = [await runOf(harness, 15_000), await runOf(harness, 12_000)];
+    await until('both runs are at work', () => arrivalsOf(harness, 'g').length > 500);
+    expect(await partOfNext(harness, 2_000, 'g')).toBeGreaterThan(0.65); // four fifths, if all goes well
 
-    await passed(await steered(scene, ['priority', g.id, 'low']), 1_000);
-    expect(await partOfNext(scene, 2_000, 'g')).toBeLessThan(0.35); // a fifth
+    await passed(await steered(harness, ['priority', g.id, 'low']), 1_000);
+    expect(await partOfNext(harness, 2_000, 'g')).toBeLessThan(0.35); // a fifth
 
-    await falls(scene, 'f', await steered(scene, ['pause', f.id]));
-    const others = arrivalsOf(scene, 'g').length;
-    await until('the other run has the wire to itself', () => arrivalsOf(scene, 'g').length > others + 500);
-    await steered(scene, ['resume', f.id]);
-    await falls(scene, 'g', await steered(scene, ['cancel', g.id, '--yes']));
-    const before = arrivalsOf(scene, 'f').length;
-    await until('the resumed run goes on', () => arrivalsOf(scene, 'f').length > before + 500);
+    await stopsWithinASecond(harness, 'f', await steered(harness, ['pause', f.id]));
+    const others = arrivalsOf(harness, 'g').length;
+    await until('the other run has the wire to itself', () => arrivalsOf(harness, 'g').length > others + 500);
+    await steered(harness, ['resume', f.id]);
+    await stopsWithinASecond(harness, 'g', await steered(harness, ['cancel', g.id, '--yes']));
+    const before = arrivalsOf(harness, 'f').length;
+    await until('the resumed run goes on', () => arrivalsOf(harness, 'f').length > before + 500);
   });
 });

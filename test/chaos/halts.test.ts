@@ -1,14 +1,14 @@
 import { describe, test } from 'vitest';
 import type { FaultKind } from '../../src/sandbox/fault-kinds.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 
 const ids = makeIds('h', 1_500);
 const objects = annotations(ids);
 const concurrency = 16;
 const settings = { EXPUNGE_MAX_CONCURRENCY: String(concurrency), EXPUNGE_RETRY_DELAYS: '50ms,50ms,50ms,50ms,50ms' };
 
-function run(scene: Scene, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids) {
-  return scene.expunge(['run', scene.list(list), '--resource', 'annotations', '--yes', ...args], {
+function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids) {
+  return harness.expunge(['run', harness.list(list), '--resource', 'annotations', '--yes', ...args], {
     ...settings,
     ...env,
   });
@@ -18,62 +18,62 @@ function run(scene: Scene, args: string[] = [], env: NodeJS.ProcessEnv = {}, lis
 const underWay = 2 * 4 * concurrency + concurrency;
 
 describe.concurrent('a run whose base URL is wrong', () => {
-  const openWrong = async (atEnd: Parameters<typeof openScene>[0]) => {
-    const scene = await openScene(atEnd, { objects, latencyMs: 30 });
-    return { scene, env: { EXPUNGE_BASE_URL: `${scene.sandbox.url}/wrong` } };
+  const openWrong = async (atEnd: Parameters<typeof openHarness>[0]) => {
+    const harness = await openHarness(atEnd, { objects, latencyMs: 30 });
+    return { harness, env: { EXPUNGE_BASE_URL: `${harness.sandbox.url}/wrong` } };
   };
 
   test('is halted with exit 4 by the first 50 ids that are not there, and deletes nothing', async ({
     expect,
     onTestFinished,
   }) => {
-    const { scene, env } = await openWrong(onTestFinished);
-    const running = run(scene, [], env);
+    const { harness, env } = await openWrong(onTestFinished);
+    const running = run(harness, [], env);
     expect(await running.ended, running.stderr).toMatchObject({ code: 4 });
-    const halted = await scene.run();
+    const halted = await harness.run();
     expect(halted).toMatchObject({ state: 'halted', halt: 'all_absent', by: 'guard' });
     expect(halted.counts.absent).toBe(halted.settled);
-    expect(scene.sandbox.seen.length).toBeLessThanOrEqual(50 + underWay);
-    expect(halted.settled).toBe(scene.sandbox.seen.length); // what was on the wire joined
+    expect(harness.sandbox.seen.length).toBeLessThanOrEqual(50 + underWay);
+    expect(halted.settled).toBe(harness.sandbox.seen.length); // what was on the wire joined
     expect(running.stderr).toMatch(/halted: \d+ of \d+ ids were not there \(404 or 410\): check --base-url/);
     expect(running.stderr).toMatch(/^ {2}For example: (h-0\d+\S* *){5}$/m);
-    const status = scene.expunge(['status', halted.id]);
+    const status = harness.expunge(['status', halted.id]);
     expect(await status.ended).toMatchObject({ code: 0 });
     expect(status.stdout).toContain(`Halted: ${halted.reason}`);
     expect(status.stdout).toContain('for example: h-0');
-    expect(running.stderr).toMatch(/If they may be gone: expunge run .* --expect-absent/);
-    const again = run(scene, [], env);
+    expect(running.stderr).toMatch(/If they are expected to be gone: expunge run .* --expect-absent/);
+    const again = run(harness, [], env);
     expect(await again.ended).toMatchObject({ code: 4 });
-    expect(await scene.runs()).toHaveLength(1);
-    expect(scene.sandbox.remaining()).toBe(ids.length);
+    expect(await harness.runs()).toHaveLength(1);
+    expect(harness.sandbox.remaining()).toBe(ids.length);
   });
 
   test('goes on to its end with --expect-absent, on the command line or of resume', async ({
     expect,
     onTestFinished,
   }) => {
-    const { scene, env } = await openWrong(onTestFinished);
-    expect(await run(scene, [], env).ended).toMatchObject({ code: 4 });
-    const { id } = await scene.run();
-    const resumed = scene.expunge(['resume', id, '--expect-absent']);
+    const { harness, env } = await openWrong(onTestFinished);
+    expect(await run(harness, [], env).ended).toMatchObject({ code: 4 });
+    const { id } = await harness.run();
+    const resumed = harness.expunge(['resume', id, '--expect-absent']);
     expect(await resumed.ended).toMatchObject({ code: 0 });
-    expect(await scene.run()).toMatchObject({ state: 'running', expectAbsent: true });
-    expect(await run(scene, [], env).ended).toMatchObject({ code: 0 });
-    expect(await scene.run()).toMatchObject({ state: 'completed', counts: { absent: ids.length } });
-    expect(await run(scene, ['--expect-absent'], env).ended).toMatchObject({ code: 0 });
-    expect((await scene.runs()).map(({ state }) => state)).toEqual(['completed', 'completed']);
+    expect(await harness.run()).toMatchObject({ state: 'running', expectAbsent: true });
+    expect(await run(harness, [], env).ended).toMatchObject({ code: 0 });
+    expect(await harness.run()).toMatchObject({ state: 'completed', counts: { absent: ids.length } });
+    expect(await run(harness, ['--expect-absent'], env).ended).toMatchObject({ code: 0 });
+    expect((await harness.runs()).map(({ state }) => state)).toEqual(['completed', 'completed']);
   });
 
   test('is halted for all workers by what they see together', async ({ expect, onTestFinished }) => {
-    const { scene, env } = await openWrong(onTestFinished);
-    await Promise.all([scene.worker([], { ...settings, ...env }), scene.worker([], { ...settings, ...env })]);
-    expect(await run(scene, ['--detach'], env).ended).toMatchObject({ code: 0 });
-    const halted = await scene.runIs('halted', ({ state }) => state === 'halted');
+    const { harness, env } = await openWrong(onTestFinished);
+    await Promise.all([harness.worker([], { ...settings, ...env }), harness.worker([], { ...settings, ...env })]);
+    expect(await run(harness, ['--detach'], env).ended).toMatchObject({ code: 0 });
+    const halted = await harness.runIs('halted', ({ state }) => state === 'halted');
     expect(halted).toMatchObject({ halt: 'all_absent' });
-    expect(scene.sandbox.seen.length).toBeLessThanOrEqual(50 + 2 * underWay);
-    const resumed = scene.expunge(['resume', halted.id, '--expect-absent']);
+    expect(harness.sandbox.seen.length).toBeLessThanOrEqual(50 + 2 * underWay);
+    const resumed = harness.expunge(['resume', halted.id, '--expect-absent']);
     expect(await resumed.ended).toMatchObject({ code: 0 });
-    await scene.runIs('completed', ({ state }) => state === 'completed');
+    await harness.runIs('completed', ({ state }) => state === 'completed');
   });
 });
 
@@ -82,29 +82,29 @@ describe.concurrent('a run that the API refuses', () => {
     [403, 'forbidden', 20],
     [405, 'wrong_endpoint', 3],
   ] as const)('is halted by %i for %s after %i ids', async ([status, halt, after], { expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, latencyMs: 30, faults: { [`status-${status}`]: 1 } });
-    expect(await run(scene).ended).toMatchObject({ code: 4 });
-    expect(await scene.run()).toMatchObject({ state: 'halted', halt, by: 'guard' });
-    expect(scene.arrivals.length).toBeLessThanOrEqual(after + underWay);
-    scene.sandbox.faults = {};
-    expect(await run(scene).ended).toMatchObject({ code: 3 });
-    const { counts } = await scene.run();
+    const harness = await openHarness(onTestFinished, { objects, latencyMs: 30, faults: { [`status-${status}`]: 1 } });
+    expect(await run(harness).ended).toMatchObject({ code: 4 });
+    expect(await harness.run()).toMatchObject({ state: 'halted', halt, by: 'guard' });
+    expect(harness.arrivals.length).toBeLessThanOrEqual(after + underWay);
+    harness.sandbox.faults = {};
+    expect(await run(harness).ended).toMatchObject({ code: 3 });
+    const { counts } = await harness.run();
     expect(counts.deleted + counts.failed).toBe(ids.length);
   });
 
   test('is halted by the first 402, which costs no id anything', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, latencyMs: 30, faults: { 'status-402': 1 } });
-    const running = run(scene);
+    const harness = await openHarness(onTestFinished, { objects, latencyMs: 30, faults: { 'status-402': 1 } });
+    const running = run(harness);
     expect(await running.ended).toMatchObject({ code: 4 });
-    expect(await scene.run()).toMatchObject({ state: 'halted', halt: 'halting_status', attempts: 0, settled: 0 });
+    expect(await harness.run()).toMatchObject({ state: 'halted', halt: 'halting_status', attempts: 0, settled: 0 });
     expect(running.stderr).toContain('the API answered 402');
-    expect(scene.arrivals.length).toBeLessThanOrEqual(underWay);
-    scene.sandbox.faults = {};
-    expect(await run(scene).ended).toMatchObject({ code: 0 });
+    expect(harness.arrivals.length).toBeLessThanOrEqual(underWay);
+    harness.sandbox.faults = {};
+    expect(await run(harness).ended).toMatchObject({ code: 0 });
   });
 });
 
-describe.concurrent('--treat', () => {
+describe.concurrent('--on-status', () => {
   const few = makeIds('t', 12);
   const [conflicted, accepted, gone, ...rest] = few as [string, string, string, ...string[]];
   const refused = rest.slice(0, 2);
@@ -114,56 +114,56 @@ describe.concurrent('--treat', () => {
     if (id === accepted && nth === 1) return 'status-202-executed';
     return null;
   };
-  const open = (atEnd: Parameters<typeof openScene>[0]) =>
-    openScene(atEnd, { objects: annotations(few.filter((id) => id !== gone)), faults: { script } });
-  const treat = '409=retry,404=failed,400=absent';
+  const open = (atEnd: Parameters<typeof openHarness>[0]) =>
+    openHarness(atEnd, { objects: annotations(few.filter((id) => id !== gone)), faults: { script } });
+  const onStatus = '409=retry,404=failed,400=absent';
 
   test('gives answers another meaning for the run, and nothing but 204 is deleted', async ({
     expect,
     onTestFinished,
   }) => {
-    const scene = await open(onTestFinished);
-    const running = run(scene, ['--treat', '409=retry,404=failed', '--treat', '400=absent'], {}, few);
+    const harness = await open(onTestFinished);
+    const running = run(harness, ['--on-status', '409=retry,404=failed', '--on-status', '400=absent'], {}, few);
     expect(await running.ended, running.stderr).toMatchObject({ code: 3 });
-    const { counts, treat: stored } = await scene.run();
+    const { counts, onStatus: stored } = await harness.run();
     expect(stored).toBe('400=absent,404=failed,409=retry');
     expect(counts).toMatchObject({ deleted: few.length - 4, absent: 2, failed: 1, unknown: 1 });
     expect(running.stderr).toContain('Treats    400=absent, 404=failed, 409=retry');
   });
 
   test('lets a 202 be asked again, which is never more than gone_unconfirmed', async ({ expect, onTestFinished }) => {
-    const scene = await open(onTestFinished);
-    await run(scene, ['--treat', '202=retry'], {}, few).ended;
-    expect((await scene.run()).counts).toMatchObject({ gone_unconfirmed: 1, unknown: 0, absent: 1, failed: 2 });
+    const harness = await open(onTestFinished);
+    await run(harness, ['--on-status', '202=retry'], {}, few).ended;
+    expect((await harness.run()).counts).toMatchObject({ gone_unconfirmed: 1, unknown: 0, absent: 1, failed: 2 });
   });
 
   test('is taken from the run by workers, whatever they were told themselves', async ({ expect, onTestFinished }) => {
-    const scene = await open(onTestFinished);
-    await scene.worker([], { ...settings, EXPUNGE_TREAT: '404=halt,400=halt,202=halt' });
-    await run(scene, ['--detach', '--treat', treat], {}, few).ended;
-    const { counts } = await scene.runIs('completed', ({ state }) => state === 'completed');
+    const harness = await open(onTestFinished);
+    await harness.worker([], { ...settings, EXPUNGE_ON_STATUS: '404=halt,400=halt,202=halt' });
+    await run(harness, ['--detach', '--on-status', onStatus], {}, few).ended;
+    const { counts } = await harness.runIs('completed', ({ state }) => state === 'completed');
     expect(counts).toMatchObject({ deleted: few.length - 4, absent: 2, failed: 1, unknown: 1 });
   });
 
   test('stays as it was when the run goes on; another one is refused', async ({ expect, onTestFinished }) => {
-    const scene = await open(onTestFinished);
-    expect(await run(scene, ['--treat', '404=halt'], {}, few).ended).toMatchObject({ code: 4 });
-    const other = run(scene, ['--treat', '404=failed'], {}, few);
+    const harness = await open(onTestFinished);
+    expect(await run(harness, ['--on-status', '404=halt'], {}, few).ended).toMatchObject({ code: 4 });
+    const other = run(harness, ['--on-status', '404=failed'], {}, few);
     expect(await other.ended).toMatchObject({ code: 2 });
-    expect(other.stderr).toContain('was started with --treat 404=halt, not with 404=failed');
-    expect(await run(scene, [], {}, few).ended).toMatchObject({ code: 4 });
-    expect(await run(scene, ['--treat', '404=halt'], {}, few).ended).toMatchObject({ code: 4 });
+    expect(other.stderr).toContain('was started with --on-status 404=halt, not with 404=failed');
+    expect(await run(harness, [], {}, few).ended).toMatchObject({ code: 4 });
+    expect(await run(harness, ['--on-status', '404=halt'], {}, few).ended).toMatchObject({ code: 4 });
   });
 
   test('is shown by check, and refused where it could not be true', async ({ expect, onTestFinished }) => {
-    const scene = await open(onTestFinished);
-    const check = scene.expunge(['check', '--verdicts', '--treat', '404=failed']);
+    const harness = await open(onTestFinished);
+    const check = harness.expunge(['check', '--verdicts', '--on-status', '404=failed']);
     expect(await check.ended).toMatchObject({ code: 0 });
     expect(check.stdout).toMatch(/^\* 404 +failed$/m);
     expect(check.stdout).toMatch(/^ {2}410 +absent, or gone_unconfirmed/m);
     expect(check.stdout).toMatch(/all of the first 50 ids.* answered 404, 410, unless --expect-absent/);
-    const wrong = run(scene, ['--treat', '200=deleted'], {}, few);
+    const wrong = run(harness, ['--on-status', '200=deleted'], {}, few);
     expect(await wrong.ended).toMatchObject({ code: 2 });
-    expect(wrong.stderr).toContain('--treat: 200: "deleted" is not one of failed, absent, retry, wait, halt');
+    expect(wrong.stderr).toContain('--on-status: 200: "deleted" is not one of failed, absent, retry, wait, halt');
   });
 });

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { killStorm, type Sofar, stormWords } from '../support/kill-storm.ts';
+import { describeStorm, killStorm, type Sofar } from '../support/kill-storm.ts';
 import { takeoverMs } from '../support/takeover.ts';
 
 const seed = 20_261_120;
@@ -11,7 +11,7 @@ const killSoon = ({ kills, elapsedMs, settledSince }: Sofar) => kills < 4 && ela
 describe.concurrent('workers that are killed in the middle of chunks, and an API that fails in every way', () => {
   test('lose no id and say nothing false', async ({ expect, onTestFinished }) => {
     const result = await killStorm({ ids: 4_000, seed, killNow, latencyMs: 20, atEnd: onTestFinished });
-    expect(result.broken, stormWords(result, seed)).toBeNull();
+    expect(result.broken, describeStorm(result, seed)).toBeNull();
     expect(result.run.state).toBe('completed');
     expect(result.kills).toBeGreaterThanOrEqual(2);
   });

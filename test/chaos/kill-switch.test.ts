@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
+import { annotations, makeIds, openHarness } from '../support/harness.ts';
 import { useKillSwitch } from '../support/kill-switch.ts';
 import { until } from '../support/processes.ts';
-import { annotations, makeIds, openScene } from '../support/scene.ts';
 
 const promisedMs = 1_000;
 
@@ -11,7 +11,7 @@ describe.concurrent('the kill switch, as a command and as a file', () => {
     onTestFinished,
   }) => {
     const kill = { workers: 2, ids: 8_000, least: 300 };
-    const { byCommand, byFile, trouble } = await useKillSwitch(onTestFinished, kill);
+    const { byCommand, byFile, problem: trouble } = await useKillSwitch(onTestFinished, kill);
     expect(byCommand.lastAfterMs).toBeLessThanOrEqual(promisedMs);
     expect(byFile.lastAfterMs).toBeLessThanOrEqual(promisedMs);
     expect(byCommand.words).toContain('Stopped for all runs of this target by ana: they call us.');
@@ -24,10 +24,10 @@ describe.concurrent('the kill switch, as a command and as a file', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('l', 40);
-    const scene = await openScene(onTestFinished, { objects: annotations(ids) });
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
     const ana = { EXPUNGE_USER: 'ana' };
     const call = async (args: string[], env = {}, code = 0) => {
-      const running = scene.expunge(args, env);
+      const running = harness.expunge(args, env);
       expect(await running.ended, running.stderr).toMatchObject({ code });
       return running;
     };
@@ -36,32 +36,32 @@ describe.concurrent('the kill switch, as a command and as a file', () => {
     expect((await call(['stop-all', '--reason', 'second'], { EXPUNGE_USER: 'bob' })).stderr).toContain(
       'stopped already, by ana: first',
     );
-    const words = 'Stopped for all runs of this target by ana: first. Go on with: expunge start-all';
+    const words = 'Stopped for all runs of this target by ana: first. Resume with: expunge start-all';
 
-    const submit = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+    const submit = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
     const detached = await call([...submit, '--detach', '--json']);
     expect(detached.stderr).toContain(`Waits     ${words}`);
-    expect(detached.stderr).toContain(`warning: the run waits. ${words}`);
+    expect(detached.stderr).toContain(`warning: the run is stopped. ${words}`);
     expect(JSON.parse(detached.stdout.trim().split('\n').at(-1)!)).toMatchObject({
       ...{ state: 'running', reason: 'Stopped for all runs of this target by ana: first' },
     });
 
     for (let n = 0; n < 2; n++) {
-      const worker = await scene.worker();
+      const worker = await harness.worker();
       await until('the worker says why nothing is sent', () => worker.stderr.includes(words.split('. ')[0]!));
       worker.signal('SIGTERM');
       expect(await worker.ended).toMatchObject({ code: 0 });
     }
-    expect(scene.arrivals).toEqual([]);
+    expect(harness.arrivals).toEqual([]);
 
     // The same list to the same server, for another account: the switch of one target is not that of another.
-    await call(submit, { EXPUNGE_ACCOUNT: `${scene.target.account}-other` });
-    expect(scene.arrivals).toHaveLength(ids.length);
+    await call(submit, { EXPUNGE_ACCOUNT: `${harness.target.account}-other` });
+    expect(harness.arrivals).toHaveLength(ids.length);
 
-    await scene.worker();
+    await harness.worker();
     await call(['start-all'], ana);
-    await scene.runIs('completed', ({ state }) => state === 'completed');
-    expect((await scene.run()).counts).toMatchObject({ absent: ids.length });
+    await harness.runIs('completed', ({ state }) => state === 'completed');
+    expect((await harness.run()).counts).toMatchObject({ absent: ids.length });
     expect((await call(['start-all'])).stderr).toContain('Nobody had stopped the runs of');
   });
 });

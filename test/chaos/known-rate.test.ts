@@ -1,9 +1,9 @@
 import { describe, test } from 'vitest';
 import { openFleet, startFleet, startRun } from '../support/fleet.ts';
+import { annotations, makeIds, openHarness } from '../support/harness.ts';
 import { defaultBurst, waitForKnownRate } from '../support/known-rate.ts';
 import { until } from '../support/processes.ts';
 import { busiest, perSecondIn, takenIn, watchTicks } from '../support/rate-measures.ts';
-import { annotations, makeIds, openScene } from '../support/scene.ts';
 
 describe.concurrent('a known rate, measured at the server', () => {
   test.for([
@@ -21,8 +21,8 @@ describe.concurrent('a known rate, measured at the server', () => {
 
   test('lets as many go at once as --burst says, and no more', async ({ expect, onTestFinished }) => {
     const runArgs = ['--rate', '20/s', '--burst', '10'];
-    const { scene, ticks } = await openFleet(onTestFinished, { ids: 80, workers: 0, runArgs });
-    const { atMs } = scene.sandbox.arrivals;
+    const { harness, ticks } = await openFleet(onTestFinished, { ids: 80, workers: 0, runArgs });
+    const { atMs } = harness.sandbox.arrivals;
     await until('all have arrived', () => atMs.length === 80);
     // On a busy machine requests are up to a tenth of a second on their way: that are two or three of them.
     const onTheirWay = 3;
@@ -32,8 +32,8 @@ describe.concurrent('a known rate, measured at the server', () => {
 
   test('keeps a quota in every minute, however it falls into the pace', async ({ expect, onTestFinished }) => {
     const runArgs = ['--rate', '50/s,100/min'];
-    const { scene } = await openFleet(onTestFinished, { ids: 200, workers: 2, runArgs });
-    const { atMs } = scene.sandbox.arrivals;
+    const { harness } = await openFleet(onTestFinished, { ids: 200, workers: 2, runArgs });
+    const { atMs } = harness.sandbox.arrivals;
     await until('the quota is used', () => atMs.length >= 99);
     await until('seconds have passed', () => performance.now() > atMs[98]! + 5_000);
     expect(atMs.length).toBeLessThanOrEqual(100);
@@ -46,11 +46,11 @@ describe.concurrent('a process that stood still', () => {
     async (way, { expect, onTestFinished }) => {
       const perSecond = 200;
       const rate = ['--rate', `${perSecond}/s`];
-      const { scene, ticks, processes } = await openFleet(onTestFinished, {
+      const { harness, ticks, processes } = await openFleet(onTestFinished, {
         ids: 20 * perSecond,
         ...(way === 'run --rate' ? { workers: 0, runArgs: rate } : { workers: 2, workerArgs: rate }),
       });
-      const { atMs } = scene.sandbox.arrivals;
+      const { atMs } = harness.sandbox.arrivals;
       const [victim] = processes;
       await until('it is on its way', () => atMs.length > perSecond);
       for (let n = 1; n <= 3; n++) {
@@ -70,20 +70,20 @@ describe.concurrent('the rate of a target', () => {
   test('is never exceeded by two runs together', async ({ expect, onTestFinished }) => {
     const perSecond = 200;
     const runs = [makeIds('one', 10 * perSecond), makeIds('two', 10 * perSecond)] as const;
-    const scene = await openScene(onTestFinished, { objects: annotations(runs.flat()) });
+    const harness = await openHarness(onTestFinished, { objects: annotations(runs.flat()) });
     const workerArgs = ['--rate', `${perSecond}/s`];
-    const { ticks } = await startFleet(onTestFinished, scene, runs[0], { workers: 2, workerArgs });
-    await startRun(scene, runs[1], ['--detach']);
-    const sent = (name: string) => scene.sandbox.seen.filter((request) => request.includes(`/${name}-`)).length;
+    const { ticks } = await startFleet(onTestFinished, harness, runs[0], { workers: 2, workerArgs });
+    await startRun(harness, runs[1], ['--detach']);
+    const sent = (name: string) => harness.sandbox.seen.filter((request) => request.includes(`/${name}-`)).length;
     await until('both are in the middle', () => sent('one') > 3 * perSecond && sent('two') > 2 * perSecond, 60_000);
-    const most = busiest(scene.sandbox.arrivals.atMs, ticks);
+    const most = busiest(harness.sandbox.arrivals.atMs, ticks);
     expect(most).toBeLessThanOrEqual(1.05 * perSecond + defaultBurst(perSecond));
   });
 
   test('does not slow another target', async ({ expect, onTestFinished }) => {
     const slow = await openFleet(onTestFinished, { ids: 500, workers: 1, workerArgs: ['--rate', '5/s'] });
     const other = await openFleet(onTestFinished, { ids: 4_000, workers: 1, workerArgs: ['--rate', '200/s'] });
-    const { arrivals } = other.scene.sandbox;
+    const { arrivals } = other.harness.sandbox;
     await until(
       'the fast one goes at its rate',
       () => {
@@ -92,20 +92,20 @@ describe.concurrent('the rate of a target', () => {
       },
       60_000,
     );
-    expect(busiest(slow.scene.sandbox.arrivals.atMs, slow.ticks)).toBeLessThanOrEqual(6);
+    expect(busiest(slow.harness.sandbox.arrivals.atMs, slow.ticks)).toBeLessThanOrEqual(6);
   });
 });
 
 describe.concurrent('expunge rate', () => {
   test('holds on a live run within a second, down, up and with "none"', async ({ expect, onTestFinished }) => {
     const runArgs = ['--rate', '200/s'];
-    const { scene } = await openFleet(onTestFinished, { ids: 30_000, workers: 2, runArgs });
-    const { arrivals } = scene.sandbox;
-    const { id } = await scene.run();
+    const { harness } = await openFleet(onTestFinished, { ids: 30_000, workers: 2, runArgs });
+    const { arrivals } = harness.sandbox;
+    const { id } = await harness.run();
     const { stop, ticks } = watchTicks();
     onTestFinished(async () => stop());
     const change = async (rate: string) => {
-      expect(await scene.expunge(['rate', id, rate]).ended).toMatchObject({ code: 0 });
+      expect(await harness.expunge(['rate', id, rate]).ended).toMatchObject({ code: 0 });
       return performance.now();
     };
     const lasts = async (fromMs: number, ms: number) => {

@@ -2,22 +2,22 @@ import { writeFileSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { findBroken } from '../support/checker.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { until } from '../support/processes.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('l', 600);
 const objects = annotations(ids);
 const rate = 400;
 
-function run(scene: Scene, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
-  return scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', ...args], env);
+function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
+  return harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes', ...args], env);
 }
 
-async function findTrouble(scene: Scene): Promise<string | null> {
-  const { executed, answered204, exists } = scene.sandbox;
-  const seen = scene.sandbox.seen.filter((request) => request !== 'POST /oauth/token'); // our own, see issueToken
+async function findTrouble(harness: Harness): Promise<string | null> {
+  const { executed, answered204, exists } = harness.sandbox;
+  const seen = harness.sandbox.seen.filter((request) => request !== 'POST /oauth/token'); // our own, see issueToken
   const sandbox = { seen, executed, answered204, exists };
-  return findBroken({ ...scene, sandbox, run: await scene.run(), resource: 'annotations', ids, bystanders: [] });
+  return findBroken({ ...harness, sandbox, run: await harness.run(), resource: 'annotations', ids, bystanders: [] });
 }
 
 describe.concurrent('the rate of a run', () => {
@@ -26,49 +26,49 @@ describe.concurrent('the rate of a run', () => {
     const faults = {
       script: (_resource: unknown, id: string, nth: number) => (nth <= 2 && fails(id) ? 'status-500' : null),
     } as const;
-    const scene = await openScene(onTestFinished, { objects, faults });
-    expect(await run(scene, ['--rate', `${rate}/s`]).ended).toMatchObject({ code: 0 });
+    const harness = await openHarness(onTestFinished, { objects, faults });
+    expect(await run(harness, ['--rate', `${rate}/s`]).ended).toMatchObject({ code: 0 });
     const requests = ids.length + 2 * ids.filter(fails).length;
-    expect(scene.arrivals).toHaveLength(requests);
-    expect(scene.arrivals.at(-1)! - scene.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * requests) / rate);
+    expect(harness.arrivals).toHaveLength(requests);
+    expect(harness.arrivals.at(-1)! - harness.arrivals[0]!).toBeGreaterThan((0.95 * 1_000 * requests) / rate);
   });
 });
 
 describe.concurrent('a token that is refused', () => {
-  const withTokenFile = async (scene: Scene) => {
-    const token = await issueToken(scene);
-    return scene.file('token', `${token}\n`);
+  const withTokenFile = async (harness: Harness) => {
+    const token = await issueToken(harness);
+    return harness.file('token', `${token}\n`);
   };
   const withoutVariable = { EXPUNGE_TOKEN: undefined, EXPUNGE_MAX_CONCURRENCY: '8' };
 
   test('costs nothing when its file holds a new one', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, latencyMs: 20 });
-    const file = await withTokenFile(scene);
-    const running = run(scene, ['--token-file', file], withoutVariable);
-    await until('the run is in the middle', () => scene.arrivals.length > 100);
-    writeFileSync(file, `${scene.sandbox.token}\n`);
-    scene.sandbox.revokeTokens();
+    const harness = await openHarness(onTestFinished, { objects, latencyMs: 20 });
+    const file = await withTokenFile(harness);
+    const running = run(harness, ['--token-file', file], withoutVariable);
+    await until('the run is in the middle', () => harness.arrivals.length > 100);
+    writeFileSync(file, `${harness.sandbox.token}\n`);
+    harness.sandbox.revokeTokens();
     expect(await running.ended).toMatchObject({ code: 0 });
-    expect(scene.sandbox.counts.byStatus.get(401)).toBeGreaterThan(0);
-    expect((await scene.run()).counts.deleted).toBe(ids.length);
-    expect(await findTrouble(scene)).toBeNull();
+    expect(harness.sandbox.counts.byStatus.get(401)).toBeGreaterThan(0);
+    expect((await harness.run()).counts.deleted).toBe(ids.length);
+    expect(await findTrouble(harness)).toBeNull();
   });
 
   test('halts the run with exit 5, and the same command goes on once there is another', async ({
     expect,
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished, { objects, latencyMs: 20 });
-    const file = await withTokenFile(scene);
-    const running = run(scene, ['--token-file', file], withoutVariable);
-    await until('the run is in the middle', () => scene.arrivals.length > 100);
-    scene.sandbox.revokeTokens();
+    const harness = await openHarness(onTestFinished, { objects, latencyMs: 20 });
+    const file = await withTokenFile(harness);
+    const running = run(harness, ['--token-file', file], withoutVariable);
+    await until('the run is in the middle', () => harness.arrivals.length > 100);
+    harness.sandbox.revokeTokens();
     expect(await running.ended).toMatchObject({ code: 5 });
-    expect(await scene.run()).toMatchObject({ state: 'halted', halt: 'credentials' });
-    writeFileSync(file, `${scene.sandbox.token}\n`);
-    expect(await run(scene, ['--token-file', file], withoutVariable).ended).toMatchObject({ code: 0 });
-    expect((await scene.run()).counts.deleted).toBe(ids.length);
-    expect(await findTrouble(scene)).toBeNull();
+    expect(await harness.run()).toMatchObject({ state: 'halted', halt: 'credentials' });
+    writeFileSync(file, `${harness.sandbox.token}\n`);
+    expect(await run(harness, ['--token-file', file], withoutVariable).ended).toMatchObject({ code: 0 });
+    expect((await harness.run()).counts.deleted).toBe(ids.length);
+    expect(await findTrouble(harness)).toBeNull();
   });
 });
 
@@ -76,15 +76,15 @@ describe.concurrent('a run that must not go on', () => {
   test.for(['status-302', 'html-200'] as const)(
     'is halted with exit 4 by the third %s',
     async (fault, { expect, onTestFinished }) => {
-      const scene = await openScene(onTestFinished, { objects, latencyMs: 5, faults: { [fault]: 1 } });
-      expect(await run(scene, [], { EXPUNGE_MAX_CONCURRENCY: '4' }).ended).toMatchObject({ code: 4 });
-      expect(await scene.run()).toMatchObject({ state: 'halted', halt: 'unexpected_answers', by: 'guard' });
-      expect(scene.arrivals.length).toBeLessThanOrEqual(100);
-      scene.sandbox.faults = {};
-      const { code } = await run(scene).ended;
-      const { counts } = await scene.run();
+      const harness = await openHarness(onTestFinished, { objects, latencyMs: 5, faults: { [fault]: 1 } });
+      expect(await run(harness, [], { EXPUNGE_MAX_CONCURRENCY: '4' }).ended).toMatchObject({ code: 4 });
+      expect(await harness.run()).toMatchObject({ state: 'halted', halt: 'unexpected_answers', by: 'guard' });
+      expect(harness.arrivals.length).toBeLessThanOrEqual(100);
+      harness.sandbox.faults = {};
+      const { code } = await run(harness).ended;
+      const { counts } = await harness.run();
       expect([code, counts.deleted]).toEqual([3, ids.length - counts.failed - counts.unknown]);
-      expect(await findTrouble(scene)).toBeNull();
+      expect(await findTrouble(harness)).toBeNull();
     },
   );
 
@@ -92,29 +92,29 @@ describe.concurrent('a run that must not go on', () => {
     expect,
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished, { objects });
-    await scene.sandbox.close();
+    const harness = await openHarness(onTestFinished, { objects });
+    await harness.sandbox.close();
     const from = performance.now();
-    expect(await run(scene, ['--patience-ms', '500']).ended).toMatchObject({ code: 6 });
+    expect(await run(harness, ['--unreachable-timeout-ms', '500']).ended).toMatchObject({ code: 6 });
     expect(performance.now() - from).toBeLessThan(15_000);
-    expect(await scene.run()).toMatchObject({ state: 'halted', halt: 'target_unreachable', attempts: 0 });
-    const back = await startSandbox({ objects, port: Number(new URL(scene.sandbox.url).port) });
+    expect(await harness.run()).toMatchObject({ state: 'halted', halt: 'target_unreachable', attempts: 0 });
+    const back = await startSandbox({ objects, port: Number(new URL(harness.sandbox.url).port) });
     onTestFinished(() => back.close());
-    expect(await run(scene, ['--patience-ms', '500']).ended).toMatchObject({ code: 0 });
+    expect(await run(harness, ['--unreachable-timeout-ms', '500']).ended).toMatchObject({ code: 0 });
     expect(back.counts).toMatchObject({ requests: ids.length, executed: ids.length });
   });
 
   test('ends at once with exit 6 where the host has no address', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects });
+    const harness = await openHarness(onTestFinished, { objects });
     const env = { EXPUNGE_BASE_URL: 'https://no-such-host.invalid', EXPUNGE_MAX_CONCURRENCY: '4' };
     const from = performance.now();
-    const running = run(scene, [], env);
+    const running = run(harness, [], env);
     expect(await running.ended, running.stderr).toMatchObject({ code: 6 });
     expect(performance.now() - from).toBeLessThan(15_000);
   });
 });
 
-async function issueToken({ sandbox }: Scene): Promise<string> {
+async function issueToken({ sandbox }: Harness): Promise<string> {
   const { id, secret } = sandbox.client;
   const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: secret });
   const answer = await fetch(sandbox.tokenUrl, { method: 'POST', body });

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { seeOutage } from '../support/outage.ts';
+import { measureOutage } from '../support/outage.ts';
 
 describe.concurrent('an outage in the middle of a run', () => {
   test.for([
@@ -7,7 +7,7 @@ describe.concurrent('an outage in the middle of a run', () => {
     { kind: 'refused', workers: 0 },
   ] as const)('costs no id anything and ends by itself: %o', async (how, { expect, onTestFinished }) => {
     const ids = 6_000;
-    const { wasted, probesPerSecond, resumedAfterMs, run, words } = await seeOutage({
+    const { wasted, probesPerSecond, resumedAfterMs, run, words } = await measureOutage({
       ...how,
       ids,
       seconds: 6,

@@ -1,10 +1,10 @@
 import { symlinkSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { startRun } from '../support/fleet.ts';
+import { annotations, makeIds, openHarness } from '../support/harness.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { openProbes } from '../support/probes.ts';
 import { type Running, until } from '../support/processes.ts';
-import { annotations, makeIds, openScene } from '../support/scene.ts';
 
 const ids = makeIds('l', 200);
 
@@ -26,9 +26,9 @@ async function endOf(running: Running): Promise<[code: number | null, ms: number
 describe.concurrent('a worker that is started before its Redis', () => {
   test('waits, tells probes why, and works once it is there', async ({ expect, onTestFinished }) => {
     const own = await openOwnRedis(onTestFinished);
-    const scene = await openScene(onTestFinished, { objects: annotations(ids) }, own);
-    const later = `${scene.stateDir}-later.sock`;
-    const worker = scene.expunge(['worker', '--http', '0'], { REDIS_URL: `unix://${later}` });
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) }, own);
+    const later = `${harness.stateDir}-later.sock`;
+    const worker = harness.expunge(['worker', '--http', '0'], { REDIS_URL: `unix://${later}` });
     const probes = await openProbes(worker);
     await until('it says that it waits', () => waits(worker).length > 0, 60_000);
     expect(worker.stderr).toContain(`"redis":"unix://${later}"`);
@@ -45,20 +45,20 @@ describe.concurrent('a worker that is started before its Redis', () => {
     expect(scrape.faults).toEqual([]);
     symlinkSync(own.url.replace('unix://', ''), later);
     await until('it is ready', () => worker.stderr.includes('"ready"'));
-    await startRun(scene, ids, ['--detach']);
-    const run = await scene.runIs('completed', ({ state }) => state === 'completed');
+    await startRun(harness, ids, ['--detach']);
+    const run = await harness.runIs('completed', ({ state }) => state === 'completed');
     expect(run.counts.deleted).toBe(ids.length);
     expect(waits(worker)).toEqual(['no such socket']);
   });
 
   test.for([
     ['that nobody has started', 'unix:///nowhere/redis.sock', /^no such socket$/],
-    ['whose name nobody knows yet', 'rediss://redis.invalid:6379', /^(no such host|its host cannot be looked up)$/],
+    ['whose name nobody knows yet', 'rediss://redis.invalid:6379', /^(no such host|its host name cannot be resolved)$/],
   ] as const)(
     'waits for one %s, and ends at once with 0 when it is told to',
     async ([, url, reason], { expect, onTestFinished }) => {
-      const scene = await openScene(onTestFinished);
-      const worker = scene.expunge(['worker'], { REDIS_URL: url });
+      const harness = await openHarness(onTestFinished);
+      const worker = harness.expunge(['worker'], { REDIS_URL: url });
       await until('it says that it waits', () => waits(worker).length > 0, 60_000);
       expect(waits(worker)[0]).toMatch(reason);
       worker.signal('SIGTERM');
@@ -69,8 +69,8 @@ describe.concurrent('a worker that is started before its Redis', () => {
   test('waits for one that hangs, and says so after a while', async ({ expect, onTestFinished }) => {
     const own = await openOwnRedis(onTestFinished);
     process.kill(own.pid, 'SIGSTOP');
-    const scene = await openScene(onTestFinished);
-    const worker = scene.expunge(['worker'], { REDIS_URL: own.url });
+    const harness = await openHarness(onTestFinished);
+    const worker = harness.expunge(['worker'], { REDIS_URL: own.url });
     await until('it says that it waits', () => waits(worker).length > 0, 60_000);
     process.kill(own.pid, 'SIGCONT');
     await until('it is ready', () => worker.stderr.includes('"ready"'));
@@ -78,18 +78,18 @@ describe.concurrent('a worker that is started before its Redis', () => {
     expect((await worker.ended).code).toBe(0);
   });
 
-  test('does not wait for one that refuses its login, alone or in a crew: exit code 6', async ({
+  test('does not wait for one that refuses its login, alone or under a supervisor: exit code 6', async ({
     expect,
     onTestFinished,
   }) => {
     const own = await openOwnRedis(onTestFinished, 'right');
-    const scene = await openScene(onTestFinished);
+    const harness = await openHarness(onTestFinished);
     const env = { REDIS_URL: own.url.replace('right', 'canary-wrong') };
-    const [alone, crew] = [[], ['--workers', '2']].map((args) => scene.expunge(['worker', ...args], env));
+    const [alone, crew] = [[], ['--workers', '2']].map((args) => harness.expunge(['worker', ...args], env));
     expect((await alone!.ended).code).toBe(6);
     expect(alone!.stderr).toContain('WRONGPASS');
     expect((await crew!.ended).code).toBe(6);
-    expect(crew!.stderr).toContain('a worker can not work, ending all');
+    expect(crew!.stderr).toContain('a worker cannot run, stopping all workers');
     expect(alone!.stderr + crew!.stderr).not.toContain('canary');
   });
 });
@@ -98,9 +98,9 @@ test.concurrent('all other commands give a Redis five seconds, and end with 6 an
   expect,
   onTestFinished,
 }) => {
-  const scene = await openScene(onTestFinished);
+  const harness = await openHarness(onTestFinished);
   const env = { REDIS_URL: 'unix:///nowhere/redis.sock' };
-  const run = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes'], env);
+  const run = harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes'], env);
   const [code, ms] = await endOf(run);
   expect(code).toBe(6);
   expect(ms).toBeGreaterThan(4_500);

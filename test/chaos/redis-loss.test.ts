@@ -4,16 +4,16 @@ import { openPrivateRedis } from '../../src/redis/private/open.ts';
 import { privatePlace } from '../../src/redis/private/place.ts';
 import { serverOnPath, serverPid } from '../../src/redis/private/server-process.ts';
 import { unpackedServer } from '../../src/redis/private/unpack.ts';
-import { aofBytes, fallBack } from '../support/aof.ts';
+import { aofBytes, truncateAof } from '../support/aof.ts';
 import { findBroken } from '../support/checker.ts';
-import { loseTail, lossWords } from '../support/lost-tail.ts';
+import { summaryIn } from '../support/cli-harness.ts';
+import { annotations, type Harness, type HarnessRedis, makeIds, openHarness } from '../support/harness.ts';
+import { describeLoss, loseTail } from '../support/lost-tail.ts';
 import { type Running, until } from '../support/processes.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 import { startRedisProcess } from '../support/redis-process.ts';
-import { annotations, makeIds, openScene, type Scene, type SceneRedis } from '../support/scene.ts';
-import { summaryIn } from '../support/workplace.ts';
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 const ids = makeIds('l', 1_100); // three chunks
 const isThere = (_: string, n: number) => n % 5 !== 3;
@@ -27,26 +27,26 @@ const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
   EXPUNGE_RETRY_DELAYS: '100ms,100ms,100ms,100ms,100ms',
 };
-async function openLossScene(atEnd: AtEnd, own?: SceneRedis): Promise<Scene> {
-  return openScene(atEnd, { objects, latencyMs: 10 }, own);
+async function openLossScene(atEnd: AtEnd, own?: HarnessRedis): Promise<Harness> {
+  return openHarness(atEnd, { objects, latencyMs: 10 }, own);
 }
 
 /** With a rate of its own, so that it begins at once. */
-function startWorker(scene: Scene): Promise<Running> {
-  return scene.worker(['--rate', '600/s'], settings);
+function startWorker(harness: Harness): Promise<Running> {
+  return harness.worker(['--rate', '600/s'], settings);
 }
 
-function run(scene: Scene, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids): Running {
-  const command = ['run', scene.list(list), '--resource', 'annotations', '--yes'];
-  return scene.expunge([...command, ...args], { ...settings, ...env });
+function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids): Running {
+  const command = ['run', harness.list(list), '--resource', 'annotations', '--yes'];
+  return harness.expunge([...command, ...args], { ...settings, ...env });
 }
 
-async function inTheMiddle(scene: Scene, requests = 100): Promise<void> {
-  await until('the run is in the middle', () => scene.arrivals.length > requests, 60_000);
+async function inTheMiddle(harness: Harness, requests = 100): Promise<void> {
+  await until('the run is in the middle', () => harness.arrivals.length > requests, 60_000);
 }
 
-async function findTrouble(scene: Scene): Promise<string | null> {
-  return findBroken({ ...scene, run: await scene.run(), resource: 'annotations', ids, bystanders });
+async function findTrouble(harness: Harness): Promise<string | null> {
+  return findBroken({ ...harness, run: await harness.run(), resource: 'annotations', ids, bystanders });
 }
 
 function isCompleted({ state }: { state: string }): boolean {
@@ -56,7 +56,7 @@ function isCompleted({ state }: { state: string }): boolean {
 describe.concurrent('a Redis that comes back without the last tenth of what it had acknowledged', () => {
   test('costs certainty and nothing else', async ({ expect, onTestFinished }) => {
     const seen = await loseTail({ ids: 1_500, atEnd: onTestFinished });
-    expect(seen.broken, lossWords(seen)).toBeNull();
+    expect(seen.broken, describeLoss(seen)).toBeNull();
     expect(seen.forgotten).toBeGreaterThan(0);
     expect(seen.run).toMatchObject({ state: 'completed', doubt: expect.stringMatching(/^Redis was restarted/) });
   });
@@ -70,42 +70,42 @@ describe.concurrent('a Redis that comes back without the last tenth of what it h
 describe.concurrent('a Redis that lost nothing', () => {
   test('leaves absent what never existed, where it flushes always', async ({ expect, onTestFinished }) => {
     const redis = await startRedisProcess(onTestFinished, { args: () => ['--appendfsync', 'always'] });
-    const scene = await openLossScene(onTestFinished, { url: `redis://127.0.0.1:${redis.port}` });
-    await startWorker(scene);
-    await run(scene, ['--detach']).ended;
-    await inTheMiddle(scene);
-    await fallBack(redis, aofBytes(redis));
-    const { counts, doubt } = await scene.runIs('completed', isCompleted, 90_000);
+    const harness = await openLossScene(onTestFinished, { url: `redis://127.0.0.1:${redis.port}` });
+    await startWorker(harness);
+    await run(harness, ['--detach']).ended;
+    await inTheMiddle(harness);
+    await truncateAof(redis, aofBytes(redis));
+    const { counts, doubt } = await harness.runIs('completed', isCompleted, 90_000);
     expect(doubt).toBe('');
     expect(counts.absent + counts.gone_unconfirmed).toBeGreaterThanOrEqual(neverThere);
     expect(counts.gone_unconfirmed).toBeLessThanOrEqual(4 * 64); // what was marked in a step whose answer went down with it
-    expect(await findTrouble(scene)).toBeNull();
+    expect(await findTrouble(harness)).toBeNull();
   });
 
   test('is the private one after Ctrl-C: the same command goes on without doubt', async ({
     expect,
     onTestFinished,
   }) => {
-    const { scene, env, stateDir } = await withPrivateRedis(onTestFinished);
-    const stopped = run(scene, [], env, few);
-    await inTheMiddle(scene);
+    const { harness, env, stateDir } = await withPrivateRedis(onTestFinished);
+    const stopped = run(harness, [], env, few);
+    await inTheMiddle(harness);
     stopped.signal('SIGINT');
     expect((await stopped.ended).code, stopped.stderr).toBe(130);
     expect(serverPid(privatePlace(stateDir))).toBeNull();
-    const resumed = run(scene, ['--json'], env, few);
+    const resumed = run(harness, ['--json'], env, few);
     expect((await resumed.ended).code, resumed.stderr).toBe(0);
     const { absent, gone_unconfirmed } = summaryIn({ ...resumed, code: 0 });
     expect({ absent, gone_unconfirmed }).toEqual({ absent: fewNeverThere, gone_unconfirmed: 0 });
   });
 
   test('is not the private one that was killed', async ({ expect, onTestFinished }) => {
-    const { scene, env, stateDir } = await withPrivateRedis(onTestFinished);
-    const stopped = run(scene, [], env, few);
-    await inTheMiddle(scene);
+    const { harness, env, stateDir } = await withPrivateRedis(onTestFinished);
+    const stopped = run(harness, [], env, few);
+    await inTheMiddle(harness);
     process.kill(serverPid(privatePlace(stateDir))!, 'SIGKILL');
     stopped.signal('SIGINT');
     expect((await stopped.ended).code, stopped.stderr).toBe(130);
-    const resumed = run(scene, ['--json'], env, few);
+    const resumed = run(harness, ['--json'], env, few);
     expect((await resumed.ended).code, resumed.stderr).toBe(0);
     const { absent, gone_unconfirmed, pending } = summaryIn({ ...resumed, code: 0 });
     expect(pending).toBe(0);
@@ -117,34 +117,34 @@ describe.concurrent('a Redis that lost nothing', () => {
 
 describe.concurrent('a Redis that lost keys in the middle of a run', () => {
   test('halts it for a chunk, with words, until the chunk is back', async ({ expect, onTestFinished }) => {
-    const scene = await openLossScene(onTestFinished);
-    await run(scene, ['--detach']).ended;
-    const { id } = await scene.run();
+    const harness = await openLossScene(onTestFinished);
+    await run(harness, ['--detach']).ended;
+    const { id } = await harness.run();
     const lost = keys.ledger(id, 2);
-    const bytes = (await scene.redis.getBuffer(lost))!;
-    await scene.redis.del(lost);
-    await startWorker(scene);
-    const halted = await scene.runIs('halted', ({ state }) => state === 'halted', 60_000);
+    const bytes = (await harness.redis.getBuffer(lost))!;
+    await harness.redis.del(lost);
+    await startWorker(harness);
+    const halted = await harness.runIs('halted', ({ state }) => state === 'halted', 60_000);
     expect(halted.reason).toBe('Redis has lost chunk 2 of it: bring its data back and resume, or cancel it');
-    await scene.redis.set(lost, bytes);
-    expect((await scene.expunge(['resume', id]).ended).code).toBe(0);
-    const ended = await scene.runIs('completed', isCompleted, 90_000);
+    await harness.redis.set(lost, bytes);
+    expect((await harness.expunge(['resume', id]).ended).code).toBe(0);
+    const ended = await harness.runIs('completed', isCompleted, 90_000);
     expect(ended.doubt).toBe('Redis had lost a part of the run');
-    expect(await findTrouble(scene)).toBeNull();
-    const status = scene.expunge(['status', id]);
+    expect(await findTrouble(harness)).toBeNull();
+    const status = harness.expunge(['status', id]);
     await status.ended;
     expect(status.stdout).toMatch(/ {2}in doubt since \d\d:\d\d:\d\d: Redis had lost a part of the run\n/);
   });
 
   test('costs nothing where the ledger knows what they said', async ({ expect, onTestFinished }) => {
-    const scene = await openLossScene(onTestFinished);
-    await startWorker(scene);
-    await run(scene, ['--detach']).ended;
-    await inTheMiddle(scene);
-    const { id } = await scene.run();
-    await scene.redis.del(keys.open(id), keys.later(id));
-    await scene.runIs('completed', isCompleted, 90_000);
-    expect(await findTrouble(scene)).toBeNull();
+    const harness = await openLossScene(onTestFinished);
+    await startWorker(harness);
+    await run(harness, ['--detach']).ended;
+    await inTheMiddle(harness);
+    const { id } = await harness.run();
+    await harness.redis.del(keys.open(id), keys.later(id));
+    await harness.runIs('completed', isCompleted, 90_000);
+    expect(await findTrouble(harness)).toBeNull();
   });
 
   test('ends a run with exit 6, and a worker goes on with others, when all are flushed', async ({
@@ -152,19 +152,19 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     onTestFinished,
   }) => {
     const redis = await startRedisProcess(onTestFinished);
-    const scene = await openLossScene(onTestFinished, { url: `redis://127.0.0.1:${redis.port}` });
-    const worker = await startWorker(scene);
-    const here = run(scene, ['--account', 'another', '--rate', '30/s']);
-    await inTheMiddle(scene, 20);
-    await run(scene, ['--detach', '--expect-absent']).ended;
-    await scene.runIs('in the middle', ({ settled }) => settled > 0, 60_000);
-    await scene.redis.flushall();
+    const harness = await openLossScene(onTestFinished, { url: `redis://127.0.0.1:${redis.port}` });
+    const worker = await startWorker(harness);
+    const here = run(harness, ['--account', 'another', '--rate', '30/s']);
+    await inTheMiddle(harness, 20);
+    await run(harness, ['--detach', '--expect-absent']).ended;
+    await harness.runIs('in the middle', ({ settled }) => settled > 0, 60_000);
+    await harness.redis.flushall();
     expect((await here.ended).code, here.stderr).toBe(6);
     expect(here.stderr).toMatch(/Redis no longer knows it: .*\n.*the same command with --expect-absent/);
-    await until('the worker leaves the run', () => worker.stderr.includes('leaving the run'), 60_000);
-    const other = scene.file('other.txt', `${bystanders.join('\n')}\n`);
-    await scene.expunge(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
-    const goesOn = () => bystanders.every((id) => !scene.sandbox.exists('annotations', id));
+    await until('the worker leaves the run', () => worker.stderr.includes('abandoning the run'), 60_000);
+    const other = harness.file('other.txt', `${bystanders.join('\n')}\n`);
+    await harness.expunge(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
+    const goesOn = () => bystanders.every((id) => !harness.sandbox.exists('annotations', id));
     await until('the worker deletes what comes later', goesOn, 60_000);
     expect(worker.isOver).toBe(false);
   });
@@ -172,10 +172,10 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
 
 /** A scene for commands that find a Redis of their own. */
 async function withPrivateRedis(atEnd: AtEnd) {
-  const scene = await openLossScene(atEnd);
+  const harness = await openLossScene(atEnd);
   const stateDir = makeStateDir();
   atEnd(() => removeStateDir(stateDir));
   const { stay } = await openPrivateRedis(stateDir, process.env, () => {}, [serverOnPath, unpackedServer]);
   stay?.presence.disconnect(); // the commands find it, and start it again in the same way
-  return { scene, stateDir, env: { REDIS_URL: '', EXPUNGE_STATE_DIR: stateDir, HOME: process.env.HOME } };
+  return { harness, stateDir, env: { REDIS_URL: '', EXPUNGE_STATE_DIR: stateDir, HOME: process.env.HOME } };
 }

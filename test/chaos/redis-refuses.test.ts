@@ -1,9 +1,9 @@
 import { describe, test } from 'vitest';
 import { findBroken } from '../support/checker.ts';
 import { canFill, openFullRedis } from '../support/full-redis.ts';
+import { annotations, makeIds, openHarness } from '../support/harness.ts';
 import { until } from '../support/processes.ts';
-import { seeRedisRefuse } from '../support/redis-refuses.ts';
-import { annotations, makeIds, openScene } from '../support/scene.ts';
+import { measureRejectedWrites } from '../support/redis-refuses.ts';
 
 const cases = [
   { store: 'disk', workers: 2, why: 'its disk is full (MISCONF)' },
@@ -17,19 +17,19 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
   test.for(cases.filter(({ store }) => canFill(store)))(
     'stands still, says why, and goes on by itself ($store, $workers workers)',
     async ({ store, workers, why }, { expect, onTestFinished }) => {
-      const { said, status, resumedAfterMs, ...seen } = await seeRedisRefuse({
+      const { said, status, resumedAfterMs, ...seen } = await measureRejectedWrites({
         ...{ store, workers, ids: 1_500, ms: 1_500, settings },
         atEnd: onTestFinished,
       });
       expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
       expect(resumedAfterMs).toBeLessThan(5_000);
       expect(status).toContain(
-        `Waiting: Redis refuses writes: ${why}; nothing is sent; goes on by itself once it takes writes.`,
+        `Waiting: Redis rejects writes: ${why}; nothing is sent; goes on by itself once it accepts writes.`,
       );
       for (const log of workers > 0 ? said : []) {
-        expect(log.match(/nothing is sent any more/g)).toHaveLength(1);
-        expect(log).toContain(`"reason":"Redis refuses writes: ${why}"`);
-        expect(log.match(/Redis takes writes again/g)).toHaveLength(1);
+        expect(log.match(/sending stopped/g)).toHaveLength(1);
+        expect(log).toContain(`"reason":"Redis rejects writes: ${why}"`);
+        expect(log.match(/Redis accepts writes again/g)).toHaveLength(1);
       }
     },
   );
@@ -41,35 +41,35 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
       status: _,
       resumedAfterMs,
       ...seen
-    } = await seeRedisRefuse({
+    } = await measureRejectedWrites({
       ...{ store: 'rights', workers: 1, ids: 1_500, ms: 1_500, settings },
       atEnd: onTestFinished,
     });
     expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
     expect(resumedAfterMs).toBeLessThan(5_000);
-    expect(said[0]!.match(/nothing is sent any more/g)).toHaveLength(1);
-    expect(said[0]).toContain('Redis refuses writes: the login lacks the permission for');
+    expect(said[0]!.match(/sending stopped/g)).toHaveLength(1);
+    expect(said[0]).toContain('Redis rejects writes: the login lacks the permission for');
   });
 
   test('can be interrupted, is not begun, and goes on later: each says why', async ({ expect, onTestFinished }) => {
     const redis = await openFullRedis('memory', onTestFinished);
-    const scene = await openScene(onTestFinished, { objects: annotations(ids), latencyMs: 20 }, redis);
-    const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids), latencyMs: 20 }, redis);
+    const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
     const env = { ...settings, EXPUNGE_REQUEST_TIMEOUT_MS: '1000' };
-    const interrupted = scene.expunge(args, env);
-    await until('the run is in the middle', () => scene.arrivals.length > 200, 60_000);
-    await redis.fill(await scene.run());
+    const interrupted = harness.expunge(args, env);
+    await until('the run is in the middle', () => harness.arrivals.length > 200, 60_000);
+    await redis.fill(await harness.run());
     interrupted.signal('SIGINT');
     expect((await interrupted.ended).code).toBe(130);
-    expect(interrupted.stderr).toContain('Redis refuses writes: its memory is full, maxmemory is reached (OOM).');
-    const [sent, refused] = [scene.arrivals.length, scene.expunge(args, env)];
+    expect(interrupted.stderr).toContain('Redis rejects writes: its memory is full, maxmemory is reached (OOM).');
+    const [sent, refused] = [harness.arrivals.length, harness.expunge(args, env)];
     expect((await refused.ended).code).toBe(6);
     expect(refused.stderr).toMatch(/^error: Redis at unix:\S+: its memory is full, maxmemory is reached \(OOM\)$/m);
-    expect(scene.arrivals).toHaveLength(sent);
+    expect(harness.arrivals).toHaveLength(sent);
     await redis.free();
-    expect((await scene.expunge(args, env).ended).code).toBe(0);
-    const run = await scene.run();
-    expect(await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
+    expect((await harness.expunge(args, env).ended).code).toBe(0);
+    const run = await harness.run();
+    expect(await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders: [] })).toBeNull();
   });
 });
 
@@ -78,16 +78,16 @@ test.concurrent('ended runs can be removed from a Redis whose memory is full, an
   onTestFinished,
 }) => {
   const redis = await openFullRedis('memory', onTestFinished);
-  const scene = await openScene(onTestFinished, { objects: annotations(ids.slice(0, 10)) }, redis);
-  const run = scene.expunge(['run', scene.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
+  const harness = await openHarness(onTestFinished, { objects: annotations(ids.slice(0, 10)) }, redis);
+  const run = harness.expunge(['run', harness.list(ids.slice(0, 10)), '--resource', 'annotations', '--yes']);
   expect((await run.ended).code).toBe(0);
-  const { id, fp } = await scene.run();
+  const { id, fp } = await harness.run();
   await redis.fill({ id, fp });
-  const removing = scene.expunge(['runs', 'remove', id, '--yes']);
+  const removing = harness.expunge(['runs', 'remove', id, '--yes']);
   expect((await removing.ended).code).toBe(0);
   expect(removing.stderr).toContain('maxmemory is reached (OOM)');
-  expect(await scene.runs()).toEqual([]);
-  const check = scene.expunge(['check']);
+  expect(await harness.runs()).toEqual([]);
+  const check = harness.expunge(['check']);
   expect((await check.ended).code).toBe(6);
   expect(check.stdout).toContain('writes: its memory is full, maxmemory is reached (OOM)');
   expect(check.stdout).toContain('raise its maxmemory, or remove what fills it');

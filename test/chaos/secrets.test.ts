@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import type { RedisClient } from '../../src/redis/client.ts';
+import { type Harness, openHarness } from '../support/harness.ts';
 import { type OwnRedis, openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
-import { openScene, type Scene } from '../support/scene.ts';
 import { openSentinelSet } from '../support/sentinel.ts';
 
 // Canaries in every place where a secret goes in, and a look at every place where words come out.
@@ -48,21 +48,21 @@ async function serve(answer: Answer, atEnd: (task: () => void) => void): Promise
 
 async function openCanaryScene(atEnd: (task: () => Promise<void>) => void) {
   const client = { id: 'abc', secret: canaries.secret };
-  const scene = await openScene(atEnd, { client, token: canaries.token });
+  const harness = await openHarness(atEnd, { client, token: canaries.token });
   const redis = await openOwnRedis(atEnd, canaries.password);
   const env = { REDIS_URL: redis.url, EXPUNGE_MAX_CONCURRENCY: '4', EXPUNGE_RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms' };
-  return { scene, redis, env };
+  return { harness, redis, env };
 }
 
-const list = (scene: Scene) => scene.list(Array.from({ length: 40 }, (_, n) => `c-${n}`));
+const list = (harness: Harness) => harness.list(Array.from({ length: 40 }, (_, n) => `c-${n}`));
 
 /** Every place where one of the canaries can be read, as `where: …`. */
-async function findCanaries(scene: Scene, redis: OwnRedis, processes: Running[]): Promise<string[]> {
+async function findCanaries(harness: Harness, redis: OwnRedis, processes: Running[]): Promise<string[]> {
   const places: [string, string][] = processes.flatMap(({ stdout, stderr }) => [
     ['stdout', stdout],
     ['stderr', stderr],
   ]);
-  for (const file of filesOf(scene.stateDir)) places.push([file, readFileSync(file, 'latin1')]);
+  for (const file of filesOf(harness.stateDir)) places.push([file, readFileSync(file, 'latin1')]);
   places.push(['Redis', await everythingIn(redis.connect())]);
   return places.filter(([, text]) => known.some((canary) => text.includes(canary))).map(([where]) => where);
 }
@@ -95,34 +95,37 @@ function argumentsOf({ pid }: Running): string {
 
 describe.concurrent('no secret is told', () => {
   test.for(Object.keys(answers))('when the API answers %s', async (name, { expect, onTestFinished }) => {
-    const { scene, redis, env } = await openCanaryScene(onTestFinished);
+    const { harness, redis, env } = await openCanaryScene(onTestFinished);
     const base = await serve(answers[name]!, onTestFinished);
-    const args = ['run', list(scene), '--resource', 'annotations', '--yes', '--json', '--base-url', base];
-    const running = scene.expunge([...args, '--patience-ms', '300'], { ...env, EXPUNGE_TOKEN: canaries.token });
+    const args = ['run', list(harness), '--resource', 'annotations', '--yes', '--json', '--base-url', base];
+    const running = harness.expunge([...args, '--unreachable-timeout-ms', '300'], {
+      ...env,
+      EXPUNGE_TOKEN: canaries.token,
+    });
     await until('something was sent', () => running.isOver || running.stderr.includes('· deleted'), 60_000);
     if (process.platform === 'linux' && !running.isOver) expect(argumentsOf(running)).not.toContain('canary');
     running.signal('SIGTERM');
     await running.ended;
-    expect(await findCanaries(scene, redis, [running])).toEqual([]);
+    expect(await findCanaries(harness, redis, [running])).toEqual([]);
   });
 
   test.for([{ error: 'invalid_client', status: 401 }, { status: 503 }, { status: 302 }])(
     'when the token endpoint answers %j',
     async (tokenFaults, { expect, onTestFinished }) => {
-      const { scene, redis, env } = await openCanaryScene(onTestFinished);
-      scene.sandbox.tokenFaults = tokenFaults;
-      const endpoint = ['--token-url', scene.sandbox.tokenUrl, '--client-id', 'abc'];
+      const { harness, redis, env } = await openCanaryScene(onTestFinished);
+      harness.sandbox.tokenFaults = tokenFaults;
+      const endpoint = ['--token-url', harness.sandbox.tokenUrl, '--client-id', 'abc'];
       const credentials = { ...env, EXPUNGE_TOKEN: undefined, EXPUNGE_CLIENT_SECRET: canaries.secret };
-      const running = scene.expunge(['worker', '--log-level', 'debug', ...endpoint], credentials);
-      const detached = scene.expunge(
-        ['run', list(scene), '--resource', 'annotations', '--yes', '--detach', ...endpoint],
+      const running = harness.expunge(['worker', '--log-level', 'debug', ...endpoint], credentials);
+      const detached = harness.expunge(
+        ['run', list(harness), '--resource', 'annotations', '--yes', '--detach', ...endpoint],
         credentials,
       );
       await detached.ended;
-      await until('it was asked', () => scene.sandbox.seen.length > 0);
+      await until('it was asked', () => harness.sandbox.seen.length > 0);
       running.signal('SIGTERM');
       await running.ended;
-      expect(await findCanaries(scene, redis, [running, detached])).toEqual([]);
+      expect(await findCanaries(harness, redis, [running, detached])).toEqual([]);
     },
   );
 
@@ -130,25 +133,25 @@ describe.concurrent('no secret is told', () => {
     expect,
     onTestFinished,
   }) => {
-    const { scene, redis, env } = await openCanaryScene(onTestFinished);
+    const { harness, redis, env } = await openCanaryScene(onTestFinished);
     const command = ['--token-command', `echo ${canaries.token}`];
     const proxy = ['--proxy', `http://ana:${canaries.secret}@127.0.0.1:9`];
     const args = [...command, ...proxy, '--resource', 'annotations', '--yes'];
-    const halted = scene.expunge(['run', list(scene), ...args, '--patience-ms', '0', '--json'], env);
+    const halted = harness.expunge(['run', list(harness), ...args, '--unreachable-timeout-ms', '0', '--json'], env);
     await halted.ended;
-    const status = scene.expunge(['status', JSON.parse(halted.stdout.trimEnd().split('\n').at(-1)!).run], env);
+    const status = harness.expunge(['status', JSON.parse(halted.stdout.trimEnd().split('\n').at(-1)!).run], env);
     await status.ended;
-    expect(halted.stderr).toContain('Go on with the same command: expunge run');
+    expect(halted.stderr).toContain('Resume with the same command: expunge run');
     expect(halted.stderr).toContain("--token-command '***' --proxy 'http://***@127.0.0.1:9'");
-    expect(await findCanaries(scene, redis, [halted, status])).toEqual([]);
+    expect(await findCanaries(harness, redis, [halted, status])).toEqual([]);
   });
 
   test('when Redis refuses its password, or is killed in the middle', async ({ expect, onTestFinished }) => {
-    const { scene, redis, env } = await openCanaryScene(onTestFinished);
+    const { harness, redis, env } = await openCanaryScene(onTestFinished);
     const wrong = { ...env, REDIS_URL: redis.url.replace('4713', '4713-wrong') };
-    const refused = scene.expunge(['runs'], wrong);
+    const refused = harness.expunge(['runs'], wrong);
     expect(await refused.ended).toMatchObject({ code: 6 });
-    const worker = scene.expunge(['worker', '--log-level', 'debug'], { ...env, EXPUNGE_TOKEN: canaries.token });
+    const worker = harness.expunge(['worker', '--log-level', 'debug'], { ...env, EXPUNGE_TOKEN: canaries.token });
     await until('the worker listens', () => worker.stderr.includes('"ready"'));
     const stored = await everythingIn(redis.connect());
     process.kill(redis.pid, 'SIGKILL');
@@ -168,15 +171,15 @@ describe.concurrent('no secret is told', () => {
       EXPUNGE_SENTINEL_PASSWORD_FILE: writeSecret(folder, 'sentinel', sentinelPassword),
     };
     const url = set.url.replace(/\/\/[^/]*@/, '//');
-    const scene = await openScene(onTestFinished, { token: canaries.token }, { url, env: files });
+    const harness = await openHarness(onTestFinished, { token: canaries.token }, { url, env: files });
     const shown = await Promise.all(
       [['config', 'show'], ['check'], ['runs']].map((args) => {
-        const running = scene.expunge(args);
+        const running = harness.expunge(args);
         return running.ended.then(() => running);
       }),
     );
-    const wrong = scene.expunge(['runs'], { EXPUNGE_REDIS_PASSWORD_FILE: files.EXPUNGE_SENTINEL_PASSWORD_FILE });
-    const worker = await scene.worker(['--log-level', 'debug']);
+    const wrong = harness.expunge(['runs'], { EXPUNGE_REDIS_PASSWORD_FILE: files.EXPUNGE_SENTINEL_PASSWORD_FILE });
+    const worker = await harness.worker(['--log-level', 'debug']);
     (await set.primary()).signal('SIGKILL');
     set.sentinels[1]!.signal('SIGKILL');
     await until('the worker has noticed', () => worker.stderr.includes('trouble with Redis'));

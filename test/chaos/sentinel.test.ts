@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { seeFailover } from '../support/failover.ts';
+import { runFailover } from '../support/failover.ts';
 
 test('a run goes on when the primary of a Sentinel set is killed', async () => {
-  const { run, broken, hasEnded, resumedAfterMs } = await seeFailover(onTestFinished, 'killed', 3_000);
+  const { run, broken, hasEnded, resumedAfterMs } = await runFailover(onTestFinished, 'killed', 3_000);
   expect({ broken, hasEnded }).toEqual({ broken: null, hasEnded: false });
   expect(run.counts.failed + run.counts.unknown + run.counts.not_attempted).toBe(0);
   expect(resumedAfterMs).toBeLessThan(5_000);

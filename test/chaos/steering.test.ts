@@ -2,8 +2,8 @@ import { describe, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from '../support/checker.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { never, type Running, until } from '../support/processes.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('s', 1_200);
 const bystanders = makeIds('b', 20);
@@ -12,51 +12,51 @@ const slow = { objects, latencyMs: 50 }; // with 16 requests at once some 300 a 
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 const promisedMs = 1_000;
 
-type AtEnd = Parameters<typeof openScene>[0];
-type Stage = { scene: Scene; start: () => Running };
+type AtEnd = Parameters<typeof openHarness>[0];
+type SteeredRun = { harness: Harness; start: () => Running };
 
-async function openStage(atEnd: AtEnd): Promise<Stage> {
-  const scene = await openScene(atEnd, slow);
-  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
-  return { scene, start: () => scene.expunge(args, settings) };
+async function openSteeredRun(atEnd: AtEnd): Promise<SteeredRun> {
+  const harness = await openHarness(atEnd, slow);
+  const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
+  return { harness, start: () => harness.expunge(args, settings) };
 }
 
-async function midRun({ arrivals }: Scene): Promise<void> {
+async function midRun({ arrivals }: Harness): Promise<void> {
   await until('the run is in the middle', () => arrivals.length > 200);
 }
 
 /** Nothing arrives later than a second after `at`, and what was in hand has been handed back without doubt. */
-async function stopsCleanly(scene: Scene, at: number): Promise<void> {
+async function stopsCleanly(harness: Harness, at: number): Promise<void> {
   await never(
     'a request after a second',
-    () => scene.arrivals.at(-1)! - at > promisedMs,
+    () => harness.arrivals.at(-1)! - at > promisedMs,
     at + 2 * promisedMs - performance.now(),
   );
-  if (scene.arrivals.at(-1)! - at > promisedMs) throw new Error('a request came later than a second');
-  const { id } = await scene.run();
+  if (harness.arrivals.at(-1)! - at > promisedMs) throw new Error('a request came later than a second');
+  const { id } = await harness.run();
   await until(
     'every chunk is handed back',
-    async () => (await scene.redis.hlen(keys.open(id))) === 0 || (await unclaimed(scene)),
+    async () => (await harness.redis.hlen(keys.open(id))) === 0 || (await unclaimed(harness)),
   );
-  const open = (await scene.cells()).flat().filter((cell) => !isSettled(cell));
+  const open = (await harness.cells()).flat().filter((cell) => !isSettled(cell));
   if (open.some((cell) => isDoubtful(cell) || ((cell >> 4) & 1) === 1)) throw new Error('an id was made doubtful');
   if (open.length === 0) throw new Error('the run was not in the middle');
 }
 
-async function unclaimed({ redis, run }: Scene): Promise<boolean> {
+async function unclaimed({ redis, run }: Harness): Promise<boolean> {
   return Object.values(await redis.hgetall(keys.open((await run()).id))).every((epoch) => epoch === '0');
 }
 
-async function findTrouble(scene: Scene): Promise<string | null> {
-  const run = await scene.run();
+async function findTrouble(harness: Harness): Promise<string | null> {
+  const run = await harness.run();
   const { gone_unconfirmed, unknown } = run.counts;
   if (gone_unconfirmed + unknown > 0) return `${gone_unconfirmed} gone_unconfirmed, ${unknown} unknown`;
-  return findBroken({ ...scene, run, resource: 'annotations', ids, bystanders });
+  return findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
 }
 
 /** Runs a steering command to its end; returns when it began to be true. */
-async function steer(scene: Scene, verb: string, ...more: string[]): Promise<number> {
-  const command = scene.expunge([verb, (await scene.run()).id, ...more]);
+async function steer(harness: Harness, verb: string, ...more: string[]): Promise<number> {
+  const command = harness.expunge([verb, (await harness.run()).id, ...more]);
   const { code } = await command.ended;
   if (code !== 0) throw new Error(`${verb} failed: ${command.stderr}`);
   return performance.now();
@@ -64,28 +64,28 @@ async function steer(scene: Scene, verb: string, ...more: string[]): Promise<num
 
 describe.concurrent('a run in its own process', () => {
   test('is paused and resumed from elsewhere', async ({ expect, onTestFinished }) => {
-    const { scene, start } = await openStage(onTestFinished);
+    const { harness, start } = await openSteeredRun(onTestFinished);
     const running = start();
-    await midRun(scene);
-    await stopsCleanly(scene, await steer(scene, 'pause', '--reason', 'a test'));
+    await midRun(harness);
+    await stopsCleanly(harness, await steer(harness, 'pause', '--reason', 'a test'));
     expect(running.isOver).toBe(false);
-    expect(await scene.run()).toMatchObject({ state: 'paused', reason: 'a test', by: 'operator' });
-    await steer(scene, 'resume');
+    expect(await harness.run()).toMatchObject({ state: 'paused', reason: 'a test', by: 'operator' });
+    await steer(harness, 'resume');
     expect(await running.ended).toMatchObject({ code: 0 });
-    expect(await findTrouble(scene)).toBeNull();
+    expect(await findTrouble(harness)).toBeNull();
   });
 
   test('is cancelled from elsewhere', async ({ expect, onTestFinished }) => {
-    const { scene, start } = await openStage(onTestFinished);
+    const { harness, start } = await openSteeredRun(onTestFinished);
     const running = start();
-    await midRun(scene);
-    await stopsCleanly(scene, await steer(scene, 'cancel', '--yes'));
+    await midRun(harness);
+    await stopsCleanly(harness, await steer(harness, 'cancel', '--yes'));
     expect(await running.ended).toMatchObject({ code: 3 });
-    const run = await scene.run();
+    const run = await harness.run();
     expect(run.state).toBe('cancelled');
     expect(run.counts.not_attempted).toBeGreaterThan(0);
     expect(run.counts.deleted + run.counts.not_attempted).toBe(ids.length);
-    expect(await findTrouble(scene)).toBeNull();
+    expect(await findTrouble(harness)).toBeNull();
   });
 
   test.for([
@@ -94,24 +94,24 @@ describe.concurrent('a run in its own process', () => {
   ] as const)(
     'ends on %s with %i, and the same command goes on',
     async ([signal, exit], { expect, onTestFinished }) => {
-      const { scene, start } = await openStage(onTestFinished);
+      const { harness, start } = await openSteeredRun(onTestFinished);
       const running = start();
-      await midRun(scene);
+      await midRun(harness);
       const at = performance.now();
       running.signal(signal);
       expect(await running.ended).toMatchObject({ code: exit });
-      await stopsCleanly(scene, at);
-      expect(await scene.run()).toMatchObject({ state: 'paused', by: 'interrupt' });
+      await stopsCleanly(harness, at);
+      expect(await harness.run()).toMatchObject({ state: 'paused', by: 'interrupt' });
       expect(await start().ended).toMatchObject({ code: 0 });
-      expect(await scene.runs()).toHaveLength(1);
-      expect(await findTrouble(scene)).toBeNull();
+      expect(await harness.runs()).toHaveLength(1);
+      expect(await findTrouble(harness)).toBeNull();
     },
   );
 
   test('ends within a second on the second SIGINT, also while requests hang', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
-    const running = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes'], settings);
-    await until('requests hang', () => scene.arrivals.length >= 4);
+    const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
+    const running = harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes'], settings);
+    await until('requests hang', () => harness.arrivals.length >= 4);
     running.signal('SIGINT');
     await until('it says that it stops', () => running.stderr.includes('Stopping'));
     const at = performance.now();
@@ -122,29 +122,29 @@ describe.concurrent('a run in its own process', () => {
 });
 
 describe.concurrent('a detached run with two workers', () => {
-  async function detached(atEnd: AtEnd): Promise<Stage> {
-    const scene = await openScene(atEnd, { ...slow, latencyMs: 100 });
-    const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'];
-    await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
-    return { scene, start: () => scene.expunge(args) };
+  async function detached(atEnd: AtEnd): Promise<SteeredRun> {
+    const harness = await openHarness(atEnd, { ...slow, latencyMs: 100 });
+    const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'];
+    await Promise.all([harness.worker([], settings), harness.worker([], settings)]);
+    return { harness, start: () => harness.expunge(args) };
   }
 
   test('is paused and resumed', async ({ expect, onTestFinished }) => {
-    const { scene, start } = await detached(onTestFinished);
+    const { harness, start } = await detached(onTestFinished);
     expect(await start().ended).toMatchObject({ code: 0 });
-    await midRun(scene);
-    await stopsCleanly(scene, await steer(scene, 'pause'));
-    await steer(scene, 'resume');
-    await scene.runIs('completed', ({ state }) => state === 'completed');
-    expect(await findTrouble(scene)).toBeNull();
+    await midRun(harness);
+    await stopsCleanly(harness, await steer(harness, 'pause'));
+    await steer(harness, 'resume');
+    await harness.runIs('completed', ({ state }) => state === 'completed');
+    expect(await findTrouble(harness)).toBeNull();
   });
 
   test('is cancelled', async ({ expect, onTestFinished }) => {
-    const { scene, start } = await detached(onTestFinished);
+    const { harness, start } = await detached(onTestFinished);
     expect(await start().ended).toMatchObject({ code: 0 });
-    await midRun(scene);
-    await stopsCleanly(scene, await steer(scene, 'cancel', '--yes'));
-    expect((await scene.run()).state).toBe('cancelled');
-    expect(await findTrouble(scene)).toBeNull();
+    await midRun(harness);
+    await stopsCleanly(harness, await steer(harness, 'cancel', '--yes'));
+    expect((await harness.run()).state).toBe('cancelled');
+    expect(await findTrouble(harness)).toBeNull();
   });
 });

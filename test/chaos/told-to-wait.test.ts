@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { openFleet } from '../support/fleet.ts';
-import { seeWait } from '../support/told-to-wait.ts';
+import { measureWait } from '../support/retry-after-wait.ts';
 
 describe.concurrent('one 429 with a Retry-After to one of several processes', () => {
   test.for([
@@ -8,7 +8,7 @@ describe.concurrent('one 429 with a Retry-After to one of several processes', ()
     { workers: 2, form: 'asctime', clockOffMs: -600_000 },
     { workers: 2, form: 'seconds', alsoForMs: 250 },
   ] as const)('stops all of them at once and for as long as it says: %o', async (how, { expect, onTestFinished }) => {
-    const seen = await seeWait({ ...how, seconds: 3, atEnd: onTestFinished });
+    const seen = await measureWait({ ...how, seconds: 3, atEnd: onTestFinished });
     expect(seen.lastBeforeMs, seen.words).toBeLessThanOrEqual(300);
     expect(seen.firstAfterMs, seen.words).toBeGreaterThanOrEqual(2_950);
     // A date has no fractions of a second, and answers that were on their way may come a little later than the first.
@@ -18,13 +18,13 @@ describe.concurrent('one 429 with a Retry-After to one of several processes', ()
 
   test('pauses the run, with the reason, where it asks for more than an hour', async ({ expect, onTestFinished }) => {
     const faults = { 'status-429-seconds': 1, retryAfterSeconds: 7_200 };
-    const { scene } = await openFleet(onTestFinished, { ids: 1_000, workers: 1, sandbox: { faults } });
-    const run = await scene.runIs('paused', ({ state }) => state === 'paused');
+    const { harness } = await openFleet(onTestFinished, { ids: 1_000, workers: 1, sandbox: { faults } });
+    const run = await harness.runIs('paused', ({ state }) => state === 'paused');
     expect(run).toMatchObject({
       by: 'guard',
       reason: 'the server answered 429 and sent Retry-After 7200',
       attempts: 0,
     });
-    expect(scene.sandbox.arrivals.atMs.length).toBeLessThan(50);
+    expect(harness.sandbox.arrivals.atMs.length).toBeLessThan(50);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('w', 2_000);
 const objects = annotations(ids);
@@ -17,42 +17,44 @@ async function stop(worker: Running, expected: number | null = 0): Promise<numbe
   return performance.now() - at;
 }
 
-async function submit(scene: Scene, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const { code } = await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], env)
-    .ended;
+async function submit(harness: Harness, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const { code } = await harness.expunge(
+    ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'],
+    env,
+  ).ended;
   if (code !== 0) throw new Error('the run was not submitted');
 }
 
 describe.concurrent('SIGTERM ends a worker within 12 s', () => {
   test('that is idle: at once', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished);
-    expect(await stop(await scene.worker())).toBeLessThan(3_000);
+    const harness = await openHarness(onTestFinished);
+    expect(await stop(await harness.worker())).toBeLessThan(3_000);
   });
 
   test('that is busy: what is on the wire gets its outcome', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, latencyMs: 200 });
-    const worker = await scene.worker();
-    await submit(scene);
-    await until('the worker is busy', () => scene.arrivals.length > 200);
+    const harness = await openHarness(onTestFinished, { objects, latencyMs: 200 });
+    const worker = await harness.worker();
+    await submit(harness);
+    await until('the worker is busy', () => harness.arrivals.length > 200);
     expect(await stop(worker)).toBeLessThan(3_000);
-    const cells = (await scene.cells()).flat();
-    expect(cells.filter(isSettled)).toHaveLength(scene.sandbox.counts.requests);
+    const cells = (await harness.cells()).flat();
+    expect(cells.filter(isSettled)).toHaveLength(harness.sandbox.counts.requests);
     expect(cells.filter((cell) => !isSettled(cell) && (isDoubtful(cell) || (cell >> 4) % 2 === 1))).toEqual([]);
   });
 
   test('whose API hangs', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
-    const worker = await scene.worker();
-    await submit(scene);
-    await until('requests hang', () => scene.arrivals.length >= 8);
+    const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
+    const worker = await harness.worker();
+    await submit(harness);
+    await until('requests hang', () => harness.arrivals.length >= 8);
     expect(await stop(worker)).toBeLessThan(promisedMs);
   });
 
   test('whose API hangs, and that would wait longer for answers', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
-    const worker = await scene.worker(['--request-timeout-ms', '60000']);
-    await submit(scene);
-    await until('requests hang', () => scene.arrivals.length >= 8);
+    const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
+    const worker = await harness.worker(['--request-timeout-ms', '60000']);
+    await submit(harness);
+    await until('requests hang', () => harness.arrivals.length >= 8);
     expect(await stop(worker)).toBeLessThan(promisedMs);
   });
 
@@ -60,8 +62,8 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     'whose Redis got %s while it was idle',
     async (signal, { expect, onTestFinished }) => {
       const { url, pid } = await openOwnRedis(onTestFinished);
-      const scene = await openScene(onTestFinished);
-      const worker = await scene.worker([], { REDIS_URL: url });
+      const harness = await openHarness(onTestFinished);
+      const worker = await harness.worker([], { REDIS_URL: url });
       process.kill(pid, signal);
       expect(await stop(worker)).toBeLessThan(promisedMs);
     },
@@ -70,9 +72,9 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
   test('whose Redis was never there, or never answered', async ({ expect, onTestFinished }) => {
     const { url, pid } = await openOwnRedis(onTestFinished);
     process.kill(pid, 'SIGSTOP');
-    const scene = await openScene(onTestFinished);
-    const nowhere = `unix://${scene.stateDir}/nobody.sock`;
-    const workers = [url, nowhere].map((REDIS_URL) => scene.expunge(['worker'], { REDIS_URL }));
+    const harness = await openHarness(onTestFinished);
+    const nowhere = `unix://${harness.stateDir}/nobody.sock`;
+    const workers = [url, nowhere].map((REDIS_URL) => harness.expunge(['worker'], { REDIS_URL }));
     await until('they look for it', () => workers.every(({ stderr }) => stderr.includes('Redis: ')));
     const took = await Promise.all(workers.map((worker) => stop(worker)));
     for (const ms of took) expect(ms).toBeLessThan(promisedMs);
@@ -82,10 +84,10 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     'whose Redis got %s in the middle of a run',
     async (signal, { expect, onTestFinished }) => {
       const { url, pid } = await openOwnRedis(onTestFinished);
-      const scene = await openScene(onTestFinished, { objects, latencyMs: 100 });
-      const worker = await scene.worker([], { REDIS_URL: url });
-      await submit(scene, { REDIS_URL: url });
-      await until('the worker is busy', () => scene.arrivals.length > 200);
+      const harness = await openHarness(onTestFinished, { objects, latencyMs: 100 });
+      const worker = await harness.worker([], { REDIS_URL: url });
+      await submit(harness, { REDIS_URL: url });
+      await until('the worker is busy', () => harness.arrivals.length > 200);
       process.kill(pid, signal);
       expect(await stop(worker)).toBeLessThan(promisedMs);
     },
@@ -96,10 +98,10 @@ test.concurrent('a second signal ends a worker at once, also while requests hang
   expect,
   onTestFinished,
 }) => {
-  const scene = await openScene(onTestFinished, { objects, faults: { hang: 1 } });
-  const worker = await scene.worker();
-  await submit(scene);
-  await until('requests hang', () => scene.arrivals.length >= 8);
+  const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
+  const worker = await harness.worker();
+  await submit(harness);
+  await until('requests hang', () => harness.arrivals.length >= 8);
   worker.signal('SIGTERM');
   await until('it says that it stops', () => worker.stderr.includes('"stopping"'));
   expect(await stop(worker, 143)).toBeLessThan(1_000);

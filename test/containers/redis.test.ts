@@ -3,11 +3,11 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { checkRedis } from '../../src/redis/boot-check.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
-import { readKeeper } from '../../src/redis/keeper.ts';
 import { containerServer, readContainer } from '../../src/redis/private/container.ts';
 import { openPrivateRedis } from '../../src/redis/private/open.ts';
 import { privatePlace } from '../../src/redis/private/place.ts';
 import { leavePrivateRedis } from '../../src/redis/private/stop.ts';
+import { readServerIdentity } from '../../src/redis/server-identity.ts';
 import { docker, engineHas } from '../support/engine.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 
@@ -52,12 +52,12 @@ describe.skipIf(!engineHas(image))('Redis in a container', () => {
     const open = () => openPrivateRedis(stateDir, process.env, () => {}, [containerServer]);
     const first = await open();
     await first.stay!.presence.set('kept', 'yes');
-    const { process: before } = await readKeeper(first.stay!.presence, 'any');
+    const { process: before } = await readServerIdentity(first.stay!.presence, 'any');
     expect(first.options.password).toMatch(/^\w{36}$/);
     expect(await leavePrivateRedis(first, async () => true)).toBe('stopped');
     const second = await open();
     expect(await second.stay!.presence.get('kept')).toBe('yes');
-    expect((await readKeeper(second.stay!.presence, 'any')).ancestors).toEqual([before]); // it has lost nothing
+    expect((await readServerIdentity(second.stay!.presence, 'any')).ancestors).toEqual([before]); // it has lost nothing
     second.stay!.presence.disconnect();
   });
 

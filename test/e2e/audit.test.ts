@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 
 const ids = makeIds('a', 30);
 const ana = { EXPUNGE_USER: 'ana' };
 
-async function call(scene: Scene, ...args: string[]) {
-  const running = scene.expunge(args, ana);
+async function call(harness: Harness, ...args: string[]) {
+  const running = harness.expunge(args, ana);
   expect(await running.ended, running.stderr).toMatchObject({ code: 0 });
   return running;
 }
@@ -19,16 +19,26 @@ describe.concurrent('the audit trail', () => {
   test('has every action with who and why, is shown by status, and outlives the run in part', async ({
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished, { objects: annotations(ids) });
-    await call(scene, 'run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach', '--reason', 'OPS-1');
-    const { id } = await scene.run();
-    await call(scene, 'pause', id, '--reason', 'release window');
-    await call(scene, 'rate', id, '50/s', '--reason', 'slower');
-    await call(scene, 'resume', id, '--expect-absent', '--reason', 'release is out');
-    await call(scene, 'stop-all', '--reason', 'they call us');
-    await call(scene, 'cancel', id, '--yes', '--reason', 'wrong list');
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
+    await call(
+      harness,
+      'run',
+      harness.list(ids),
+      '--resource',
+      'annotations',
+      '--yes',
+      '--detach',
+      '--reason',
+      'OPS-1',
+    );
+    const { id } = await harness.run();
+    await call(harness, 'pause', id, '--reason', 'release window');
+    await call(harness, 'rate', id, '50/s', '--reason', 'slower');
+    await call(harness, 'resume', id, '--expect-absent', '--reason', 'release is out');
+    await call(harness, 'stop-all', '--reason', 'they call us');
+    await call(harness, 'cancel', id, '--yes', '--reason', 'wrong list');
 
-    const short = (await call(scene, 'status', id)).stdout;
+    const short = (await call(harness, 'status', id)).stdout;
     expect(short).toContain('submitted by ana, because: OPS-1');
     expect(short).toContain(`3 earlier actions: expunge status ${id} --audit`);
     expect(
@@ -40,7 +50,7 @@ describe.concurrent('the audit trail', () => {
       'stop-all            ana  they call us',
       'cancel              ana  wrong list',
     ]);
-    const whole = objects((await call(scene, 'status', id, '--audit', '--json')).stdout);
+    const whole = objects((await call(harness, 'status', id, '--audit', '--json')).stdout);
     expect(whole.at(-1)).toMatchObject({ type: 'summary', state: 'cancelled' });
     expect(whole.slice(0, -1).map(({ type, who, by, action, reason }) => [type, who, by, action, reason])).toEqual([
       ['audit', 'ana', 'operator', 'submit', 'OPS-1'],
@@ -51,37 +61,37 @@ describe.concurrent('the audit trail', () => {
       ['audit', 'ana', 'operator', 'stop-all', 'they call us'],
       ['audit', 'ana', 'operator', 'cancel', 'wrong list'],
     ]);
-    expect(lines((await call(scene, 'status', id, '--audit')).stdout).slice(-7)[0]).toMatch(/submit +ana +OPS-1$/);
+    expect(lines((await call(harness, 'status', id, '--audit')).stdout).slice(-7)[0]).toMatch(/submit +ana +OPS-1$/);
 
-    await call(scene, 'runs', 'remove', id, '--yes', '--reason', 'a trial');
-    const target = await call(scene, 'status');
-    expect(target.stdout).toContain('Stopped for all runs of this target by ana: they call us. Go on with');
+    await call(harness, 'runs', 'remove', id, '--yes', '--reason', 'a trial');
+    const target = await call(harness, 'status');
+    expect(target.stdout).toContain('Stopped for all runs of this target by ana: they call us. Resume with');
     expect(target.stdout).toMatch(new RegExp(`remove ${id} +ana +a trial`));
-    const told = objects((await call(scene, 'status', '--json', '--audit')).stdout);
+    const told = objects((await call(harness, 'status', '--json', '--audit')).stdout);
     expect(told.map(({ type, action }) => [type, action])).toEqual([
       ['audit', 'stop-all'],
       ['audit', 'remove'],
       ['target', undefined],
     ]);
-    expect(told.at(-1)).toMatchObject({ target: scene.sandbox.url, stop: { who: 'ana', reason: 'they call us' } });
+    expect(told.at(-1)).toMatchObject({ target: harness.sandbox.url, stop: { who: 'ana', reason: 'they call us' } });
   });
 
   test('has what a guard did', async ({ onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects: annotations(ids), faults: { 'status-403': 1 } });
-    const start = () => scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes'], ana);
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids), faults: { 'status-403': 1 } });
+    const start = () => harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes'], ana);
     expect(await start().ended).toMatchObject({ code: 4 });
-    const { id } = await scene.run();
-    const halted = (await call(scene, 'status', id)).stdout;
+    const { id } = await harness.run();
+    const halted = (await call(harness, 'status', id)).stdout;
     expect(halted).toMatch(/halt forbidden +guard +\S/);
-    await call(scene, 'cancel', id, '--yes', '--reason', 'no permission');
-    expect(objects((await call(scene, 'status', id, '--json')).stdout)).toHaveLength(1);
+    await call(harness, 'cancel', id, '--yes', '--reason', 'no permission');
+    expect(objects((await call(harness, 'status', id, '--json')).stdout)).toHaveLength(1);
   });
 
   test('is a file of its own where a run ends in its own process', async ({ onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects: annotations(ids) });
-    await call(scene, 'run', scene.list(ids), '--resource', 'annotations', '--yes', '--reason', 'OPS-2');
-    const { id } = await scene.run();
-    const file = readFileSync(join(scene.stateDir, 'runs', id, 'audit.ndjson'), 'utf8');
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
+    await call(harness, 'run', harness.list(ids), '--resource', 'annotations', '--yes', '--reason', 'OPS-2');
+    const { id } = await harness.run();
+    const file = readFileSync(join(harness.stateDir, 'runs', id, 'audit.ndjson'), 'utf8');
     expect(objects(file)).toMatchObject([
       { action: 'submit', who: 'ana', reason: 'OPS-2', at: expect.stringMatching(/^20\d\d-.*Z$/) },
       { action: 'start', who: 'ana', by: 'operator' },

@@ -6,15 +6,15 @@ import { targetOf } from '../../src/model/target.ts';
 import { connectLedger, ready } from '../../src/redis/connect.ts';
 import { resolveRedis } from '../../src/redis/private/open.ts';
 import { bin, type CliOptions, start } from '../support/cli.ts';
+import { type CliHarness, openCliHarness, redisKeysWith, summaryIn } from '../support/cli-harness.ts';
 import { makeStateDir, removeStateDir, urlOf } from '../support/redis.ts';
-import { openWorkplace, redisKeysWith, summaryIn, type Workplace } from '../support/workplace.ts';
 
 const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
 
-let place: Workplace;
+let place: CliHarness;
 
 beforeAll(async () => {
-  place = await openWorkplace({ objects: { annotations: 500 } });
+  place = await openCliHarness({ objects: { annotations: 500 } });
   place.write('ids.csv', 'id\na-000001\na-000002\na-000003\n');
   place.write('unclosed.csv', 'id\na-000001\na-000002\n"a-000003');
   place.write('paths.csv', `id\na-1\na-2\n${Array.from({ length: 12 }, (_, n) => `/x/${n + 1}\n`).join('')}`);
@@ -43,7 +43,7 @@ describe('a list that cannot be used is refused before anything is sent', () => 
       ['ids.csv', '--resource', 'anotations', '--yes'],
       /"anotations" is not one of .*annotations\?/,
     ],
-    ['no resource', ['ids.csv', '--yes'], /Exactly one of --resource and --resource-column is needed/],
+    ['no resource', ['ids.csv', '--yes'], /expected exactly one of --resource and --resource-column/],
     [
       'a missing file',
       ['nothing.csv', '--resource', 'views', '--yes'],
@@ -68,7 +68,7 @@ describe('a list that cannot be used is refused before anything is sent', () => 
     [
       'nobody to ask',
       ['ids.csv', '--resource', 'views'],
-      /3 views on 127.* nobody can confirm here\n {2}add --confirm 3 or --yes/,
+      /3 views on 127.* would be deleted, but there is no terminal to confirm on\n {2}add --confirm 3 or --yes/,
     ],
     [
       'a state folder that cannot be made',
@@ -170,7 +170,9 @@ describe('a token', () => {
     expect(ids.every((id) => place.sandbox.exists('annotations', id))).toBe(true);
 
     const unsure = await place.expunge(['run', ...args.slice(0, 3), '--base-url', place.sandbox.url]);
-    expect(unsure.stderr).toMatch(/error: the 3 ids left of run \S+ would be deleted and nobody can confirm here/);
+    expect(unsure.stderr).toMatch(
+      /error: the 3 ids left of run \S+ would be deleted, but there is no terminal to confirm on/,
+    );
     const resumed = await place.run(args);
     expect(summaryIn(resumed)).toMatchObject({ run: summaryIn(halted).run, deleted: 3, attempts: 3, exit: 0 });
   });
@@ -271,7 +273,7 @@ describe('a reader that leaves', () => {
 
 describe('the same list twice at once', () => {
   it('is one run, whose ids all end as deleted for both', async () => {
-    const own = await openWorkplace({ objects: { views: 400 }, latencyMs: 20, record: true });
+    const own = await openCliHarness({ objects: { views: 400 }, latencyMs: 20, record: true });
     try {
       const ids = Array.from({ length: 300 }, (_, i) => `v-${String(i + 1).padStart(6, '0')}`);
       own.write('twice.csv', `id\n${ids.join('\n')}\n`);

@@ -88,13 +88,13 @@ describe.concurrent('expunge check of one Redis', () => {
     expect(none).toMatchObject({
       code: 6,
       lines: expect.arrayContaining([
-        'wrong redis login: it wants a password, and got none',
+        'fail redis login: it wants a password, and got none',
         expect.stringContaining('--redis-password-file'),
       ]),
     });
     expect(wrong).toMatchObject({
       code: 6,
-      lines: expect.arrayContaining(['wrong redis login: it refuses this user or password']),
+      lines: expect.arrayContaining(['fail redis login: it refuses this user or password']),
     });
   });
 
@@ -104,7 +104,7 @@ describe.concurrent('expunge check of one Redis', () => {
     expect(lines).toContainEqual(
       expect.stringMatching(/^warn redis memory: .* used of 0\.1 MB; runs stand still when it is full$/),
     );
-    expect(lines).toContainEqual(expect.stringMatching(/^wrong redis writes: its memory is full.*\(OOM\)$/));
+    expect(lines).toContainEqual(expect.stringMatching(/^fail redis writes: its memory is full.*\(OOM\)$/));
     expect(code).toBe(6);
   });
 
@@ -112,7 +112,7 @@ describe.concurrent('expunge check of one Redis', () => {
     const { port } = await startRedisProcess(onTestFinished, { args: () => ['--appendonly', 'no'] });
     const { findings } = await check({ REDIS_URL: `redis://127.0.0.1:${port}` }, ['--json']);
     expect(findings).toContainEqual({
-      ...{ v: 1, type: 'check', what: 'redis', ok: true, aspect: 'files', state: 'warning' },
+      ...{ v: 1, type: 'check', what: 'redis', ok: true, aspect: 'files', state: 'warn' },
       words: expect.stringContaining('no append-only file'),
       next: 'set appendonly to yes',
     });
@@ -155,7 +155,7 @@ describe.runIf(hasOpenssl())('expunge check of a Redis behind TLS', () => {
     ['not trusted here', 'EXPUNGE_REDIS_SERVER_NAME', () => 'redis.example', '--redis-ca-file'],
   ])('says "%s": exit 6', async (words, variable, value, next) => {
     const { lines, code } = await check({ REDIS_URL: url, [variable]: value() });
-    expect(lines.at(-2)).toMatch(/^wrong redis tls: /);
+    expect(lines.at(-2)).toMatch(/^fail redis tls: /);
     expect(lines.at(-2)).toContain(words);
     expect(lines.at(-1)).toContain(next);
     expect(code).toBe(6);
@@ -178,7 +178,7 @@ describe.runIf(hasOpenssl())('expunge check of a Redis behind TLS', () => {
   it('says that another port speaks no TLS', async ({ onTestFinished }) => {
     const { port } = await startRedisProcess(onTestFinished);
     const { lines } = await check({ REDIS_URL: `rediss://127.0.0.1:${port}` });
-    expect(lines.at(-2)).toMatch(/^wrong redis tls: .*it does not speak TLS on this port$/);
+    expect(lines.at(-2)).toMatch(/^fail redis tls: .*it does not speak TLS on this port$/);
   });
 });
 
@@ -201,7 +201,7 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
   expect(withoutLogin.lines.at(-1)).toContain('--sentinel-password-file');
   expect(withoutLogin.code).toBe(6);
   const unknown = await check({ ...env, REDIS_URL: set.url.replace(/main$/, 'other') });
-  expect(unknown.lines.at(-2)).toBe('wrong redis sentinels: they know no primary called "other", only main');
+  expect(unknown.lines.at(-2)).toBe('fail redis sentinels: they know no primary called "other", only main');
   const runs = await expunge(['runs'], { env: { ...env, REDIS_URL: set.url.replace(/main$/, 'other') } });
   expect(runs.stderr).toContain('/other: its sentinels: they know no primary called "other", only main');
   expect(runs.code).toBe(6);
@@ -216,6 +216,6 @@ test('expunge check of a cluster looks at each primary, and at the slots', async
   expect(lines.at(-1)).toBe('ok redis writes: it takes them');
   expect(code).toBe(0);
   const alone = await check({ REDIS_URL: `redis://127.0.0.1:${nodes[0]!.port}` });
-  expect(alone.lines).toContain('wrong redis role: it is a server of a cluster');
+  expect(alone.lines).toContain('fail redis role: it is a server of a cluster');
   expect(alone.code).toBe(6);
 });

@@ -105,7 +105,7 @@ describe.skipIf(!existsSync('/dev/full'))('output that cannot be written', () =>
     const line = `"${process.execPath}" "${source('bin.js')}" config show > /dev/full`;
     const { code, stderr } = await start('sh', ['-c', line]);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: the output is not complete: no space left on the disk\n {2}make room/);
+    expect(stderr).toMatch(/^error: the output is incomplete: no space left on the disk\n {2}make room/);
   });
 });
 

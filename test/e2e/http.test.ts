@@ -4,18 +4,18 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, test } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/server.ts';
 import { families } from '../../src/worker/http/metrics.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { openProbes } from '../support/probes.ts';
 import { until } from '../support/processes.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('h', 300);
 const objects = annotations(ids);
 const http = ['--http', '0'];
 
-async function submit(scene: Scene, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach', '--expect-absent'];
-  const { code } = await scene.expunge(args, env).ended;
+async function submit(harness: Harness, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach', '--expect-absent'];
+  const { code } = await harness.expunge(args, env).ended;
   if (code !== 0) throw new Error('the run was not submitted');
 }
 
@@ -30,13 +30,13 @@ function hasItsLabels(series: string): boolean {
 }
 
 async function openWorker(
-  atEnd: Parameters<typeof openScene>[0],
+  atEnd: Parameters<typeof openHarness>[0],
   options: SandboxOptions,
   env: NodeJS.ProcessEnv = {},
 ) {
-  const scene = await openScene(atEnd, options);
-  const worker = await scene.worker(http, env);
-  return { scene, worker, probes: await openProbes(worker) };
+  const harness = await openHarness(atEnd, options);
+  const worker = await harness.worker(http, env);
+  return { harness, worker, probes: await openProbes(worker) };
 }
 
 /** The first of so many free ports in a row. */
@@ -66,9 +66,9 @@ describe.concurrent('worker --http', () => {
     const script = (_: string, id: string, nth: number) => (nth === 1 && id < 'h-000020' ? 'status-503' : null);
     const sandbox = { token, objects: objects.slice(100), faults: { script } } as const;
     const env = { REDIS_URL: url };
-    const { scene, probes } = await openWorker(onTestFinished, sandbox, env);
+    const { harness, probes } = await openWorker(onTestFinished, sandbox, env);
     expect(probes.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    await submit(scene, env);
+    await submit(harness, env);
     const scrape = await until(
       'the run is over',
       async () => {
@@ -82,10 +82,10 @@ describe.concurrent('worker --http', () => {
     expect([settled('deleted'), settled('absent'), settled('gone_unconfirmed'), settled('failed')]).toEqual([
       200, 80, 20, 0,
     ]);
-    expect(scrape.sum('expunge_requests_total')).toBe(scene.sandbox.counts.requests);
+    expect(scrape.sum('expunge_requests_total')).toBe(harness.sandbox.counts.requests);
     expect(scrape.value('expunge_requests_total{resource="annotations",code="503"}')).toBe(20);
     expect(scrape.value('expunge_retries_total{reason="status"}')).toBe(20);
-    expect(scrape.value('expunge_request_duration_seconds_count')).toBe(scene.sandbox.counts.requests);
+    expect(scrape.value('expunge_request_duration_seconds_count')).toBe(harness.sandbox.counts.requests);
     expect(scrape.value('expunge_items_pending')).toBe(0);
     expect(scrape.value('expunge_redis_up')).toBe(1);
     expect(scrape.value('process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
@@ -129,7 +129,7 @@ describe.concurrent('worker --http', () => {
     expect(status).toBe(503);
     await until(
       'it is told by a metric',
-      async () => (await probes.scrape()).value('expunge_redis_takes_writes') === 0,
+      async () => (await probes.scrape()).value('expunge_redis_accepts_writes') === 0,
     );
     expect(checks).toMatchObject({
       redis: { ok: true },
@@ -138,8 +138,8 @@ describe.concurrent('worker --http', () => {
   });
 
   test('is not ready while it drains, and answers until the end', async ({ expect, onTestFinished }) => {
-    const { scene, worker, probes } = await openWorker(onTestFinished, { objects, latencyMs: 3_000 });
-    await submit(scene);
+    const { harness, worker, probes } = await openWorker(onTestFinished, { objects, latencyMs: 3_000 });
+    await submit(harness);
     await until('requests are on the wire', async () => (await probes.scrape()).value('expunge_items_in_flight'));
     worker.signal('SIGTERM');
     const { status, checks } = await until('it drains', async () => {
@@ -153,10 +153,10 @@ describe.concurrent('worker --http', () => {
   });
 
   test('is not ready before it has a token', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished);
-    const gate = scene.file('gate', '');
+    const harness = await openHarness(onTestFinished);
+    const gate = harness.file('gate', '');
     const command = `while [ -e ${gate} ]; do sleep 0.1; done; echo late-token`;
-    const worker = scene.expunge(['worker', ...http, '--token-command', command], { EXPUNGE_TOKEN: '' });
+    const worker = harness.expunge(['worker', ...http, '--token-command', command], { EXPUNGE_TOKEN: '' });
     const probes = await openProbes(worker);
     const { status, checks } = await probes.readiness();
     expect(status).toBe(503);
@@ -171,9 +171,9 @@ describe.concurrent('worker --http', () => {
     onTestFinished,
   }) => {
     const faults = { 'status-429-seconds': 1, retryAfterSeconds: 60 };
-    const { scene, probes } = await openWorker(onTestFinished, { objects, faults });
-    await submit(scene);
-    await until('it waits', async () => (await probes.scrape()).value('expunge_hold_seconds{scope="all"}'));
+    const { harness, probes } = await openWorker(onTestFinished, { objects, faults });
+    await submit(harness);
+    await until('it waits', async () => (await probes.scrape()).value('expunge_retry_after_seconds{scope="all"}'));
     const scrape = await until('it has waited', async () => {
       const seen = await probes.scrape();
       return seen.value('expunge_throttle_wait_seconds_total') && seen;
@@ -190,10 +190,10 @@ describe.concurrent('worker --http', () => {
     expect,
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished);
-    const { host, port } = new URL(scene.sandbox.url);
-    const taken = scene.expunge(['worker', '--http', port]);
-    const none = scene.expunge(['worker', '--http', 'all:http']);
+    const harness = await openHarness(onTestFinished);
+    const { host, port } = new URL(harness.sandbox.url);
+    const taken = harness.expunge(['worker', '--http', port]);
+    const none = harness.expunge(['worker', '--http', 'all:http']);
     expect((await taken.ended).code).toBe(2);
     expect(taken.stderr).toContain(`error: --http ${host}: something listens there already`);
     expect((await none.ended).code).toBe(2);
@@ -204,16 +204,16 @@ describe.concurrent('worker --http', () => {
     expect,
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished);
-    const [quiet, all] = await Promise.all([[], ['--http', '0.0.0.0:0']].map((args) => scene.worker(args)));
+    const harness = await openHarness(onTestFinished);
+    const [quiet, all] = await Promise.all([[], ['--http', '0.0.0.0:0']].map((args) => harness.worker(args)));
     expect(quiet!.stderr).not.toContain('"http"');
     expect(all!.stderr).toContain('"http":"http://0.0.0.0:');
   });
 
-  test('takes a port for each worker of a crew', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished);
+  test('takes a port for each supervised worker', async ({ expect, onTestFinished }) => {
+    const harness = await openHarness(onTestFinished);
     const port = await freePorts(2);
-    const crew = scene.expunge(['worker', '--workers', '2', '--http', `${port}`]);
+    const crew = harness.expunge(['worker', '--workers', '2', '--http', `${port}`]);
     for (const at of [port, port + 1]) {
       const isReady = () =>
         fetch(`http://127.0.0.1:${at}/readyz`).then(

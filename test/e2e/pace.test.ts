@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { until } from '../support/processes.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('p', 1_500);
 const objects = annotations(ids);
 
-function start(scene: Scene, args: string[] = []) {
-  return scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--json', ...args]);
+function start(harness: Harness, args: string[] = []) {
+  return harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--json', ...args]);
 }
 
-async function status(scene: Scene, run: string): Promise<string> {
-  const asked = scene.expunge(['status', run]);
+async function status(harness: Harness, run: string): Promise<string> {
+  const asked = harness.expunge(['status', run]);
   await asked.ended;
   return asked.stdout;
 }
 
 /** What `status` says while the run is on its way, until it says this. */
-async function statusSays(scene: Scene, words: RegExp): Promise<string> {
-  const { id } = await scene.run();
-  return until(`status says ${words}`, async () => words.exec(await status(scene, id))?.[0]);
+async function statusSays(harness: Harness, words: RegExp): Promise<string> {
+  const { id } = await harness.run();
+  return until(`status says ${words}`, async () => words.exec(await status(harness, id))?.[0]);
 }
 
 function jsonOf(stdout: string, type: string) {
@@ -33,33 +33,33 @@ describe.concurrent('a run against a server with a hidden limit', () => {
   test('says how near it is to the limit, at its end how fast it was, and begins there the next time', async ({
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished, { objects, faults: { rate: { perSecond: 150 } } });
-    const running = start(scene);
-    await statusSays(scene, /^(Climbing: \d+\/s, last limit met at \d+\/s|Deleting.*; the limit is about \d+\/s)\.$/m);
+    const harness = await openHarness(onTestFinished, { objects, faults: { rate: { perSecond: 150 } } });
+    const running = start(harness);
+    await statusSays(harness, /^(Increasing: \d+\/s, last limit at \d+\/s|Deleting.*; the limit is about \d+\/s)\.$/m);
     expect(await running.ended).toMatchObject({ code: 0 });
     const line = /^ {2}Pace: \d+\/s of \d+\/s allowed · .*\d+ × 429\n {2}Latency: p50 .* ms, p95 .* ms, p99 .* m?s$/m;
     expect(running.stderr).toMatch(line);
-    expect(await status(scene, (await scene.run()).id)).toMatch(line);
+    expect(await status(harness, (await harness.run()).id)).toMatch(line);
 
     const [pace, summary] = [jsonOf(running.stdout, 'pace'), jsonOf(running.stdout, 'summary')];
     expect(Object.keys(pace)).toEqual([
       ...['v', 'type', 'run', 'rate_achieved', 'rate_allowed', 'waited_seconds', 'refused_429', 'token_refreshes'],
       'latency_ms',
     ]);
-    expect(pace.refused_429).toBe(scene.sandbox.counts.byStatus.get(429));
+    expect(pace.refused_429).toBe(harness.sandbox.counts.byStatus.get(429));
     expect(pace.rate_achieved).toBeCloseTo(ids.length / summary.seconds, 0);
     expect(running.stdout.trimEnd().split('\n').at(-1)).toContain('"type":"summary"');
 
-    const again = start(scene, ['--limit', '10', '--expect-absent']);
+    const again = start(harness, ['--limit', '10', '--expect-absent']);
     expect(await again.ended).toMatchObject({ code: 0 });
     expect(again.stderr).toMatch(/^ {2}Pace {6}starts at \d+\/s, as learned$/m);
   });
 
   test('says for how long and why it waits', async ({ onTestFinished }) => {
     const script = (_: string, id: string, nth: number) => (id === ids[700] && nth === 1 ? 'status-429-seconds' : null);
-    const scene = await openScene(onTestFinished, { objects, faults: { script, retryAfterSeconds: 7 } });
-    const running = start(scene, ['--rate', '600/s']);
-    await statusSays(scene, /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After \d+\.$/m);
+    const harness = await openHarness(onTestFinished, { objects, faults: { script, retryAfterSeconds: 7 } });
+    const running = start(harness, ['--rate', '600/s']);
+    await statusSays(harness, /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After \d+\.$/m);
     expect(await running.ended).toMatchObject({ code: 0 });
     expect(running.stderr).toMatch(/^ {2}Pace: .* · waited [\d.]+ s · 1 × 429$/m);
     // Its chunks were handed back meanwhile; that time is lost all the same.
@@ -71,9 +71,9 @@ describe.concurrent('a run against a server with a hidden limit', () => {
 
 describe('a run of ids in trouble', () => {
   test('says when they are tried again', async ({ onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects, faults: { script: () => 'status-409' } });
-    const running = start(scene, ['--limit', '3']);
-    await statusSays(scene, /^Waiting [\d.]+ s: what is left are ids in trouble, which are tried again then\.$/m);
+    const harness = await openHarness(onTestFinished, { objects, faults: { script: () => 'status-409' } });
+    const running = start(harness, ['--limit', '3']);
+    await statusSays(harness, /^Waiting [\d.]+ s: the ids left failed before and are retried then\.$/m);
     running.signal('SIGTERM');
     expect(await running.ended).toMatchObject({ code: 143 });
   });
@@ -81,10 +81,10 @@ describe('a run of ids in trouble', () => {
 
 describe('a run with a rate of its own', () => {
   test('says that it goes at that rate, and that a quota of it is spent', async ({ onTestFinished }) => {
-    const scene = await openScene(onTestFinished, { objects });
-    const running = start(scene, ['--rate', '200/s,1000/h']);
-    await statusSays(scene, /^Deleting at 200\/s, as --rate allows\.$/m);
-    await statusSays(scene, /^Waiting: --rate allows no more until .*\d\d:\d\d \(1,000 an hour\)\.$/m);
+    const harness = await openHarness(onTestFinished, { objects });
+    const running = start(harness, ['--rate', '200/s,1000/h']);
+    await statusSays(harness, /^Deleting at 200\/s, as --rate allows\.$/m);
+    await statusSays(harness, /^Waiting: --rate allows no more until .*\d\d:\d\d \(1,000 an hour\)\.$/m);
     running.signal('SIGTERM');
     expect(await running.ended).toMatchObject({ code: 143 });
   });

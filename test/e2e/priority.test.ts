@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CliHarness, openCliHarness } from '../support/cli-harness.ts';
 import { liveRun, recordOf } from '../support/live-run.ts';
-import { openWorkplace, type Workplace } from '../support/workplace.ts';
 
-let place: Workplace;
+let place: CliHarness;
 
 beforeAll(async () => {
-  place = await openWorkplace({ objects: { annotations: 0, views: 9 } });
+  place = await openCliHarness({ objects: { annotations: 0, views: 9 } });
 });
 
 afterAll(() => place.close());
@@ -15,7 +15,7 @@ describe.concurrent('expunge priority', () => {
     const run = await liveRun(place, 'changed', '--priority', 'low');
     const ended = await place.expunge(['priority', run, 'high', '--reason', 'needed today', '--json']);
     expect(ended.code).toBe(0);
-    expect(ended.stderr).toContain(`Run ${run}: priority high; before: low. It holds within a second.`);
+    expect(ended.stderr).toContain(`Run ${run}: priority high; before: low. It takes effect within a second.`);
     expect(JSON.parse(ended.stdout)).toEqual({
       ...{ v: 1, type: 'priority', run, state: 'running', priority: 'high' },
       before: { priority: 'low' },

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { forgetTarget, openWorkplace } from '../support/workplace.ts';
+import { forgetTarget, openCliHarness } from '../support/cli-harness.ts';
 
 it('the quickstart shows a whole run, asks the sandbox what really happened, and exits 0', async () => {
-  const place = await openWorkplace();
+  const place = await openCliHarness();
   // What is set up for somebody's own API is not meant for this.
   const env = { EXPUNGE_BASE_URL: 'https://api.example.com', EXPUNGE_LIMIT: '3', EXPUNGE_TOKEN: 'geheim' };
   const { code, stdout, stderr } = await place.expunge(['quickstart'], { env });

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../src/redis/keys.ts';
+import { type CliHarness, openCliHarness } from '../support/cli-harness.ts';
 import { liveRun, recordOf } from '../support/live-run.ts';
 import { openTestRedis } from '../support/redis.ts';
-import { openWorkplace, type Workplace } from '../support/workplace.ts';
 
-let place: Workplace;
+let place: CliHarness;
 
 beforeAll(async () => {
-  place = await openWorkplace({ objects: { annotations: 0, views: 9 } });
+  place = await openCliHarness({ objects: { annotations: 0, views: 9 } });
 });
 
 afterAll(() => place.close());
@@ -19,7 +19,7 @@ describe.concurrent('expunge rate', () => {
     expect([ended.code, ended.stdout]).toEqual([0, '']);
     expect(ended.stderr).toMatch(
       new RegExp(
-        `^Run ${run}: 200/s, at most 100,000 a day, in bursts of 5; before: 400/s. It holds within a second.\n` +
+        `^Run ${run}: 200/s, at most 100,000 a day, in bursts of 5; before: 400/s. It takes effect within a second.\n` +
           `  Follow it: expunge status ${run} --watch$`,
         'm',
       ),
@@ -38,7 +38,7 @@ describe.concurrent('expunge rate', () => {
     expect((await recordOf(run)).stored).toEqual(['100/1000', '7']);
     const { stdout, stderr } = await place.expunge(['rate', run, 'none', '--json']);
     expect(stderr).toContain(
-      `Run ${run}: no rate of its own; before: 100/s, in bursts of 7. It holds within a second.`,
+      `Run ${run}: no rate of its own; before: 100/s, in bursts of 7. It takes effect within a second.`,
     );
     expect(JSON.parse(stdout)).toEqual({
       ...{ v: 1, type: 'rate', run, state: 'running', rate: null, burst: null },
@@ -64,9 +64,9 @@ describe.concurrent('expunge rate', () => {
 
   it.each([
     [['9x-none', '200/s'], '9x-none'],
-    [['x', 'fast'], 'expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"; "none" takes the rate away'],
+    [['x', 'fast'], 'expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"; "none" removes the rate'],
     [['x', '0/s'], 'at 0 nothing would ever be sent'],
-    [['x', 'none', '--burst', '3'], '--burst is a part of the rate, and "none" is no rate'],
+    [['x', 'none', '--burst', '3'], '--burst needs a rate, and "none" is no rate'],
     [['x', '5/s', '--burst', '0'], '--burst: expected a whole number from 1'],
     [['x'], "missing required argument 'rate"],
   ])('refuses %j with %s', async (args, words) => {

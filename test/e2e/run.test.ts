@@ -3,21 +3,21 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bin, start } from '../support/cli.ts';
-import { startProxy, startRelay } from '../support/relay.ts';
 import {
+  type CliHarness,
   forgetDelivery,
   forgetTarget,
   lastingKeys,
-  openWorkplace,
+  openCliHarness,
   redisKeysWith,
   summaryIn,
-  type Workplace,
-} from '../support/workplace.ts';
+} from '../support/cli-harness.ts';
+import { startProxy, startRelay } from '../support/relay.ts';
 
-let place: Workplace;
+let place: CliHarness;
 
 beforeAll(async () => {
-  place = await openWorkplace({ objects: { annotations: 900, views: 900 }, record: true, faults: { script } });
+  place = await openCliHarness({ objects: { annotations: 900, views: 900 }, record: true, faults: { script } });
 });
 
 afterAll(() => place.close());
@@ -136,7 +136,7 @@ describe('a list', () => {
   it('of failures can be tried again with the command the ending names', async () => {
     place.write('forbidden.csv', 'id\na-000006\na-000021\n');
     const { stderr } = await place.run(['forbidden.csv', ...annotations]);
-    const line = /Try the others again: expunge (run .*)$/m.exec(stderr)?.[1] ?? '';
+    const line = /Retry the others: expunge (run .*)$/m.exec(stderr)?.[1] ?? '';
     const again = await place.expunge([
       ...line.split(' '),
       ...soon,

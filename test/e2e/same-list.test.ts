@@ -1,34 +1,34 @@
 import { describe, test } from 'vitest';
 import { ownQueueName } from '../../src/queue/queue.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { type Running, until } from '../support/processes.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 
 const ids = makeIds('l', 400);
 const objects = annotations(ids);
 const few = { EXPUNGE_MAX_CONCURRENCY: '4' };
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 /** A list of which a command has deleted some; it goes on with 4 requests a second, until `faster`. */
 async function openMidRun(atEnd: AtEnd) {
-  const scene = await openScene(atEnd, { objects, latencyMs: 1_000 });
-  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
-  const again = (more: string[] = []) => scene.expunge([...args, ...more], few);
+  const harness = await openHarness(atEnd, { objects, latencyMs: 1_000 });
+  const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
+  const again = (more: string[] = []) => harness.expunge([...args, ...more], few);
   const first = again();
-  await until('the run is in the middle', () => scene.arrivals.length > 4);
-  return { scene, first, again };
+  await until('the run is in the middle', () => harness.arrivals.length > 4);
+  return { harness, first, again };
 }
 
 /** The same, with the command killed. */
 async function openAbandoned(atEnd: AtEnd) {
-  const { scene, first, again } = await openMidRun(atEnd);
+  const { harness, first, again } = await openMidRun(atEnd);
   first.signal('SIGKILL');
   await first.ended;
-  return { scene, again };
+  return { harness, again };
 }
 
 /** Of consumers of the run's own queue, by the names that BullMQ gives them. */
-async function countConnections({ redis }: Scene, run: string): Promise<number> {
+async function countConnections({ redis }: Harness, run: string): Promise<number> {
   const name = Buffer.from(ownQueueName(run)).toString('base64');
   return String(await redis.call('CLIENT', 'LIST')).split(name).length - 1;
 }
@@ -38,35 +38,38 @@ async function ended(running: Running) {
   return { code, stdout: running.stdout, stderr: running.stderr };
 }
 
-function faster(scene: Scene): void {
-  scene.sandbox.latencyMs = 0;
+function faster(harness: Harness): void {
+  harness.sandbox.latencyMs = 0;
 }
 
 describe.concurrent('a list that another command deletes', () => {
   test('is left to it by Ctrl-C in a second terminal, which pauses nothing', async ({ expect, onTestFinished }) => {
-    const { scene, first, again } = await openMidRun(onTestFinished);
+    const { harness, first, again } = await openMidRun(onTestFinished);
     const second = again();
-    const { id } = await scene.run();
-    await until('the second one works, too', async () => (await countConnections(scene, id)) > 1);
-    expect(second.stderr).toContain('another command works on it');
+    const { id } = await harness.run();
+    await until('the second one works, too', async () => (await countConnections(harness, id)) > 1);
+    expect(second.stderr).toContain('another command is deleting it');
     second.signal('SIGINT');
     const { code, stderr } = await ended(second);
-    expect([code, stderr]).toEqual([130, expect.stringMatching(/Left run \S+ to the other command that works on it/)]);
-    expect((await scene.run()).state).toBe('running');
-    faster(scene);
+    expect([code, stderr]).toEqual([
+      130,
+      expect.stringMatching(/Left run \S+ to the other command that is deleting it/),
+    ]);
+    expect((await harness.run()).state).toBe('running');
+    faster(harness);
     expect((await ended(first)).code).toBe(0);
   });
 
   test('is not left to workers by --detach, and that is said', async ({ expect, onTestFinished }) => {
-    const { scene, first, again } = await openMidRun(onTestFinished);
+    const { harness, first, again } = await openMidRun(onTestFinished);
     const { code, stderr } = await ended(again(['--detach']));
-    const { id, detached } = await scene.run();
+    const { id, detached } = await harness.run();
     expect([code, detached]).toEqual([2, false]);
-    expect(stderr).toContain(`run ${id} of the same list is being deleted by another command, without --detach`);
+    expect(stderr).toContain(`run ${id} of the same list is being deleted by another command in the foreground`);
     expect(stderr).toContain(`expunge status ${id} --watch`);
-    const taken = await ended(scene.expunge(['resume', id, '--detach']));
+    const taken = await ended(harness.expunge(['resume', id, '--detach']));
     expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('a command works on it')]);
-    faster(scene);
+    faster(harness);
     expect((await ended(first)).code).toBe(0);
   });
 });
@@ -76,38 +79,38 @@ describe.concurrent('a run whose command was killed', () => {
     expect,
     onTestFinished,
   }) => {
-    const { scene, again } = await openAbandoned(onTestFinished);
-    const { id } = await scene.run();
-    const status = await ended(scene.expunge(['status', id]));
-    expect(status.stdout).toContain('Its command has ended and nobody works on it.');
+    const { harness, again } = await openAbandoned(onTestFinished);
+    const { id } = await harness.run();
+    const status = await ended(harness.expunge(['status', id]));
+    expect(status.stdout).toContain('Its command has ended and no process is deleting it.');
     expect(status.stdout).not.toContain('Deleting');
     expect(status.stdout).toMatch(/go on: cd \S+ && expunge run \S+list\.txt --resource annotations --yes/);
-    expect(status.stdout).toContain(`or leave it to workers: expunge resume ${id} --detach`);
-    const json = await ended(scene.expunge(['status', id, '--json']));
+    expect(status.stdout).toContain(`or detach it: expunge resume ${id} --detach`);
+    const json = await ended(harness.expunge(['status', id, '--json']));
     expect(JSON.parse(json.stdout)).toMatchObject({ reason: expect.stringContaining('its command has ended') });
 
-    const resumed = await ended(scene.expunge(['resume', id]));
-    expect([resumed.code, resumed.stderr]).toEqual([0, expect.stringContaining('nobody works on it')]);
-    expect(resumed.stderr).not.toContain('the command that runs it goes on');
+    const resumed = await ended(harness.expunge(['resume', id]));
+    expect([resumed.code, resumed.stderr]).toEqual([0, expect.stringContaining('no process is deleting it')]);
+    expect(resumed.stderr).not.toContain('the command that runs it continues');
 
     const detach = await ended(again(['--detach']));
     expect([detach.code, detach.stderr]).toEqual([2, expect.stringContaining(`expunge resume ${id} --detach`)]);
 
-    const taken = await ended(scene.expunge(['resume', id, '--detach']));
+    const taken = await ended(harness.expunge(['resume', id, '--detach']));
     expect([taken.code, taken.stderr]).toEqual([0, expect.stringContaining('no worker of this target is alive')]);
     const attended = await ended(again());
-    expect([attended.code, attended.stderr]).toEqual([2, expect.stringContaining('was left to workers')]);
-    faster(scene);
-    await scene.worker();
-    await scene.runIs('completed', ({ state }) => state === 'completed');
-    expect(scene.sandbox.remaining()).toBe(0);
+    expect([attended.code, attended.stderr]).toEqual([2, expect.stringContaining('was detached')]);
+    faster(harness);
+    await harness.worker();
+    await harness.runIs('completed', ({ state }) => state === 'completed');
+    expect(harness.sandbox.remaining()).toBe(0);
   });
 
   test('is named by the plan of an edited list of the same file', async ({ expect, onTestFinished }) => {
-    const { scene, again } = await openAbandoned(onTestFinished);
-    const { id } = await scene.run();
-    faster(scene);
-    scene.list([...ids, 'l-added']);
+    const { harness, again } = await openAbandoned(onTestFinished);
+    const { id } = await harness.run();
+    faster(harness);
+    harness.list([...ids, 'l-added']);
     const { stderr } = await ended(again(['--expect-absent']));
     expect(stderr).toMatch(new RegExp(`Beside +run ${id} of \\S+list\\.txt has \\d+ ids left \\(running\\)`));
     expect(stderr).toContain('both would run');
@@ -119,12 +122,12 @@ describe.concurrent('a trial', () => {
     expect,
     onTestFinished,
   }) => {
-    const scene = await openScene(onTestFinished, { objects });
-    const env = { EXPUNGE_BASE_URL: `${scene.sandbox.url}/v2` };
+    const harness = await openHarness(onTestFinished, { objects });
+    const env = { EXPUNGE_BASE_URL: `${harness.sandbox.url}/v2` };
     const trial = ['run', 'ids.csv', '--resource', 'annotations', '--column', 'key', '--limit', '4', '--yes'];
-    const file = scene.file('ids.csv', `key\n${ids.join('\n')}\n`);
+    const file = harness.file('ids.csv', `key\n${ids.join('\n')}\n`);
     const run = (...more: string[]) =>
-      ended(scene.expunge([...trial.map((arg) => (arg === 'ids.csv' ? file : arg)), ...more], env));
+      ended(harness.expunge([...trial.map((arg) => (arg === 'ids.csv' ? file : arg)), ...more], env));
     const wrong = await run('--json');
     expect(wrong.code).toBe(3);
     expect(JSON.parse(wrong.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({ absent: 4, exit: 3 });

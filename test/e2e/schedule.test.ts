@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { annotations, makeIds } from '../support/scene.ts';
-import { openWorkplace, type Workplace } from '../support/workplace.ts';
+import { type CliHarness, openCliHarness } from '../support/cli-harness.ts';
+import { annotations, makeIds } from '../support/harness.ts';
 
 const ids = makeIds('s', 30);
-let place: Workplace;
+let place: CliHarness;
 
 beforeAll(async () => {
-  place = await openWorkplace({ objects: annotations(ids) });
+  place = await openCliHarness({ objects: annotations(ids) });
   const sources = {
     expired: { glob: 'expired.txt', settle: '1ms' },
     broken: { command: ['sh', '-c', 'echo a; exit 3'] },
@@ -38,11 +38,11 @@ describe('expunge schedule', () => {
 
   it('adds the same again without a change, and another one of its name only to replace it', async () => {
     const again = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 100');
-    expect(again.stderr).toContain('is there already, exactly so');
+    expect(again.stderr).toContain('exists already, with these settings');
     const other = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 50');
     expect([other.code, other.stderr]).toEqual([
       2,
-      expect.stringContaining('schedule nightly exists, and is another one'),
+      expect.stringContaining('schedule nightly exists with other settings'),
     ]);
     const replaced = await add(
       'nightly',
@@ -54,8 +54,8 @@ describe('expunge schedule', () => {
   });
 
   it.each([
-    ['--max-deletes stands for that', ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'views']],
-    ['Exactly one of --resource and', ['--cron', '0 3 * * *', '--from', 'expired', '--max-deletes', '5']],
+    ['--max-deletes is required', ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'views']],
+    ['exactly one of --resource and', ['--cron', '0 3 * * *', '--from', 'expired', '--max-deletes', '5']],
     ['--from: expected the name of a source', ['--cron', '0 3 * * *', '--resource', 'views', '--max-deletes', '5']],
   ])('refuses what is missing or wrong: %s', async (words, args) => {
     const { code, stderr } = await place.expunge(['schedule', 'add', 'wrong', ...args]);
@@ -117,7 +117,7 @@ describe('expunge schedule', () => {
       /^NAME +STATE +WHEN +NEXT +LAST\nnightly +paused +At 02:30, America\/New_York +- +refused: the list holds/,
     );
     expect(stdout).toMatch(
-      /nightly was paused .* ago by \S+@\S+: an audit\n {4}Go on: expunge schedule resume nightly/,
+      /nightly was paused .* ago by \S+@\S+: an audit\n {4}Resume: expunge schedule resume nightly/,
     );
     const resumed = facts(await schedule('resume nightly --json'));
     expect(resumed).toMatchObject({

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openWorkplace, type Workplace } from '../support/workplace.ts';
+import { type CliHarness, openCliHarness } from '../support/cli-harness.ts';
 
-let place: Workplace;
+let place: CliHarness;
 
 beforeAll(async () => {
-  place = await openWorkplace({ client: { id: 'abc', secret: 'canary-secret' }, tokenLifeSeconds: 7_200 });
+  place = await openCliHarness({ client: { id: 'abc', secret: 'canary-secret' }, tokenLifeSeconds: 7_200 });
 });
 
 afterAll(() => place.close());
@@ -42,14 +42,14 @@ describe('expunge check', () => {
 
   it('says what the token endpoint refuses: exit 5', async () => {
     const { code, stdout } = await check(endpoint(), { ...secret, EXPUNGE_CLIENT_SECRET: 'canary-wrong' });
-    expect(stdout).toMatch(/^wrong {2}token {3}the token endpoint refused to give a token: 401 invalid_client; are/m);
+    expect(stdout).toMatch(/^fail {3}token {3}the token endpoint refused to give a token: 401 invalid_client; are/m);
     expect(stdout).not.toContain('canary');
     expect(code).toBe(5);
   });
 
   it('says that the token endpoint cannot be reached: exit 6', async () => {
     const { code, stdout } = await check(['--token-url', 'http://127.0.0.1:9/token', '--client-id', 'abc']);
-    expect(stdout).toMatch(/^wrong {2}token {3}the token endpoint cannot be reached \(connection refused\)/m);
+    expect(stdout).toMatch(/^fail {3}token {3}the token endpoint cannot be reached \(connection refused\)/m);
     expect(code).toBe(6);
   });
 });

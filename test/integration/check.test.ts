@@ -14,9 +14,9 @@ import { startTarget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { targetOf } from '../../src/model/target.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import { forgetTarget } from '../support/cli-harness.ts';
 import { openTestRedis, testRedisUrl } from '../support/redis.ts';
 import { hasOpenssl, makeCertificates } from '../support/tls.ts';
-import { forgetTarget } from '../support/workplace.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 
@@ -60,7 +60,7 @@ async function listening<S extends Server>(atEnd: AtEnd, server: S): Promise<S> 
 }
 
 /** A server that never answers, and all it was sent. */
-async function openEar(atEnd: AtEnd) {
+async function openListener(atEnd: AtEnd) {
   const heard: Buffer[] = [];
   const server = await listening(
     atEnd,
@@ -104,10 +104,10 @@ describe.concurrent('check connects to the API', () => {
     expect,
     onTestFinished,
   }) => {
-    const { url, heard } = await openEar(onTestFinished);
+    const { url, heard } = await openListener(onTestFinished);
     const { exit, out } = await check({ baseUrl: url });
     expect(out).toMatch(
-      /^ok {5}api {5}connected, without TLS, on this machine\. The API itself was not asked .*--probe-id ID/m,
+      /^ok {5}api {5}connected, without TLS, on this machine\. The token was not tested: --probe-id ID/m,
     );
     expect([exit, Buffer.concat(heard).toString()]).toEqual([0, '']);
   });
@@ -115,7 +115,7 @@ describe.concurrent('check connects to the API', () => {
   test('and says where nobody listens: exit 6', async ({ expect }) => {
     const { exit, out } = await check({ baseUrl: 'http://127.0.0.1:9' });
     expect(out).toMatch(
-      /^wrong {2}api {5}http:\/\/127\.0\.0\.1:9: connection refused\n +→ check host and port, and that it runs$/m,
+      /^fail {3}api {5}http:\/\/127\.0\.0\.1:9: connection refused\n +→ check host and port, and that it runs$/m,
     );
     expect(exit).toBe(6);
   });
@@ -123,13 +123,15 @@ describe.concurrent('check connects to the API', () => {
   test('and says that a port speaks no TLS: exit 6', async ({ expect, onTestFinished }) => {
     const { sandbox } = await openApi(onTestFinished);
     const { exit, out } = await check({ baseUrl: sandbox.url.replace(/^http:\/\/[^:]+/, 'https://127.0.0.1') });
-    expect(out).toMatch(/^wrong {2}api .*: it does not speak TLS on this port\n +→ use its TLS port/m);
+    expect(out).toMatch(/^fail {3}api .*: it does not speak TLS on this port\n +→ use its TLS port/m);
     expect(exit).toBe(6);
   });
 
   test('and says that its name is not known: exit 6', async ({ expect }) => {
     const { exit, out } = await check({ baseUrl: 'https://no-such-host.invalid' });
-    expect(out).toMatch(/^wrong {2}host {4}no-such-host\.invalid: (no such host|its host cannot be looked up)\n +→ /m);
+    expect(out).toMatch(
+      /^fail {3}host {4}no-such-host\.invalid: (no such host|its host name cannot be resolved)\n +→ /m,
+    );
     expect(exit).toBe(6);
   });
 
@@ -145,7 +147,7 @@ describe.concurrent('check connects to the API', () => {
       check({ baseUrl, caFile: made.ca, proxy: proxy.url }),
     ]);
     expect(bare.out).toMatch(
-      /^wrong {2}api .*an authority that is not trusted here\n +→ name that authority with --ca-file/m,
+      /^fail {3}api .*an authority that is not trusted here\n +→ name that authority with --ca-file/m,
     );
     expect(trusted.out).toMatch(/^ok {5}api {5}connected, with TLS, its certificate is trusted\./m);
     expect(behind.out).toMatch(
@@ -162,7 +164,7 @@ describe.concurrent('check connects to the API', () => {
     const caFile = join(folder, 'ca.pem');
     writeFileSync(caFile, 'nonsense');
     const { exit, out } = await check({ baseUrl: 'https://127.0.0.1:9', caFile });
-    expect(out).toContain(`wrong  api     --ca-file ${caFile}: expected certificates in PEM\n`);
+    expect(out).toContain(`fail   api     --ca-file ${caFile}: expected certificates in PEM\n`);
     expect(exit).toBe(2);
   });
 
@@ -171,18 +173,16 @@ describe.concurrent('check connects to the API', () => {
     const { exit, out } = await check({ baseUrl: 'https://api.example.com', proxy: url });
     expect(out).toMatch(/^ok {5}host {4}the proxy 127\.0\.0\.1 is 127\.0\.0\.1$/m);
     expect(out).toMatch(
-      /^wrong {2}api .*the proxy refused to pass it on: 407\n +→ check --proxy, and the user and password/m,
+      /^fail {3}api .*the proxy refused to pass it on: 407\n +→ check --proxy, and the user and password/m,
     );
     expect(out).not.toContain('geheim');
     expect(exit).toBe(6);
   });
 
   test('unless there is no token: exit 5, and the rest is told all the same', async ({ expect, onTestFinished }) => {
-    const { url } = await openEar(onTestFinished);
+    const { url } = await openListener(onTestFinished);
     const { exit, out } = await check({ baseUrl: url }, {}, { EXPUNGE_TOKEN: '' });
-    expect(out).toMatch(
-      /^wrong {2}token {3}expected an access token in EXPUNGE_TOKEN .*got none\n +→ write the token/m,
-    );
+    expect(out).toMatch(/^fail {3}token {3}expected an access token in EXPUNGE_TOKEN .*got none\n +→ write the token/m);
     expect(out).not.toContain('from EXPUNGE_TOKEN');
     expect([exit, out.includes('writes: it takes them')]).toEqual([5, true]);
   });
@@ -199,8 +199,8 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     expect(first.out).toContain(`ok     probe   DELETE ${sandbox.url}/v2/views/v-000001 was answered 204: deleted\n`);
     const again = await check({ baseUrl: sandbox.url, ...views }, { ...probe, json: true }, env);
     expect(JSON.parse(again.out.trimEnd().split('\n').at(-1)!)).toMatchObject({
-      ...{ type: 'check', what: 'probe', ok: true, state: 'warning' },
-      words: expect.stringContaining('was answered 404: absent: there is no such object'),
+      ...{ type: 'check', what: 'probe', ok: true, state: 'warn' },
+      words: expect.stringContaining('was answered 404: absent: the object does not exist'),
     });
     expect([first.exit, again.exit, sandbox.counts.requests]).toEqual([0, 0, 2]);
     expect(await readTargetAudit(redis, fp)).toMatchObject([
@@ -210,7 +210,7 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
   });
 
   test.for<[string, number, RegExp]>([
-    ['401', 5, /was answered 401: the API refuses the token.*\n +→ give another token/],
+    ['401', 5, /was answered 401: the API rejected the token.*\n +→ use another token/],
     ['403', 3, /was answered 403: failed; it says: /],
     ['503', 3, /was answered 503: it may have been executed, and a run would try again later/],
     ['402', 4, /was answered 402: a run would halt: the API answered 402/],
@@ -235,7 +235,7 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     const [probe, flags] = [{ probeId: 'v-000001' }, { baseUrl: sandbox.url, ...views }];
     const stopped = await check(flags, probe, env);
     expect(stopped.out).toMatch(
-      /^wrong {2}probe {3}not sent\. Stopped for all runs of this target by ana: they call us/m,
+      /^fail {3}probe {3}not sent\. Stopped for all runs of this target by ana: they call us/m,
     );
     await startTarget(redis, fp, order);
     const [seconds] = await redis.time();
@@ -244,11 +244,11 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     await redis.hset(keys.limiter(fp, 'all'), waits);
     const held = await check(flags, probe, env);
     expect(held.out).toMatch(
-      /^wrong {2}probe {3}not sent\. the server answered 429 and sent Retry-After 60; 1? ?\S+ .* left$/m,
+      /^fail {3}probe {3}not sent\. the server answered 429 and sent Retry-After 60; 1? ?\S+ .* left$/m,
     );
     await redis.del(keys.limiter(fp, 'all'));
     const unfit = await check(flags, probe, { ...env, REDIS_URL: 'redis://127.0.0.1:9' });
-    expect(unfit.out).toMatch(/^wrong {2}probe {3}not sent, since something else is wrong$/m);
+    expect(unfit.out).toMatch(/^fail {3}probe {3}not sent, because another check failed$/m);
     expect([stopped.exit, held.exit, unfit.exit, sandbox.counts.requests]).toEqual([4, 4, 6, 0]);
   });
 
@@ -261,8 +261,8 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
     writeFileSync(protect, 'v-1\nv-2\n');
     const kept = await check({ baseUrl: 'http://127.0.0.1:9', ...views, protect }, { probeId: 'v-2' });
     expect([kindless, unsafe, kept]).toEqual([
-      { exit: 2, out: '--probe-id deletes one object: of which kind?' },
-      { exit: 2, out: '--probe-id: no id that is safe to send (unsafe_character)' },
+      { exit: 2, out: '--probe-id needs the resource of the object it deletes' },
+      { exit: 2, out: '--probe-id: this id is not safe to send (unsafe_character)' },
       { exit: 2, out: `--probe-id: ${protect} protects this id` },
     ]);
   });

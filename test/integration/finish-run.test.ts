@@ -12,8 +12,8 @@ import { haltRules } from '../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../src/model/outcome.ts';
 import { openQueue, ownQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
+import { redisKeysWith } from '../support/cli-harness.ts';
 import { openTestRedis, testRedisAddress } from '../support/redis.ts';
-import { redisKeysWith } from '../support/workplace.ts';
 import { forgetRun, writeTestRun } from './ledger/lone-run.ts';
 
 let redis: RedisClient;
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.disconnect());
 
-type Stage = { run: Run; folder: string; said: string; finish(signal?: AbortSignal): Promise<number> };
+type FinishHarness = { run: Run; folder: string; said: string; finish(signal?: AbortSignal): Promise<number> };
 
 async function complete(id: string): Promise<void> {
   await ledger.feed(id);
@@ -41,12 +41,12 @@ async function complete(id: string): Promise<void> {
 }
 
 /** A run that has ended, and a Redis that leaves its first `failures` commands of one kind without an answer. */
-async function openStage(
+async function openFinishHarness(
   atEnd: (task: () => Promise<void>) => void,
   failures: number,
   command: 'getBuffer' | 'hgetall' = 'getBuffer',
   end: (id: string) => Promise<unknown> = complete,
-): Promise<Stage> {
+): Promise<FinishHarness> {
   const id = await writeTestRun(redis, [2]);
   const folder = mkdtempSync(join(tmpdir(), 'expunge-finish-'));
   atEnd(async () => {
@@ -73,7 +73,7 @@ async function openStage(
   const stdout = new PassThrough().resume();
   const invocation = { options: {}, env: {}, stderr, stdout } as unknown as Invocation;
   const session = { redis: slow, ledger, queueConnection: testRedisAddress().options };
-  const stage: Stage = {
+  const stage: FinishHarness = {
     ...{ run, folder, said: '' },
     finish: (signal = new AbortController().signal) =>
       finishRun(
@@ -90,7 +90,7 @@ async function openStage(
 
 describe('the report of a run that has ended', () => {
   test('waits for a Redis that does not answer meanwhile', async ({ onTestFinished }) => {
-    const stage = await openStage(onTestFinished, 3);
+    const stage = await openFinishHarness(onTestFinished, 3);
     expect(await stage.finish()).toBe(0);
     expect(stage.said).toContain('Redis does not answer.');
     expect(stage.said).toContain('completed: 2 ids');
@@ -99,19 +99,19 @@ describe('the report of a run that has ended', () => {
   });
 
   test('is left to the same command when somebody does not want to wait', async ({ onTestFinished }) => {
-    const stage = await openStage(onTestFinished, Number.POSITIVE_INFINITY);
+    const stage = await openFinishHarness(onTestFinished, Number.POSITIVE_INFINITY);
     expect(await stage.finish(AbortSignal.abort())).toBe(130);
     expect(stage.said).toContain('the same command resumes once it is back');
     expect(isOver((await readRun(redis, stage.run.id))!)).toBe(false);
   });
 
   test('keeps nobody who interrupts while Redis is away', async ({ onTestFinished }) => {
-    const stage = await openStage(onTestFinished, Number.POSITIVE_INFINITY, 'hgetall');
+    const stage = await openFinishHarness(onTestFinished, Number.POSITIVE_INFINITY, 'hgetall');
     expect(await stage.finish(AbortSignal.abort())).toBe(130);
   });
 
   test('leaves no queue behind that could not be removed while Redis was away', async ({ onTestFinished }) => {
-    const stage = await openStage(onTestFinished, 0);
+    const stage = await openFinishHarness(onTestFinished, 0);
     const { id, fp } = stage.run;
     const queue = openQueue({ fp, name: ownQueueName(id), connection: testRedisAddress().options });
     await queue.add([{ run: id, chunk: 0 }]);
@@ -125,7 +125,7 @@ describe('the report of a run that has ended', () => {
 test('a run that somebody had paused is not said to go on with the same command alone', async ({ onTestFinished }) => {
   const pause = (id: string) =>
     ledger.steer(id, Date.now(), { action: 'pause', reason: 'lunch', by: 'operator', who: 'ana' });
-  const stage = await openStage(onTestFinished, 0, 'getBuffer', pause);
+  const stage = await openFinishHarness(onTestFinished, 0, 'getBuffer', pause);
   expect(await stage.finish(AbortSignal.abort())).toBe(130);
   expect(stage.said).toContain(`Run ${stage.run.id} stays paused by ana: lunch.`);
   expect(stage.said).toContain(`expunge resume ${stage.run.id}`);

@@ -7,13 +7,13 @@ import { claimList } from '../../src/ledger/create-run.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../src/ledger/ledger.ts';
 import { pinRate, startTarget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
-import { Tally } from '../../src/limiter/outage.ts';
+import { AnswerTally } from '../../src/limiter/outage.ts';
 import { openPaceCalls } from '../../src/limiter/run-pace.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../src/limiter/target-call.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
 import type { Definition } from '../../src/schedule/schedule.ts';
-import { addSchedule, settle, steerSchedule } from '../../src/schedule/schedule-store.ts';
+import { addSchedule, steerSchedule, updateSchedule } from '../../src/schedule/schedule-store.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { writeTestRun } from './ledger/lone-run.ts';
 
@@ -54,7 +54,7 @@ async function claimed(): Promise<{ id: string; epoch: number }> {
 
 const call: TargetCall = {
   ...{ process: 'p', wants: true, till: '0', unused: 0, epoch: '0', rate: '', burst: '', slots: 64, advised: null },
-  ...{ hold: { ms: 5_000, why: 'Retry-After' }, outage: { why: '', kind: '' }, tally: new Tally() },
+  ...{ hold: { ms: 5_000, why: 'Retry-After' }, outage: { why: '', kind: '' }, tally: new AnswerTally() },
   ...{ starved: false, busy: false, stop: '' },
 };
 
@@ -77,7 +77,7 @@ const definition: Definition = {
 async function scheduled(): Promise<string> {
   const fp = randomUUID();
   await addSchedule(redis, fp, 'nightly', definition, { ...order, replace: false, protectedList: null });
-  await redis.set(keys.scheduleHand(fp, 'nightly'), 'token');
+  await redis.set(keys.scheduleLease(fp, 'nightly'), 'token');
   return fp;
 }
 
@@ -140,18 +140,18 @@ const refused: Case[] = [
     },
   },
   {
-    script: `${ledgerScripts} holdLua`,
+    script: `${ledgerScripts} heartbeatLua`,
     arrange: async () => {
       const { id } = await claimed();
       await ledger.steer(id, now, { action: 'cancel', ...order });
-      return () => ledger.hold(id, 'p', 10_000);
+      return () => ledger.heartbeat(id, 'p', 10_000);
     },
   },
   {
-    script: `${ledgerScripts} takeUpLua`,
+    script: `${ledgerScripts} recoverLua`,
     arrange: async () => {
       const id = await openRun('start');
-      return () => ledger.takeUp(id, [0, 1], 'lost sight of');
+      return () => ledger.recover(id, [0, 1], 'lost sight of');
     },
   },
   { script: 'ledger/keeper.lua.ts makeRecordLua', arrange: async () => () => writeTestRun(redis, [3]) },
@@ -161,7 +161,7 @@ const refused: Case[] = [
     arrange: async () => {
       const { id, epoch } = await claimed();
       await ledger.handBack(id, 0, epoch, 0);
-      await ledger.takeUp(id, [0], 'lost sight of');
+      await ledger.recover(id, [0], 'lost sight of');
       await ledger.feed(id);
       return () => ledger.claim(id, 0);
     },
@@ -193,7 +193,7 @@ const refused: Case[] = [
     arrange: async () => {
       const calls = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));
       const { turn } = await calls.call(call);
-      const learned = { json: '{}', rate: 10, steps: true, drops: true, pureAt: now, phase: '', limitMet: 0 };
+      const learned = { json: '{}', rate: 10, steps: true, drops: true, validFrom: now, phase: '', limitMet: 0 };
       return () => calls.learned(turn, { ...learned, inFlight: 1 });
     },
   },
@@ -211,11 +211,11 @@ const refused: Case[] = [
     },
   })),
   {
-    script: `${storeScripts} settleLua`,
+    script: `${storeScripts} updateLua`,
     arrange: async () => {
       const fp = await scheduled();
       const claim = { slot: now, run: 'r' };
-      return () => settle(redis, { fp, name: 'nightly', token: 'token' }, { claim, fields: { after: now } });
+      return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { claim, fields: { after: now } });
     },
   },
   {
@@ -251,10 +251,10 @@ const refused: Case[] = [
 /** What only reads, or gives back and may do so. */
 const done: Case[] = [
   {
-    script: `${ledgerScripts} isAdriftLua`,
+    script: `${ledgerScripts} hasOrphansLua`,
     arrange: async () => {
       const { id } = await claimed();
-      return () => ledger.isAdrift(id);
+      return () => ledger.hasOrphans(id);
     },
   },
   {

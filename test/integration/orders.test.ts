@@ -63,7 +63,7 @@ test('a run whose command has ended is not said to go on', async ({ onTestFinish
   const { exit, told } = await order('resume', id);
   expect([exit, told]).toEqual([0, expect.stringContaining(`Resumed run ${id}, 2 rows left.\n`)]);
   expect(told).not.toContain('goes on');
-  expect(told).toContain('Its command has ended and nobody works on it. Go on: cd here && expunge run list');
+  expect(told).toContain('Its command has ended and no process is deleting it. Resume: cd here && expunge run list');
 });
 
 test('a run whose report is not where it was written is removed only after a question that says so', async ({
@@ -80,15 +80,18 @@ test('a run whose report is not where it was written is removed only after a que
   const asked = await order('runs', 'remove', run.id);
   expect([asked.exit, asked.told]).toEqual([
     'USAGE',
-    expect.stringContaining(`Its report is not to be seen here: ${file}.`),
+    expect.stringContaining(`Its report is not visible from this machine: ${file}.`),
   ]);
   expect((await order('status', run.id)).out).toContain(`its report was written to ${file}`);
 
   writeFileSync(file, 'id\n');
-  expect((await order('runs', 'remove', run.id)).told).not.toContain('not to be seen');
+  expect((await order('runs', 'remove', run.id)).told).not.toContain('not visible');
   rmSync(file);
   const { exit, told } = await order('runs', 'remove', run.id, '--yes');
-  expect([exit, told]).toEqual([0, expect.stringContaining(`its report was written to ${file}, not to be seen here.`)]);
+  expect([exit, told]).toEqual([
+    0,
+    expect.stringContaining(`its report was written to ${file}, which is not visible from this machine.`),
+  ]);
 });
 
 test('`start-all` that finds nothing stopped names what is', async ({ onTestFinished }) => {
@@ -123,11 +126,11 @@ test('a target of which nothing is known is told by `status`, and is pinned with
   const wrong = ofTarget(misnamed(run));
   onTestFinished(async () => void (await redis.unlink(keys.pin(misnamed(run).fp), keys.targetAudit(misnamed(run).fp))));
   const { exit, out } = await order('status', ...wrong);
-  expect([exit, out]).toEqual([0, expect.stringContaining(`nothing was ever sent there by way of this Redis`)]);
+  expect([exit, out]).toEqual([0, expect.stringContaining(`nothing was ever sent there through this Redis`)]);
   const pinned = await order('target', 'pin-rate', '5/s', ...wrong);
   expect([pinned.exit, pinned.told]).toEqual([
     0,
-    expect.stringContaining(`warning: nothing was ever sent there by way of this Redis`),
+    expect.stringContaining(`warning: nothing was ever sent there through this Redis`),
   ]);
 });
 
@@ -137,7 +140,7 @@ test('what is proposed for a run names its account', async ({ onTestFinished }) 
   const flags = ofTarget(run).join(' ');
   const { told } = await order('resume', run.id, '--detach');
   expect(told).toContain(`start one: expunge worker ${flags}\n`);
-  expect(told).toContain(`Go on with: expunge start-all ${flags}\n`);
+  expect(told).toContain(`Resume with: expunge start-all ${flags}\n`);
   const schedule = await order('schedule', 'pause', 'nightly', ...ofTarget(run));
   expect(schedule.told).toContain(
     `no schedule of ${run.baseUrl} as account ${run.account} is called "nightly".\nexpunge schedule list ${flags} shows them`,
@@ -150,5 +153,5 @@ test('what is proposed for a run names its account', async ({ onTestFinished }) 
 test('a list that was not written to its end is no ledger that does not add up', async ({ onTestFinished }) => {
   const { id } = await openRun(onTestFinished, { state: 'preparing' });
   const { exit, told } = await order('report', id, '--verify');
-  expect([exit, told]).toEqual(['USAGE', expect.stringContaining('its list was not written to its end')]);
+  expect([exit, told]).toEqual(['USAGE', expect.stringContaining('its list was not written completely')]);
 });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ReportFile } from '../../src/ledger/report.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
+import { forgetTarget } from '../support/cli-harness.ts';
 import { invoke } from '../support/invocation.ts';
 import { testRedisUrl } from '../support/redis.ts';
-import { forgetTarget } from '../support/workplace.ts';
 
 let folder: string;
 

@@ -6,9 +6,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { settings } from '../../src/config/settings.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { readRun } from '../../src/ledger/run.ts';
+import { forgetTarget } from '../support/cli-harness.ts';
 import { invoke } from '../support/invocation.ts';
 import { openTestRedis, testRedisUrl } from '../support/redis.ts';
-import { forgetTarget } from '../support/workplace.ts';
 
 // Runs are left to workers of which there are none: nothing is sent anywhere.
 
@@ -45,7 +45,7 @@ test.each([
   ['maxConcurrency', '3'],
   ['requestTimeoutMs', '500'],
   ['retryDelays', '1s,1s,1s,1s,1s'],
-  ['patienceMs', '1'],
+  ['unreachableTimeoutMs', '1'],
   ['strictConnections', ''],
   ['proxy', 'http://proxy.example:3128'],
   ['caFile', 'ca.pem'],
@@ -53,7 +53,7 @@ test.each([
   const flag = `--${settings[name].flag}`;
   await expect(submit('--yes', flag, ...(value === '' ? [] : [value]))).rejects.toMatchObject({
     code: 'USAGE',
-    message: expect.stringContaining(`${flag}: with --detach workers send the requests`),
+    message: expect.stringContaining(`${flag}: with --detach, workers send the requests`),
   });
 });
 
@@ -73,16 +73,16 @@ test('a --confirm of another number than 0 refuses an empty list', async () => {
   expect(await submit('--confirm', '0')).toBe(0);
 });
 
-test('of two commands that make a run of one list at the same time, one is refused where its --treat is another', async () => {
+test('of two commands that make a run of one list at the same time, one is refused where its --on-status is another', async () => {
   const ways = ['404=failed', '404=halt'];
-  const ended = await Promise.allSettled(ways.map((treat) => submit('--yes', '--treat', treat)));
+  const ended = await Promise.allSettled(ways.map((onStatus) => submit('--yes', '--on-status', onStatus)));
   const winner = ended.findIndex(({ status }) => status === 'fulfilled');
   expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
-  expect((await runs()).map((run) => run?.treat)).toEqual([ways[winner]]);
+  expect((await runs()).map((run) => run?.onStatus)).toEqual([ways[winner]]);
 });
 
 test('a --burst without a rate is refused by run, worker and schedule add', async () => {
-  const words = '--burst is a part of the rate, and there is none';
+  const words = '--burst needs a rate, and there is none';
   await expect(submit('--yes', '--burst', '3')).rejects.toThrow(words);
   await submit('--yes', '--rate', '5/s');
   await submit('--yes', '--burst', '3');

@@ -389,10 +389,10 @@ describe('a capacity', () => {
     const answers = await Promise.all(ids(12).map((path) => send(sandbox, path)));
     expect(performance.now() - from).toBeGreaterThan(4 * 40 - 5);
     expect(answers.every(({ status }) => status === 204)).toBe(true);
-    expect(sandbox.census).toMatchObject({ now: 0, max: 12 });
+    expect(sandbox.load).toMatchObject({ now: 0, max: 12 });
   });
 
-  test('counts who is in the house, over time, from when it is asked to', async () => {
+  test('counts the requests it holds, over time, from the last reset', async () => {
     const sandbox = await start({ objects: { views: 60 }, capacity: { atOnce: 3, serviceMs: 20 } });
     const left = ids(60);
     const atOnce = async (clients: number, until: number) =>
@@ -402,9 +402,9 @@ describe('a capacity', () => {
         }),
       );
     await atOnce(10, 40);
-    sandbox.countAfresh();
+    sandbox.resetLoad();
     await atOnce(5, 0);
-    const { max, mean } = sandbox.census;
+    const { max, mean } = sandbox.load;
     expect(max).toBe(5);
     expect(mean).toBeGreaterThan(2);
     expect(mean).toBeLessThanOrEqual(5);
@@ -413,7 +413,7 @@ describe('a capacity', () => {
   test('can be given and taken away while it serves', async () => {
     const sandbox = await start({ capacity: { atOnce: 1, serviceMs: 600_000 } });
     const waiting = sendRaw(sandbox, '/v2/views/v-000001');
-    await expect.poll(() => sandbox.census.now).toBe(1);
+    await expect.poll(() => sandbox.load.now).toBe(1);
     sandbox.capacity = null;
     expect((await send(sandbox, '/v2/views/v-000002')).status).toBe(204);
     await sandbox.close();
@@ -506,7 +506,7 @@ describe('the command', () => {
       await fetch(`${url}/v2/annotations/a-001501`, { method: 'DELETE', headers });
     });
     expect(exit).toBe(0);
-    expect(lines[1]).toBe('holds         1,500 annotations, 2 views');
+    expect(lines[1]).toBe('objects       1,500 annotations, 2 views');
     expect(lines.find((line) => line.startsWith('try'))).toContain(
       `printf '%s\\n' a-000001 a-000002 | EXPUNGE_TOKEN=sandbox-token expunge run - --resource annotations --yes --base-url http://`,
     );
@@ -519,7 +519,7 @@ describe('the command', () => {
     const { lines } = await serve({ objects }, async (url) => {
       expect((await fetch(`${url}/v2/annotations/a%2Cb`, { method: 'DELETE', headers })).status).toBe(204);
     });
-    expect(lines[1]).toBe('holds         1 annotations, 1 views');
+    expect(lines[1]).toBe('objects       1 annotations, 1 views');
   });
 
   test('names file and line of an object it cannot read', async () => {
@@ -546,7 +546,7 @@ describe('the command', () => {
       const answer = await fetch(`${url}/v2/annotations/a-000001`, { method: 'DELETE', headers });
       expect([answer.status, answer.headers.get('ratelimit-policy')]).toEqual([204, '"default";q=3000;w=60']);
     });
-    expect(lines).toContain('goes wrong    429 above 50/s, a line behind 2 at once');
+    expect(lines).toContain('faults        429 above 50/s, a queue behind 2 at once');
   });
 
   test('shows at /journal what came and what was executed, for a ledger to be held against', async () => {

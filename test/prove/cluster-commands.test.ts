@@ -5,12 +5,12 @@ import { addressFromUrl } from '../../src/redis/address.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { expunge as call } from '../support/cli.ts';
 import { type ClusterNode, openCluster, type TestCluster } from '../support/cluster.ts';
+import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
 import { clusterRights, loginRule } from '../support/login.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';
 import { openLedgerOn } from '../support/redis.ts';
 import { startRedisProcess } from '../support/redis-process.ts';
-import { annotations, makeIds, openScene, type Scene } from '../support/scene.ts';
 import { addSchedule, freshIds, workerWith } from '../support/schedules.ts';
 
 const ends: (() => Promise<void>)[] = [];
@@ -23,8 +23,8 @@ afterAll(async () => {
 });
 
 /** Runs a command to its end, which must be a good one; what it wrote. */
-async function succeed(scene: Scene, ...args: string[]) {
-  const running = scene.expunge(args);
+async function succeed(harness: Harness, ...args: string[]) {
+  const running = harness.expunge(args);
   const { code } = await running.ended;
   if (code !== 0) throw new Error(`expunge ${args.join(' ')} ended with ${code}: ${running.stderr}`);
   return running;
@@ -52,23 +52,23 @@ describe.concurrent('with a Redis Cluster', () => {
     onTestFinished,
   }) => {
     const lists = Array.from({ length: 10 }, (_, n) => makeIds(`list-${n}`, 100));
-    const scene = await openScene(onTestFinished, { objects: annotations(lists.flat()) }, cluster);
+    const harness = await openHarness(onTestFinished, { objects: annotations(lists.flat()) }, cluster);
     const servers = new Set<number>();
     for (const [n, ids] of lists.entries()) {
-      const list = scene.file(`${n}.txt`, `${ids.join('\n')}\n`);
-      await succeed(scene, 'run', list, '--resource', 'annotations', '--yes');
-      for (const { id } of await scene.runs()) servers.add((await cluster.primaryOf(keys.run(id))).port);
+      const list = harness.file(`${n}.txt`, `${ids.join('\n')}\n`);
+      await succeed(harness, 'run', list, '--resource', 'annotations', '--yes');
+      for (const { id } of await harness.runs()) servers.add((await cluster.primaryOf(keys.run(id))).port);
       if (servers.size > 1) break;
     }
-    const runs = await scene.runs();
+    const runs = await harness.runs();
     expect(runs.map(({ state, counts }) => [state, counts.deleted])).toEqual(runs.map(() => ['completed', 100]));
     expect(servers.size).toBeGreaterThan(1);
     for (const run of runs) expect(Math.min(...Object.values(await keysOf(run)))).toBeGreaterThan(0);
     const [gone, left] = runs as [Run, Run];
-    await succeed(scene, 'report', left.id, '--verify');
-    await succeed(scene, 'runs', 'remove', gone.id, '--yes');
+    await succeed(harness, 'report', left.id, '--verify');
+    await succeed(harness, 'runs', 'remove', gone.id, '--yes');
     expect(await keysOf(gone)).toEqual({});
-    const listed = (await succeed(scene, 'runs')).stdout;
+    const listed = (await succeed(harness, 'runs')).stdout;
     expect([gone, left].map(({ id }) => listed.includes(id))).toEqual([false, true]);
   });
 
@@ -77,30 +77,30 @@ describe.concurrent('with a Redis Cluster', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('steered', 2_000);
-    const scene = await openScene(onTestFinished, { objects: annotations(ids) }, cluster);
-    const submit = (list: string) => succeed(scene, 'run', list, '--resource', 'annotations', '--yes', '--detach');
-    expect((await submit(scene.list(ids))).stderr).toContain('no worker of this target is alive');
-    const { id } = await scene.run();
-    await succeed(scene, 'rate', id, '50/s');
-    await Promise.all([scene.worker(), scene.worker()]);
-    await until('the run is under way', () => scene.arrivals.length > 20);
-    await succeed(scene, 'pause', id, '--reason', 'a look');
-    expect((await succeed(scene, 'status', id)).stdout).toContain('a look');
-    await succeed(scene, 'stop-all', '--reason', 'they call us');
-    await succeed(scene, 'resume', id);
-    await succeed(scene, 'rate', id, 'none');
-    const second = scene.file('second.txt', `${makeIds('second', 600).join('\n')}\n`);
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) }, cluster);
+    const submit = (list: string) => succeed(harness, 'run', list, '--resource', 'annotations', '--yes', '--detach');
+    expect((await submit(harness.list(ids))).stderr).toContain('no worker of this target is alive');
+    const { id } = await harness.run();
+    await succeed(harness, 'rate', id, '50/s');
+    await Promise.all([harness.worker(), harness.worker()]);
+    await until('the run is under way', () => harness.arrivals.length > 20);
+    await succeed(harness, 'pause', id, '--reason', 'a look');
+    expect((await succeed(harness, 'status', id)).stdout).toContain('a look');
+    await succeed(harness, 'stop-all', '--reason', 'they call us');
+    await succeed(harness, 'resume', id);
+    await succeed(harness, 'rate', id, 'none');
+    const second = harness.file('second.txt', `${makeIds('second', 600).join('\n')}\n`);
     const submitted = await submit(second);
     expect(submitted.stderr).toContain('they call us');
     expect(submitted.stderr).not.toContain('no worker');
-    const other = (await scene.runs()).find((run) => run.id !== id)!;
-    await succeed(scene, 'cancel', other.id, '--yes');
-    const before = scene.arrivals.length;
-    await succeed(scene, 'start-all');
-    const ended = async () => (await scene.runs()).map(({ state }) => state).filter(isSealed);
+    const other = (await harness.runs()).find((run) => run.id !== id)!;
+    await succeed(harness, 'cancel', other.id, '--yes');
+    const before = harness.arrivals.length;
+    await succeed(harness, 'start-all');
+    const ended = async () => (await harness.runs()).map(({ state }) => state).filter(isSealed);
     await until('both have ended', async () => (await ended()).length === 2, 60_000);
     expect((await ended()).toSorted()).toEqual(['cancelled', 'completed']);
-    expect([before < ids.length, scene.arrivals.length]).toEqual([true, ids.length]);
+    expect([before < ids.length, harness.arrivals.length]).toEqual([true, ids.length]);
   });
 
   test('the login of the README will do, and a password that is replaced under a worker is read again', async ({
@@ -108,29 +108,32 @@ describe.concurrent('with a Redis Cluster', () => {
     onTestFinished,
   }) => {
     const ids = makeIds('login', 60);
-    const scene = await openScene(onTestFinished, { objects: annotations(ids) }, cluster);
-    const file = scene.file('password', 'first');
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) }, cluster);
+    const file = harness.file('password', 'first');
     const admit = (password: string) =>
       onEach(({ redis }) => redis.acl('SETUSER', 'tight', ...loginRule(password), ...clusterRights()));
     await admit('first');
-    const env = { EXPUNGE_REDIS_USERNAME_FILE: scene.file('user', 'tight'), EXPUNGE_REDIS_PASSWORD_FILE: file };
-    await scene.worker([], env);
+    const env = { EXPUNGE_REDIS_USERNAME_FILE: harness.file('user', 'tight'), EXPUNGE_REDIS_PASSWORD_FILE: file };
+    await harness.worker([], env);
     await admit('second');
-    scene.file('password', 'second');
+    harness.file('password', 'second');
     await onEach(({ redis }) => redis.call('CLIENT', 'KILL', 'USER', 'tight'));
-    const submitted = scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], env);
+    const submitted = harness.expunge(
+      ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'],
+      env,
+    );
     expect(await submitted.ended, submitted.stderr).toMatchObject({ code: 0 });
-    await scene.runIs('completed', isCompleted);
+    await harness.runIs('completed', isCompleted);
   });
 
-  test('the bell of a schedule rings, and its runs are made and worked on', async ({ expect, onTestFinished }) => {
-    const scene = await openScene(onTestFinished, {}, cluster);
-    await addSchedule(scene, 'often', '--cron', '* * * * * *', '--from', 'fresh', '--expect-absent');
-    await workerWith(scene, 'config.json', { fresh: freshIds('s', 25) });
-    const ended = async () => (await scene.runs()).filter(isCompleted).length;
+  test('a schedule notifies its workers, and its runs are made and processed', async ({ expect, onTestFinished }) => {
+    const harness = await openHarness(onTestFinished, {}, cluster);
+    await addSchedule(harness, 'often', '--cron', '* * * * * *', '--from', 'fresh', '--expect-absent');
+    await workerWith(harness, 'config.json', { fresh: freshIds('s', 25) });
+    const ended = async () => (await harness.runs()).filter(isCompleted).length;
     await until('two of its runs have ended', async () => (await ended()) >= 2, 60_000);
-    expect((await succeed(scene, 'schedule', 'list')).stdout).toContain('often');
-    await succeed(scene, 'schedule', 'remove', 'often', '--yes');
+    expect((await succeed(harness, 'schedule', 'list')).stdout).toContain('often');
+    await succeed(harness, 'schedule', 'remove', 'often', '--yes');
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { seeClusterStorm } from '../support/cluster-storm.ts';
+import { runClusterStorm } from '../support/cluster-storm.ts';
 
 test.each([
   ['that has the run dies, two workers', { victim: 'run', signal: 'SIGKILL', workers: 2 }],
@@ -8,7 +8,7 @@ test.each([
   ['that has the run dies, in one process', { victim: 'run', signal: 'SIGKILL', workers: 0 }],
 ] as const)('50,000 ids on a cluster whose slots move; then the primary %s', async (what, blow) => {
   const ids = 50_000;
-  const { run, stoodStillMs, seconds, ...seen } = await seeClusterStorm({ ids, ...blow, atEnd: onTestFinished });
+  const { run, stoodStillMs, seconds, ...seen } = await runClusterStorm({ ids, ...blow, atEnd: onTestFinished });
   const { deleted, absent, gone_unconfirmed, unknown, failed } = run.counts;
   console.log(
     `${what}: ${seconds.toFixed(1)} s, of which ${(stoodStillMs / 1_000).toFixed(1)} s without a request;`,

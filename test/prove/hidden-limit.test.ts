@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { seeChanges, seeHiddenLimit } from '../support/hidden-limit.ts';
+import { measureChanges, measureHiddenLimit } from '../support/hidden-limit.ts';
 
 const limits = [300, 3_000];
 const forms = [null, 'seconds', 'imf-fixdate'] as const;
@@ -15,7 +15,7 @@ describe('a limit that nobody wrote down', () => {
       // One look for more costs everybody a second or two of Retry-After: it needs minutes to tell what share that is.
       const watch = hidden.retryAfter === null ? 60 : 180;
       const fleet = { ...hidden, seconds: 35 + watch, atEnd: onTestFinished };
-      const { used, refused, words } = await seeHiddenLimit(fleet, 30, watch);
+      const { used, refused, words } = await measureHiddenLimit(fleet, 30, watch);
       console.log(words);
       expect(used).toBeGreaterThanOrEqual(0.98);
       expect(refused).toBeLessThanOrEqual(0.005);
@@ -25,7 +25,11 @@ describe('a limit that nobody wrote down', () => {
   test.each(cases)(
     'of $perSecond/s that halves and doubles is followed: Retry-After $retryAfter, $workers processes',
     async (hidden) => {
-      const { halved, doubled, words } = await seeChanges({ ...hidden, seconds: 95, atEnd: onTestFinished }, 30, 30);
+      const { halved, doubled, words } = await measureChanges(
+        { ...hidden, seconds: 95, atEnd: onTestFinished },
+        30,
+        30,
+      );
       console.log(words);
       expect(halved ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(20);
       expect(doubled ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(20);

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { killStorm, type Sofar, stormWords } from '../support/kill-storm.ts';
+import { describeStorm, killStorm, type Sofar } from '../support/kill-storm.ts';
 
 /** One kill a second, however little was settled since. */
 const killNow = ({ sinceMs }: Sofar) => sinceMs >= 1_000;
@@ -19,6 +19,6 @@ describe('100,000 ids, a kill -9 every second, and an API that fails in every wa
 
 async function storm(seed: number, ids: number, careless = false) {
   const result = await killStorm({ ids, seed, killNow, latencyMs: 20, careless, atEnd: onTestFinished });
-  console.log(stormWords(result, seed));
+  console.log(describeStorm(result, seed));
   return result;
 }

@@ -4,7 +4,11 @@ import { useKillSwitch } from '../support/kill-switch.ts';
 test.for([4, 4, 2, 2, 0, 0])(
   'the kill switch lets nothing leave a second later, at 1,000/s with %i workers (0: a run by itself)',
   async (workers, { onTestFinished }) => {
-    const { byCommand, byFile, trouble } = await useKillSwitch(onTestFinished, { workers, ids: 25_000, least: 900 });
+    const {
+      byCommand,
+      byFile,
+      problem: trouble,
+    } = await useKillSwitch(onTestFinished, { workers, ids: 25_000, least: 900 });
     for (const [way, seen] of Object.entries({ byCommand, byFile })) {
       const { perSecond, lastAfterMs, wentOnAfterMs } = seen;
       console.log(

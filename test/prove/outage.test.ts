@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { seeOutage } from '../support/outage.ts';
+import { measureOutage } from '../support/outage.ts';
 
 test.each([
   { kind: 'status-503', workers: 2, seconds: 300 },
@@ -7,7 +7,7 @@ test.each([
   { kind: 'refused', workers: 2, seconds: 30 },
 ] as const)('$seconds s of $kind cost no id anything and end by themselves', async (outage) => {
   const ids = 20_000;
-  const { wasted, probesPerSecond, resumedAfterMs, run, words } = await seeOutage({
+  const { wasted, probesPerSecond, resumedAfterMs, run, words } = await measureOutage({
     ...outage,
     ids,
     atEnd: onTestFinished,

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { canFill } from '../support/full-redis.ts';
-import { seeRedisRefuse } from '../support/redis-refuses.ts';
+import { measureRejectedWrites } from '../support/redis-refuses.ts';
 
 const cases = [
   { store: 'disk', workers: 2, why: 'its disk is full (MISCONF)' },
@@ -16,18 +16,18 @@ const ms = 25_000;
 test.each(cases.filter(({ store }) => canFill(store)))(
   'a Redis that takes no writes in the middle of a run ($store, $workers workers) costs nothing but the time',
   async ({ store, workers, why }) => {
-    const { said, status, resumedAfterMs, ...seen } = await seeRedisRefuse({
+    const { said, status, resumedAfterMs, ...seen } = await measureRejectedWrites({
       ...{ store, workers, ids: 50_000, ms, atEnd: onTestFinished },
     });
     const lines = said.map((text) => text.split('\n').length);
     console.log(`${store}, ${workers} workers: goes on after ${Math.round(resumedAfterMs)} ms, lines of log:`, lines);
     expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
     expect(resumedAfterMs).toBeLessThan(5_000);
-    const waiting = `Waiting: Redis refuses writes: ${why}; nothing is sent; goes on by itself once it takes writes.`;
+    const waiting = `Waiting: Redis rejects writes: ${why}; nothing is sent; goes on by itself once it accepts writes.`;
     if (store !== 'role') expect(status).toContain(waiting); // commands refuse a replica before they look at a run
     for (const text of said) {
       if (workers === 0) expect(text).toContain(waiting);
-      else expect(text.match(/Redis refuses writes/g)).toHaveLength(1);
+      else expect(text.match(/Redis rejects writes/g)).toHaveLength(1);
     }
   },
 );

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { until } from '../support/processes.ts';
-import { findOverlap, freshIds, openCrowd, runsEnd, workerWith } from '../support/schedules.ts';
+import { findOverlap, freshIds, openScheduleWorkers, runsEnd, workerWith } from '../support/schedules.ts';
 
 const killEveryMs = 7_000;
 
 test('never two runs at once: every second, runs of 2.5 s, four workers, one of them killed every 7 s, for 30 runs', async ({
   onTestFinished,
 }) => {
-  const crowd = await openCrowd(onTestFinished, 4);
-  const { scene, workers } = crowd;
+  const crowd = await openScheduleWorkers(onTestFinished, 4);
+  const { harness, workers } = crowd;
   let kills = 0;
   const killer = setInterval(() => {
     workers[kills % workers.length]!.signal('SIGKILL');
     const n = kills++ % workers.length;
-    void workerWith(scene, `again-${kills}.json`, { fresh: freshIds('odd', 25) }).then((worker) => {
+    void workerWith(harness, `again-${kills}.json`, { fresh: freshIds('odd', 25) }).then((worker) => {
       workers[n] = worker;
     });
   }, killEveryMs);
@@ -22,10 +22,10 @@ test('never two runs at once: every second, runs of 2.5 s, four workers, one of 
   clearInterval(killer);
   await until(
     'nothing is left half made',
-    async () => (await scene.runs()).every(({ state }) => state === 'completed'),
+    async () => (await harness.runs()).every(({ state }) => state === 'completed'),
     60_000,
   );
   expect(await findOverlap(crowd)).toBeNull();
   expect(kills).toBeGreaterThan(5);
-  console.log(`${(await scene.runs()).length} runs, ${kills} kills, never two at once`);
+  console.log(`${(await harness.runs()).length} runs, ${kills} kills, never two at once`);
 }, 3_600_000);

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { seeWait } from '../support/told-to-wait.ts';
+import { measureWait } from '../support/retry-after-wait.ts';
 
 test.each([
   { form: 'seconds' },
@@ -8,7 +8,7 @@ test.each([
   { form: 'asctime' },
   { form: 'seconds', alsoForMs: 250 },
 ] as const)('one 429 with a Retry-After of 5 s to one of four processes stops all of them: %o', async (how) => {
-  const { lastBeforeMs, firstAfterMs, words } = await seeWait({
+  const { lastBeforeMs, firstAfterMs, words } = await measureWait({
     ...{ ...how, seconds: 5, workers: 4 },
     atEnd: onTestFinished,
   });

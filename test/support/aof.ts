@@ -10,7 +10,7 @@ export function aofBytes(redis: RedisProcess): number {
 }
 
 /** Kills Redis, lets its file end after so many bytes, as a loss of power may, and starts it again. */
-export async function fallBack(redis: RedisProcess, bytes: number): Promise<void> {
+export async function truncateAof(redis: RedisProcess, bytes: number): Promise<void> {
   const { pid } = redis;
   redis.signal('SIGKILL');
   await until('Redis is dead', () => !isAlive(pid));

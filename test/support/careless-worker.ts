@@ -7,8 +7,8 @@ import { addressFromUrl } from '../../src/redis/address.ts';
 import { connectLedger, openQueueConnection, ready } from '../../src/redis/connect.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';
 import { Parts } from '../../src/worker/parts.ts';
+import { Recoverer } from '../../src/worker/recoverer.ts';
 import { openService } from '../../src/worker/service.ts';
-import { Tender } from '../../src/worker/tender.ts';
 import { forgetDoubt } from './forget-doubt.ts';
 import { forgetMarks } from './forget-marks.ts';
 
@@ -30,16 +30,16 @@ const service = openService({
   queueConnection: openQueueConnection(address),
   queueName: sharedQueueName,
   token: fixedToken(EXPUNGE_TOKEN!, 'EXPUNGE_TOKEN'),
-  lane: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
+  connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
   maxConcurrency: 32,
   rate: null,
   burst: null,
   separateLimits: false,
   retryDelaysMs: [200, 200, 200, 200, 200],
-  patienceMs: 60_000,
+  unreachableTimeoutMs: 60_000,
   stopFile: null,
 });
-const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
+const tender = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
 await new Parts(service.parts, log).start(new AbortController().signal);
 log.info({}, 'ready');
-setInterval(() => void tender.tend().catch(() => {}), 1_000);
+setInterval(() => void tender.recover().catch(() => {}), 1_000);

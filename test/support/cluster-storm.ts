@@ -3,12 +3,12 @@ import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
 import { openCluster } from './cluster.ts';
 import { startRun } from './fleet.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { until } from './processes.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
 export type ClusterStorm = {
   ids: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
   /** 0: a run in its own process. */
   workers: number;
   /** Which primary is struck: the one that has the run, or the one that has the target and its queue. */
@@ -17,7 +17,7 @@ export type ClusterStorm = {
   signal: 'SIGKILL' | 'SIGSTOP';
 };
 
-export type ClusterStormSeen = {
+export type ClusterStormResult = {
   run: Run;
   /** The promise that was broken, if any. */
   broken: string | null;
@@ -35,51 +35,57 @@ const feltMs = 1_000; // a blow that nobody feels came too late
  * A run on a cluster of three primaries. In the middle of it the slot of the run is moved to another primary, with a break in which
  * nothing can be done, then that of the target and its queue, and then a primary is struck.
  */
-export async function seeClusterStorm(storm: ClusterStorm): Promise<ClusterStormSeen> {
+export async function runClusterStorm(storm: ClusterStorm): Promise<ClusterStormResult> {
   const { ids: count, atEnd, signal } = storm;
   const [ids, bystanders] = [makeIds('c', count), makeIds('bystander', 100)];
   const cluster = await openCluster(atEnd);
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
-  const scene = await openScene(atEnd, { objects, latencyMs: 20 }, cluster);
-  const workers = await Promise.all(Array.from({ length: storm.workers }, () => scene.worker()));
+  const harness = await openHarness(atEnd, { objects, latencyMs: 20 }, cluster);
+  const workers = await Promise.all(Array.from({ length: storm.workers }, () => harness.worker()));
   const from = performance.now();
-  const running = await startRun(scene, ids, workers.length > 0 ? ['--detach'] : []);
-  const { id } = await scene.run();
-  const [runKey, targetKey] = [keys.run(id), `${keys.queuePrefix(scene.target.fp)}:`];
+  const running = await startRun(harness, ids, workers.length > 0 ? ['--detach'] : []);
+  const { id } = await harness.run();
+  const [runKey, targetKey] = [keys.run(id), `${keys.queuePrefix(harness.target.fp)}:`];
   const share = (part: number) =>
-    runIs(scene, id, `${part} of it is settled`, ({ settled }) => settled >= part * count, 300_000);
+    runIs(harness, id, `${part} of it is settled`, ({ settled }) => settled >= part * count, 300_000);
   await share(0.2);
-  await cluster.moveSlotOf(runKey, () => until('nothing leaves any more', () => isQuiet(scene), 20_000));
+  await cluster.moveSlotOf(runKey, () => until('nothing leaves any more', () => isQuiet(harness), 20_000));
   await share(0.4);
   await cluster.moveSlotOf(targetKey);
   await share(0.6);
   await cluster.strike(storm.victim === 'run' ? runKey : targetKey, signal);
   const struckAt = performance.now();
-  await until('requests leave again', () => longestGap(scene.arrivals, struckAt) > feltMs, 60_000);
+  await until('requests leave again', () => longestGap(harness.arrivals, struckAt) > feltMs, 60_000);
   cluster.wake();
-  const run = await runIs(scene, id, 'it is completed', ({ state }) => state === 'completed', 300_000);
+  const run = await runIs(harness, id, 'it is completed', ({ state }) => state === 'completed', 300_000);
   return {
     run,
-    broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
-    stoodStillMs: longestGap(scene.arrivals, struckAt),
+    broken: await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders }),
+    stoodStillMs: longestGap(harness.arrivals, struckAt),
     seconds: (performance.now() - from) / 1_000,
     hasEnded: workers.some(({ isOver }) => isOver) || (await running.ended).code !== 0,
   };
 }
 
 /** Waits until the run is so, also while nobody can be asked. */
-export function runIs(scene: Scene, id: string, what: string, condition: (run: Run) => boolean, deadlineMs: number) {
+export function runIs(
+  harness: Harness,
+  id: string,
+  what: string,
+  condition: (run: Run) => boolean,
+  deadlineMs: number,
+) {
   return until(
     what,
     async () => {
-      const run = await readRun(scene.redis, id).catch(() => null);
+      const run = await readRun(harness.redis, id).catch(() => null);
       return run && condition(run) ? run : null;
     },
     deadlineMs,
   );
 }
 
-function isQuiet({ arrivals }: Scene): boolean {
+function isQuiet({ arrivals }: Harness): boolean {
   return arrivals.at(-1)! < performance.now() - quietMs;
 }
 

@@ -30,7 +30,7 @@ const nodeTimeoutMs = 2_000;
 
 export async function openCluster(atEnd: AtEnd): Promise<TestCluster> {
   const nodes = await Promise.all(Array.from({ length: 2 * primaryCount }, () => startNode(atEnd)));
-  await unite(nodes);
+  await formCluster(nodes);
   const living = () => nodes.filter(({ isStruck }) => !isStruck);
   const slotOf = (key: string) => living()[0]!.redis.cluster('KEYSLOT', key);
   const primaryOf = async (key: string) => ownerOf(living(), await slotOf(key));
@@ -75,19 +75,19 @@ async function startNode(atEnd: AtEnd): Promise<ClusterNode> {
 }
 
 /** The first half becomes primaries with a third of the slots each, the second half their replicas. */
-async function unite(nodes: readonly ClusterNode[]): Promise<void> {
+async function formCluster(nodes: readonly ClusterNode[]): Promise<void> {
   const primaries = nodes.slice(0, primaryCount);
   for (const [n, { redis }] of nodes.entries()) {
     await redis.call('CLUSTER', 'SET-CONFIG-EPOCH', n + 1);
     if (n < primaryCount) await redis.cluster('ADDSLOTS', ...slotsOf(n));
     if (n > 0) await nodes[0]!.redis.cluster('MEET', '127.0.0.1', nodes[n]!.port);
   }
-  await settles(nodes, ({ cluster_known_nodes }) => cluster_known_nodes === `${nodes.length}`);
+  await untilAll(nodes, ({ cluster_known_nodes }) => cluster_known_nodes === `${nodes.length}`);
   const ids = await Promise.all(primaries.map(({ redis }) => redis.cluster('MYID')));
   for (const [n, { redis }] of nodes.slice(primaryCount).entries()) {
     await until('the replica knows its primary', () => redis.cluster('REPLICATE', ids[n]!).catch(() => false));
   }
-  await settles(nodes, ({ cluster_state }) => cluster_state === 'ok');
+  await untilAll(nodes, ({ cluster_state }) => cluster_state === 'ok');
   for (const { redis } of nodes.slice(primaryCount)) {
     await until('the replica is in step', async () => (await redis.info('replication')).includes('link_status:up'));
   }
@@ -103,7 +103,7 @@ function slotsOf(n: number): number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-async function settles(
+async function untilAll(
   nodes: readonly ClusterNode[],
   condition: (info: Record<string, string>) => boolean,
 ): Promise<void> {

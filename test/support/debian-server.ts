@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { aptIn, libraryPath, missingTools } from '../../src/redis/private/apt-packages.ts';
 import type { ServerProgram } from '../../src/redis/private/place.ts';
-import { knowServer, lastLine, runProgram } from '../../src/redis/private/server-process.ts';
+import { lastLine, readServerProgram, runProgram } from '../../src/redis/private/server-process.ts';
 
 /** A server as a release of Debian has it, this machine's or another: `redis-tools` of `bookworm`; `over` is what that release builds on. */
 export type DebianServer = { tools: string; release: string; over?: string };
@@ -32,7 +32,7 @@ export async function debianServer(server: DebianServer, folder: string): Promis
   for (const name of readdirSync(apt.packages)) {
     await runProgram('dpkg-deb', ['-x', join(apt.packages, name), root], { env, deadlineMs: 60_000 });
   }
-  return knowServer(writeStart(folder, root, tools.replace('-tools', '')), {});
+  return readServerProgram(writeStart(folder, root, tools.replace('-tools', '')), {});
 }
 
 async function mirrorOf(env: NodeJS.ProcessEnv): Promise<string | null> {

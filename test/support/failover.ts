@@ -1,16 +1,16 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
+import { annotations, makeIds, openHarness } from './harness.ts';
 import { until } from './processes.ts';
 import type { RedisProcess } from './redis-process.ts';
-import { annotations, makeIds, openScene } from './scene.ts';
 import { openSentinelSet, type SentinelSet } from './sentinel.ts';
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 /** What befalls the primary in the middle of a run. */
 export type Failover = 'killed' | 'frozen and woken' | 'told to hand over';
 
-export type FailoverSeen = {
+export type FailoverResult = {
   run: Run;
   /** The promise that was broken, if any. */
   broken: string | null;
@@ -33,28 +33,28 @@ const strikes: Record<Failover, Strike> = {
 };
 
 /** A detached run of so many ids with two workers; in the middle of it another node becomes the primary. */
-export async function seeFailover(atEnd: AtEnd, what: Failover, count: number): Promise<FailoverSeen> {
+export async function runFailover(atEnd: AtEnd, what: Failover, count: number): Promise<FailoverResult> {
   const set = await openSentinelSet(atEnd);
   const [ids, bystanders] = [makeIds('f', count), makeIds('b', 20)];
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
-  const scene = await openScene(atEnd, { objects, latencyMs: 30 }, { url: set.url });
-  const workers = await Promise.all([scene.worker([], settings), scene.worker([], settings)]);
-  await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
+  const harness = await openHarness(atEnd, { objects, latencyMs: 30 }, { url: set.url });
+  const workers = await Promise.all([harness.worker([], settings), harness.worker([], settings)]);
+  await harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
   const before = await set.primary();
-  await until('the run is in the middle', () => scene.arrivals.length > count / 3);
+  await until('the run is in the middle', () => harness.arrivals.length > count / 3);
   const from = performance.now();
   await strikes[what].begin(set, before);
   await set.primaryIsNot(before);
   const named = performance.now();
-  const resumed = await until('requests leave again', () => scene.arrivals.find((at) => at > named), 60_000);
+  const resumed = await until('requests leave again', () => harness.arrivals.find((at) => at > named), 60_000);
   if (strikes[what].end) before.signal(strikes[what].end);
-  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 120_000);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const seconds = (performance.now() - from) / 1_000;
   return {
     run,
-    broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
+    broken: await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders }),
     resumedAfterMs: resumed - named,
-    stoodMs: longestGap(scene.arrivals.filter((at) => at > from)),
+    stoodMs: longestGap(harness.arrivals.filter((at) => at > from)),
     hasEnded: workers.some(({ isOver }) => isOver),
     seconds,
   };

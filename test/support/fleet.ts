@@ -1,7 +1,7 @@
 import type { SandboxOptions } from '../../src/sandbox/server.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { type Running, until } from './processes.ts';
 import { watchTicks } from './rate-measures.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
 export type FleetOptions = {
   /** Ids of the run: enough for as long as the test looks. */
@@ -16,7 +16,7 @@ export type FleetOptions = {
 
 /** A run of one target, the processes that work on it, and when the server was awake. */
 export type Fleet = {
-  scene: Scene;
+  harness: Harness;
   ids: readonly string[];
   /** Those that delete. */
   processes: readonly Running[];
@@ -25,43 +25,43 @@ export type Fleet = {
   startedMs: number;
 };
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 /** Starts workers and a detached run for them, or a run that deletes by itself; returns when the first request has arrived. */
 export async function openFleet(atEnd: AtEnd, options: FleetOptions): Promise<Fleet> {
   const ids = makeIds('f', options.ids);
-  const scene = await openScene(atEnd, { objects: annotations(ids), ...options.sandbox });
-  return startFleet(atEnd, scene, ids, options);
+  const harness = await openHarness(atEnd, { objects: annotations(ids), ...options.sandbox });
+  return startFleet(atEnd, harness, ids, options);
 }
 
 /** The same in a scene that is there already. */
 export async function startFleet(
   atEnd: AtEnd,
-  scene: Scene,
+  harness: Harness,
   ids: string[],
   { workers, workerArgs = [], runArgs = [], settings = {} }: Omit<FleetOptions, 'ids' | 'sandbox'>,
 ): Promise<Fleet> {
-  const { atMs } = scene.sandbox.arrivals;
+  const { atMs } = harness.sandbox.arrivals;
   const before = atMs.length;
-  const all = await Promise.all(Array.from({ length: workers }, () => scene.worker(workerArgs, settings)));
+  const all = await Promise.all(Array.from({ length: workers }, () => harness.worker(workerArgs, settings)));
   const { ticks, stop } = watchTicks();
   atEnd(async () => stop());
-  const running = await startRun(scene, ids, workers > 0 ? ['--detach', ...runArgs] : runArgs, settings);
+  const running = await startRun(harness, ids, workers > 0 ? ['--detach', ...runArgs] : runArgs, settings);
   await until('the first request arrives', () => atMs.length > before);
-  return { scene, ids, processes: workers > 0 ? all : [running], ticks, startedMs: atMs[before]! };
+  return { harness, ids, processes: workers > 0 ? all : [running], ticks, startedMs: atMs[before]! };
 }
 
 let lists = 0;
 
 /** Starts a run over these ids; a detached one has been submitted when this returns. */
 export async function startRun(
-  scene: Scene,
+  harness: Harness,
   ids: readonly string[],
   args: string[] = [],
   settings: NodeJS.ProcessEnv = {},
 ): Promise<Running> {
-  const list = scene.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
-  const running = scene.expunge(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
+  const list = harness.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
+  const running = harness.expunge(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
   if (!args.includes('--detach')) return running;
   const { code } = await running.ended;
   if (code !== 0) throw new Error(`the run was not submitted: ${running.stderr}`);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { messageOf, systemCode } from '../../src/errors.ts';
 import type { Run } from '../../src/ledger/run.ts';
-import { refusalWords } from '../../src/redis/errors.ts';
+import { describeRejection } from '../../src/redis/errors.ts';
 import { type OwnRedis, openOwnRedis } from './own-redis.ts';
 import { until } from './processes.ts';
 
@@ -114,8 +114,8 @@ function fillWith(file: string): void {
 
 /** Redis notices with its next write that its disk is full, and within a second that it isn't any more. */
 async function untilIt(admin: Redis, refuses: boolean): Promise<void> {
-  await until(refuses ? 'Redis refuses writes' : 'Redis takes writes', async () => {
-    const words = await admin.set('filler', 'x'.repeat(1_000)).then(() => '', refusalWords);
+  await until(refuses ? 'Redis rejects writes' : 'Redis accepts writes', async () => {
+    const words = await admin.set('filler', 'x'.repeat(1_000)).then(() => '', describeRejection);
     return (words !== '') === refuses;
   });
 }

@@ -1,31 +1,35 @@
 import { openFleet, passed } from './fleet.ts';
-import type { openScene } from './scene.ts';
+import type { openHarness } from './harness.ts';
 
 export type HiddenCapacity = {
   serviceMs: number;
   workers: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
 };
 
-export type CapacitySeen = { mean: number; max: number; used: number; words: string };
+export type CapacityResult = { mean: number; max: number; used: number; words: string };
 
 const atOnce = 20;
 
 /** How many requests are in the house of a server that serves 20 at once and lets all others wait in line. */
-export async function seeCapacity(hidden: HiddenCapacity, warmUp: number, seconds: number): Promise<CapacitySeen> {
+export async function measureCapacity(
+  hidden: HiddenCapacity,
+  warmUp: number,
+  seconds: number,
+): Promise<CapacityResult> {
   const { serviceMs, workers, atEnd } = hidden;
   const mostPerSecond = (atOnce * 1_000) / serviceMs;
-  const { scene, startedMs } = await openFleet(atEnd, {
+  const { harness, startedMs } = await openFleet(atEnd, {
     ids: Math.ceil(1.1 * mostPerSecond * (warmUp + seconds)),
     workers,
     sandbox: { capacity: { atOnce, serviceMs } },
   });
-  const { sandbox } = scene;
+  const { sandbox } = harness;
   await passed(startedMs, 1_000 * warmUp);
-  sandbox.countAfresh();
+  sandbox.resetLoad();
   const before = sandbox.executed.size;
   await passed(startedMs, 1_000 * (warmUp + seconds));
-  const { mean, max } = sandbox.census;
+  const { mean, max } = sandbox.load;
   const used = (sandbox.executed.size - before) / (mostPerSecond * seconds);
   const figures = `${mean.toFixed(1)} in the house on average, ${max} at most, ${used.toFixed(2)} of the throughput`;
   return { mean, max, used, words: `${atOnce} at once, ${serviceMs} ms each, ${workers} workers: ${figures}` };

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RateLimit } from '../../src/sandbox/rate-limit.ts';
 import { type Fleet, openFleet, passed } from './fleet.ts';
+import type { openHarness } from './harness.ts';
 import { percent, secondsToFollow, sharesOf, takenIn } from './rate-measures.ts';
-import type { openScene } from './scene.ts';
 
 export type HiddenLimit = {
   perSecond: number;
   /** The header of a 429, null = none. */
   retryAfter: 'seconds' | 'imf-fixdate' | null;
   workers: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
   /** How many ids a run needs that lasts for so many seconds at so many times the limit. */
   seconds: number;
 };
@@ -26,17 +26,17 @@ export function openHiddenLimit(hidden: HiddenLimit): Promise<Fleet> {
   return openFleet(atEnd, { ids, workers, sandbox: { latencyMs: 10, faults: { rate: bucket(hidden) } } });
 }
 
-export type LimitSeen = { used: number; refused: number; words: string };
+export type LimitResult = { used: number; refused: number; words: string };
 
 /** Which part of the limit is used, and which part refused, over `seconds` after `warmUp` ones. */
-export async function seeHiddenLimit(hidden: HiddenLimit, warmUp: number, seconds: number): Promise<LimitSeen> {
-  const { scene, startedMs } = await openHiddenLimit(hidden);
+export async function measureHiddenLimit(hidden: HiddenLimit, warmUp: number, seconds: number): Promise<LimitResult> {
+  const { harness, startedMs } = await openHiddenLimit(hidden);
   const fromMs = startedMs + 1_000 * warmUp;
   const toMs = fromMs + 1_000 * seconds;
   await passed(toMs, 0);
-  const { used, refused } = sharesOf(takenIn(scene.sandbox.arrivals, { fromMs, toMs }), hidden.perSecond);
-  const { refused: before } = takenIn(scene.sandbox.arrivals, { fromMs: startedMs, toMs: fromMs });
-  const found = secondsToFollow(scene.sandbox.arrivals, hidden.perSecond, { fromMs: startedMs, toMs });
+  const { used, refused } = sharesOf(takenIn(harness.sandbox.arrivals, { fromMs, toMs }), hidden.perSecond);
+  const { refused: before } = takenIn(harness.sandbox.arrivals, { fromMs: startedMs, toMs: fromMs });
+  const found = secondsToFollow(harness.sandbox.arrivals, hidden.perSecond, { fromMs: startedMs, toMs });
   const figures = `used ${percent(used)}, 429 ${percent(refused)}; found after ${found} s, ${before} refused before`;
   return { used, refused, words: `${nameOf(hidden)}: ${figures}` };
 }
@@ -45,12 +45,12 @@ export function nameOf({ perSecond, retryAfter, workers }: HiddenLimit): string 
   return `hidden ${perSecond}/s, Retry-After ${retryAfter ?? 'none'}, ${workers} process${workers > 1 ? 'es' : ''}`;
 }
 
-export type ChangeSeen = { halved: number | null; doubled: number | null; words: string };
+export type ChangeResult = { halved: number | null; doubled: number | null; words: string };
 
 /** How many seconds a run needs to follow when the limit halves, and when it doubles again. */
-export async function seeChanges(hidden: HiddenLimit, settle: number, watch: number): Promise<ChangeSeen> {
-  const { scene, startedMs } = await openHiddenLimit(hidden);
-  const { sandbox } = scene;
+export async function measureChanges(hidden: HiddenLimit, settle: number, watch: number): Promise<ChangeResult> {
+  const { harness, startedMs } = await openHiddenLimit(hidden);
+  const { sandbox } = harness;
   await passed(startedMs, 1_000 * settle);
   const change = async (perSecond: number) => {
     sandbox.setRate(bucket({ ...hidden, perSecond }));

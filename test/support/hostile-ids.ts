@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type Resource, resources } from '../../src/model/outcome.ts';
 import type { SandboxObject } from '../../src/sandbox/objects.ts';
-import { openWorkplace, summaryIn } from './workplace.ts';
+import { openCliHarness, summaryIn } from './cli-harness.ts';
 
 /** How hostile ids are written into a list, and which characters the command is told to let pass. */
 export type HostileWay = { format: 'ndjson' | 'csv'; allowed: string };
@@ -23,7 +23,7 @@ export const hostileWays: readonly HostileWay[] = [
 export async function sendHostileIds(count: number, seed: number, { format, allowed }: HostileWay): Promise<void> {
   const listed = makeHostileIds(count, seed).filter(({ id }) => format === 'ndjson' || isUnicode(id));
   const objects = [...listed, ...mistakable(listed)];
-  const place = await openWorkplace({ objects, record: true });
+  const place = await openCliHarness({ objects, record: true });
   try {
     const before = place.sandbox.remaining();
     const file = `hostile.${format}`;

@@ -2,14 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { findBroken } from './checker.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { startNode, until } from './processes.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
 export type Storm = {
   ids: number;
   seed: number;
   /** What the test context gives: called when the test is over. */
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
   /** Whether the time has come for the next kill. */
   killNow: (sofar: Sofar) => boolean;
   /** Workers that ignore the marks of dead ones. */
@@ -64,24 +64,24 @@ export async function killStorm(storm: Storm): Promise<StormResult> {
   const bystanders = makeIds('bystander', 200);
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const { seed, latencyMs } = storm;
-  const scene = await openScene(storm.atEnd, { objects, seed, latencyMs, faults });
-  const list = scene.list(ids);
-  const submitted = scene.expunge(['run', list, '--resource', 'annotations', '--detach', '--yes'], settings);
+  const harness = await openHarness(storm.atEnd, { objects, seed, latencyMs, faults });
+  const list = harness.list(ids);
+  const submitted = harness.expunge(['run', list, '--resource', 'annotations', '--detach', '--yes'], settings);
   const { code } = await submitted.ended;
   if (code !== 0) throw new Error(`the run was not submitted: ${submitted.stderr}`);
   const from = performance.now();
-  const kills = await rage(scene, storm);
+  const kills = await killUntilEnded(harness, storm);
   const seconds = (performance.now() - from) / 1_000;
-  const run = await scene.run();
-  const broken = await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders });
-  return { broken, run, kills, seconds, requestsPerId: scene.sandbox.seen.length / ids.length };
+  const run = await harness.run();
+  const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
+  return { broken, run, kills, seconds, requestsPerId: harness.sandbox.seen.length / ids.length };
 }
 
 /** Kills and restarts until the run has ended; returns how often it killed. */
-async function rage(scene: Scene, { killNow, careless }: Storm): Promise<number> {
+async function killUntilEnded(harness: Harness, { killNow, careless }: Storm): Promise<number> {
   const start = async () => {
-    if (!careless) return scene.worker([], settings);
-    const worker = scene.own(startNode([carelessWorker], scene.env));
+    if (!careless) return harness.worker([], settings);
+    const worker = harness.own(startNode([carelessWorker], harness.env));
     await until('the careless worker listens', () => worker.stderr.includes('"ready"'));
     return worker;
   };
@@ -94,7 +94,7 @@ async function rage(scene: Scene, { killNow, careless }: Storm): Promise<number>
     return { kills, elapsedMs: now - from, sinceMs: now - killedAt, settledSince: settled - settledThen };
   };
   for (;;) {
-    const run = await scene.runIs(
+    const run = await harness.runIs(
       'due for a kill',
       (now) => isSealed(now.state) || killNow(sofar(now.settled)),
       300_000,
@@ -109,7 +109,7 @@ async function rage(scene: Scene, { killNow, careless }: Storm): Promise<number>
 }
 
 /** What a storm came to, on one line. */
-export function stormWords({ run, kills, seconds, requestsPerId }: StormResult, seed: number): string {
+export function describeStorm({ run, kills, seconds, requestsPerId }: StormResult, seed: number): string {
   const { deleted, absent, gone_unconfirmed, unknown, failed } = run.counts;
   const outcomes = `${deleted} deleted, ${absent} absent, ${gone_unconfirmed} gone_unconfirmed, ${unknown} unknown, ${failed} failed`;
   return `seed ${seed}: ${run.rows} ids, ${kills} kills, ${seconds.toFixed(1)} s, ${requestsPerId.toFixed(3)} requests an id: ${outcomes}`;

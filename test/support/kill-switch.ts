@@ -4,14 +4,14 @@ import { attemptsOf, isDoubtful, isSettled } from '../../src/ledger/cell.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
 import { type Fleet, startFleet } from './fleet.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { never, until } from './processes.ts';
 import { perSecondIn } from './rate-measures.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 /** One way to stop everything, and to let it go on. `stop` returns when it began to be true, by `performance.now()`. */
-type Way = { stop(): Promise<number>; lift(): Promise<void> };
+type StopMethod = { stop(): Promise<number>; lift(): Promise<void> };
 
 /** What was seen of one stop. Times in ms after it. */
 type StopSeen = {
@@ -22,7 +22,7 @@ type StopSeen = {
 };
 
 /** `trouble`: what is wrong with the ledger, or null. */
-export type KillSwitchSeen = { byCommand: StopSeen; byFile: StopSeen; trouble: string | null };
+export type KillSwitchResult = { byCommand: StopSeen; byFile: StopSeen; problem: string | null };
 
 const perSecond = 1_000;
 const promisedMs = 1_000;
@@ -36,27 +36,27 @@ export type KillSwitchUse = {
 };
 
 /** Stops a fleet that sends 1,000 requests a second by `stop-all`, and then by a file. */
-export async function useKillSwitch(atEnd: AtEnd, use: KillSwitchUse): Promise<KillSwitchSeen> {
+export async function useKillSwitch(atEnd: AtEnd, use: KillSwitchUse): Promise<KillSwitchResult> {
   const { workers, ids: count, least } = use;
   const ids = makeIds('k', count);
-  const scene = await openScene(atEnd, { objects: annotations(ids) });
+  const harness = await openHarness(atEnd, { objects: annotations(ids) });
   const rate = ['--rate', `${perSecond}/s`];
-  const settings = { EXPUNGE_STOP_FILE: stopFileOf(scene) };
+  const settings = { EXPUNGE_STOP_FILE: stopFileOf(harness) };
   const args = workers > 0 ? { workerArgs: rate } : { runArgs: rate };
-  const fleet = await startFleet(atEnd, scene, ids, { workers, settings, ...args });
-  const byCommand = await useOnce(fleet, command(scene), least);
-  const byFile = await useOnce(fleet, file(scene), least);
-  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 60_000);
-  const broken = await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders: [] });
+  const fleet = await startFleet(atEnd, harness, ids, { workers, settings, ...args });
+  const byCommand = await useOnce(fleet, command(harness), least);
+  const byFile = await useOnce(fleet, file(harness), least);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 60_000);
+  const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders: [] });
   const wasted = run.attempts === count ? null : `${run.attempts} attempts for ${count} ids`;
-  return { byCommand, byFile, trouble: broken ?? wasted };
+  return { byCommand, byFile, problem: broken ?? wasted };
 }
 
-function stopFileOf({ stateDir }: Scene): string {
+function stopFileOf({ stateDir }: Harness): string {
   return join(dirname(stateDir), 'stop');
 }
 
-function command({ expunge, redis, target }: Scene): Way {
+function command({ expunge, redis, target }: Harness): StopMethod {
   const call = async (verb: string) => {
     const ended = expunge([verb, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
     if ((await ended.ended).code !== 0) throw new Error(`${verb} failed: ${ended.stderr}`);
@@ -71,25 +71,25 @@ function command({ expunge, redis, target }: Scene): Way {
   };
 }
 
-function file(scene: Scene): Way {
+function file(harness: Harness): StopMethod {
   return {
     stop: async () => {
-      scene.file('stop', 'they call us\n');
+      harness.file('stop', 'they call us\n');
       return performance.now();
     },
-    lift: async () => rmSync(stopFileOf(scene)),
+    lift: async () => rmSync(stopFileOf(harness)),
   };
 }
 
-async function useOnce({ scene }: Fleet, { stop, lift }: Way, least: number): Promise<StopSeen> {
-  const { arrivals } = scene.sandbox;
+async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, least: number): Promise<StopSeen> {
+  const { arrivals } = harness.sandbox;
   const pace = (toMs: number) => perSecondIn(arrivals, { fromMs: toMs - 1_000, toMs });
   await until(`${least}/s get through`, () => pace(performance.now()) > least, 60_000);
   const at = await stop();
   const isLate = () => arrivals.atMs.at(-1)! - at > promisedMs;
   await never('a request later than a second', isLate, at + 2 * promisedMs - performance.now());
-  const words = await statusOf(scene);
-  await checkLedger(scene);
+  const words = await statusOf(harness);
+  await checkLedger(harness);
   const lastAfterMs = Math.round(arrivals.atMs.at(-1)! - at);
   const sent = arrivals.atMs.length;
   await lift();
@@ -103,17 +103,17 @@ async function useOnce({ scene }: Fleet, { stop, lift }: Way, least: number): Pr
   };
 }
 
-async function statusOf(scene: Scene): Promise<string> {
-  const status = scene.expunge(['status', (await scene.run()).id]);
+async function statusOf(harness: Harness): Promise<string> {
+  const status = harness.expunge(['status', (await harness.run()).id]);
   await status.ended;
   return status.stdout;
 }
 
 /** The run is still running, and what was in hand has been handed back: no id has lost an attempt, or is in doubt. */
-async function checkLedger(scene: Scene): Promise<void> {
-  const run = await scene.run();
+async function checkLedger(harness: Harness): Promise<void> {
+  const run = await harness.run();
   if (run.state !== 'running') throw new Error(`the run is ${run.state}`);
-  const open = (await scene.cells()).flat().filter((cell) => !isSettled(cell));
+  const open = (await harness.cells()).flat().filter((cell) => !isSettled(cell));
   if (open.length === 0) throw new Error('the run was not in the middle');
   if (open.some((cell) => attemptsOf(cell) > 0)) throw new Error('an id lost an attempt');
   if (open.some((cell) => isDoubtful(cell) || ((cell >> 4) & 1) === 1)) throw new Error('an id was left in doubt');

@@ -1,18 +1,18 @@
 import { type Fleet, type FleetOptions, openFleet, passed } from './fleet.ts';
+import type { openHarness } from './harness.ts';
 import { until } from './processes.ts';
 import { bestStretch, busiest, perSecondIn } from './rate-measures.ts';
-import type { openScene } from './scene.ts';
 
 export type KnownRate = {
   perSecond: number;
   /** Who has the rate: the workers, or the run, with workers or alone. */
   way: 'worker --rate' | 'run --detach --rate' | 'run --rate';
   workers: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
 };
 
 /** `allowed`: in any second. `longRun`: as a share of the rate. */
-export type KnownRateSeen = { busiest: number; allowed: number; longRun: number; words: string };
+export type KnownRateResult = { busiest: number; allowed: number; longRun: number; words: string };
 
 /** The permits that a rate lets go at once where nothing else is said: what 50 ms bring. */
 export function defaultBurst(perSecond: number): number {
@@ -20,19 +20,19 @@ export function defaultBurst(perSecond: number): number {
 }
 
 /** A run at a known rate as the server sees it over so many seconds, after three to get going. */
-export async function seeKnownRate(known: KnownRate, seconds: number): Promise<KnownRateSeen> {
+export async function measureKnownRate(known: KnownRate, seconds: number): Promise<KnownRateResult> {
   const fleet = await start(known, seconds + getGoingMs / 1_000);
   const span = { fromMs: fleet.startedMs + getGoingMs, toMs: fleet.startedMs + getGoingMs + 1_000 * seconds };
   await passed(span.toMs, 0);
-  return figures(known, fleet, perSecondIn(fleet.scene.sandbox.arrivals, span));
+  return figures(known, fleet, perSecondIn(fleet.harness.sandbox.arrivals, span));
 }
 
 const getGoingMs = 3_000;
 
 /** The same until the rate is nearly all used for so many seconds: a machine that has much else to do takes its time. */
-export async function waitForKnownRate(known: KnownRate, seconds: number): Promise<KnownRateSeen> {
+export async function waitForKnownRate(known: KnownRate, seconds: number): Promise<KnownRateResult> {
   const fleet = await start(known, patienceSeconds);
-  const { arrivals } = fleet.scene.sandbox;
+  const { arrivals } = fleet.harness.sandbox;
   const longRun = await until(
     `${known.perSecond}/s are used for ${seconds} s`,
     () => {
@@ -56,8 +56,8 @@ function start({ perSecond, way, workers, atEnd }: KnownRate, seconds: number): 
   return openFleet(atEnd, { ids: Math.ceil(perSecond * (seconds + 2)), ...ways[way] });
 }
 
-function figures({ perSecond, way, workers }: KnownRate, { scene, ticks }: Fleet, rate: number): KnownRateSeen {
-  const most = busiest(scene.sandbox.arrivals.atMs, ticks);
+function figures({ perSecond, way, workers }: KnownRate, { harness, ticks }: Fleet, rate: number): KnownRateResult {
+  const most = busiest(harness.sandbox.arrivals.atMs, ticks);
   const allowed = 1.05 * perSecond + defaultBurst(perSecond);
   const longRun = rate / perSecond;
   const words = `${way} ${perSecond}/s × ${workers}: busiest second ${most} (allowed ${allowed}), long run ${longRun.toFixed(4)} R`;

@@ -59,7 +59,7 @@ type Process = {
   leases: Lease[];
   leaseEndMs: number;
   epoch: number;
-  pureAtMs: number;
+  validFromMs: number;
   blockedUntilMs: number;
   slots: number;
   busy: number;
@@ -140,7 +140,7 @@ class Simulation {
       leases: [],
       leaseEndMs: 0,
       epoch: 0,
-      pureAtMs: 0,
+      validFromMs: 0,
       blockedUntilMs: 0,
       slots: 1,
       busy: 0,
@@ -191,7 +191,7 @@ class Simulation {
         process.blockedUntilMs = Math.max(process.blockedUntilMs, reply.blockedUntilMs);
         if (process.epoch < reply.dropEpoch) process.leases = [];
         process.epoch = reply.epoch;
-        process.pureAtMs = reply.pureAtMs;
+        process.validFromMs = reply.validFromMs;
         if (reply.lease) process.leases.push(reply.lease);
         this.sendDue(back, process);
       });
@@ -216,7 +216,7 @@ class Simulation {
         return;
       } else {
         usePermit(lease);
-        this.send(now, process, now < process.pureAtMs ? lease.epoch - 0.5 : lease.epoch);
+        this.send(now, process, now < process.validFromMs ? lease.epoch - 0.5 : lease.epoch);
       }
     }
   }
@@ -280,10 +280,10 @@ class Simulation {
     const alive = this.processes.filter(
       (each) => now - (this.lastCallMs.get(each) ?? -1000) < Math.max(forgottenMs, 3 * this.callMs),
     );
-    const { epoch, dropEpoch, pureAtMs } = this.rate;
+    const { epoch, dropEpoch, validFromMs } = this.rate;
     const lease = now < this.blockedUntilMs ? null : this.lease(now, process, alive.length);
     const slots = share(this.inFlight.limit, alive.length, alive.indexOf(process));
-    return { lease, slots, epoch, dropEpoch, pureAtMs, blockedUntilMs: this.blockedUntilMs };
+    return { lease, slots, epoch, dropEpoch, validFromMs, blockedUntilMs: this.blockedUntilMs };
   }
 
   private sum(now: number, report: Report): void {

@@ -93,7 +93,7 @@ export function unlimited(): LimitedServer {
  * A client that is short of computing time rather than a limited server: each doubling of what is in flight brings
  * `gain` more throughput (0.25 = a quarter more). The time an answer takes follows from that.
  */
-export function tiringClient(baseMs: number, gain: number): LimitedServer {
+export function cpuBoundClient(baseMs: number, gain: number): LimitedServer {
   const endsMs: number[] = [];
   return {
     answer(nowMs) {

@@ -1,10 +1,10 @@
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { keys } from '../../src/redis/keys.ts';
+import { type CliHarness, summaryIn } from './cli-harness.ts';
 import { openTestRedis } from './redis.ts';
-import { summaryIn, type Workplace } from './workplace.ts';
 
 /** A detached run of one view that nobody works on; its id. */
-export async function liveRun(place: Workplace, list: string, ...more: string[]): Promise<string> {
+export async function liveRun(place: CliHarness, list: string, ...more: string[]): Promise<string> {
   place.write(`${list}.csv`, `id\n${list}\n`);
   return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
 }

@@ -6,15 +6,15 @@ import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
 import { targetOf } from '../../src/model/target.ts';
-import { leaveToWorkers } from '../../src/queue/feeder.ts';
+import { startDetachedRun } from '../../src/queue/feeder.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';
 import { Parts } from '../../src/worker/parts.ts';
+import { Recoverer } from '../../src/worker/recoverer.ts';
 import { openService, type Service, type ServiceOptions } from '../../src/worker/service.ts';
-import { Tender } from '../../src/worker/tender.ts';
 import { openTestRedis, testRedisAddress } from './redis.ts';
 
 /** Workers of one target inside this process, on a sandbox of their own: cheap, and without a command line between. */
@@ -30,7 +30,7 @@ export type LocalWorkers = {
   run(id: string): Promise<Run>;
 };
 
-const tendEveryMs = 200;
+const recoverEveryMs = 200;
 
 export async function openLocalWorkers(
   atEnd: (task: () => Promise<void>) => void,
@@ -47,9 +47,9 @@ export async function openLocalWorkers(
     const service = openService({
       ...{ ledger, target, log, queueName: sharedQueueName, queueConnection: openQueueConnection(testRedisAddress()) },
       token: fixedToken(sandbox.token, 'test'),
-      lane: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },
+      connection: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },
       ...{ maxConcurrency: 32, rate: null, burst: null, separateLimits: false },
-      ...{ retryDelaysMs: [5_000, 30_000, 120_000, 600_000, 1_800_000], patienceMs: 60_000, stopFile: null },
+      ...{ retryDelaysMs: [5_000, 30_000, 120_000, 600_000, 1_800_000], unreachableTimeoutMs: 60_000, stopFile: null },
       ...options,
     });
     const parts = new Parts(service.parts, log);
@@ -63,7 +63,7 @@ export async function openLocalWorkers(
     const plan = { ...planFor(ids, target, id), ...more };
     await writeRun(redis, id, plan, chunksOf(ids, resource), Date.now(), () => {});
     const run = (await readRun(redis, id))!;
-    await leaveToWorkers(ledger, service.feeder, run, { who: 'test', reason: '' });
+    await startDetachedRun(ledger, service.feeder, run, { who: 'test', reason: '' });
     return id;
   };
   atEnd(async () => {
@@ -80,8 +80,8 @@ export async function openLocalWorkers(
     }
   };
   const { service } = await add(first);
-  const tender = new Tender({ ledger, feeder: service.feeder, fp: target.fp, log });
-  const tending = setInterval(() => void tender.tend().catch(() => {}), tendEveryMs);
+  const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
+  const tending = setInterval(() => void recoverer.recover().catch(() => {}), recoverEveryMs);
   return { sandbox, redis, fp: target.fp, service, add, submit, run: async (id) => (await readRun(redis, id))! };
 }
 
@@ -90,7 +90,7 @@ function planFor(ids: readonly string[], target: RunPlan['target'], id: string):
     ...{ target, list: id, sha256: id, files: ['list'], layout: '' },
     ...{ rows: ids.length, ids: ids.length, protectedRead: null, blocks: 0 },
     ...{ chunks: Math.ceil(ids.length / chunkSize), settled: { rejected: 0, duplicate: 0, protected: 0 } },
-    ...{ rate: null, burst: null, priority: 'normal', treat: '', expectAbsent: false, note: '' },
+    ...{ rate: null, burst: null, priority: 'normal', onStatus: '', expectAbsent: false, note: '' },
     ...{ keepMs: 60_000, detached: true, who: 'test', command: '' },
   };
 }

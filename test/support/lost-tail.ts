@@ -1,21 +1,21 @@
 import { fileURLToPath } from 'node:url';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
-import { aofBytes, fallBack } from './aof.ts';
+import { aofBytes, truncateAof } from './aof.ts';
 import { findBroken } from './checker.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { type Running, startNode, until } from './processes.ts';
 import { startRedisProcess } from './redis-process.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
 export type LostTail = {
   ids: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
   /** Workers that are killed with SIGKILL and replaced, before and after the loss. */
   kills?: boolean;
   /** Workers that take the Redis that comes back for the one that went. */
   careless?: boolean;
 };
 
-export type LostTailSeen = {
+export type LostTailResult = {
   /** The promise that was broken, if any. */
   broken: string | null;
   run: Run;
@@ -35,42 +35,42 @@ const carelessWorker = fileURLToPath(new URL('careless-worker.ts', import.meta.u
  * In the middle of a detached run with two workers Redis dies, loses the last tenth of its append-only file, and comes back. One id in ten
  * never existed.
  */
-export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail): Promise<LostTailSeen> {
+export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail): Promise<LostTailResult> {
   const ids = makeIds('id', count);
   const bystanders = makeIds('bystander', 100);
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const redis = await startRedisProcess(atEnd);
-  const scene = await openScene(atEnd, { objects, latencyMs: 5 }, { url: `redis://127.0.0.1:${redis.port}` });
-  const workers = await Promise.all([startWorker(scene, careless), startWorker(scene, careless)]);
+  const harness = await openHarness(atEnd, { objects, latencyMs: 5 }, { url: `redis://127.0.0.1:${redis.port}` });
+  const workers = await Promise.all([startWorker(harness, careless), startWorker(harness, careless)]);
   const from = performance.now();
-  await scene.expunge(['run', scene.list(ids), '--resource', 'annotations', '--detach', '--yes'], settings).ended;
-  await scene.runIs('in the middle', ({ settled }) => settled > count / 2, 120_000);
-  if (kills) await replace(scene, workers, 0);
-  const { settled } = await scene.run();
-  await fallBack(redis, Math.floor(0.9 * aofBytes(redis)));
-  const fallenBackTo = await scene.runIs('back', () => true, 30_000);
-  if (kills) await replace(scene, workers, 1);
-  const run = await scene.runIs('over', ({ state }) => isSealed(state), 600_000);
+  await harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--detach', '--yes'], settings).ended;
+  await harness.runIs('in the middle', ({ settled }) => settled > count / 2, 120_000);
+  if (kills) await replace(harness, workers, 0);
+  const { settled } = await harness.run();
+  await truncateAof(redis, Math.floor(0.9 * aofBytes(redis)));
+  const fallenBackTo = await harness.runIs('back', () => true, 30_000);
+  if (kills) await replace(harness, workers, 1);
+  const run = await harness.runIs('over', ({ state }) => isSealed(state), 600_000);
   const seconds = (performance.now() - from) / 1_000;
-  const broken = await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders });
+  const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
   return { broken, run, forgotten: settled - fallenBackTo.settled, seconds };
 }
 
-async function startWorker(scene: Scene, careless = false): Promise<Running> {
-  if (!careless) return scene.worker(['--rate', '1500/s'], settings);
-  const worker = scene.own(startNode([carelessWorker], { ...scene.env, FORGET: 'doubt' }));
+async function startWorker(harness: Harness, careless = false): Promise<Running> {
+  if (!careless) return harness.worker(['--rate', '1500/s'], settings);
+  const worker = harness.own(startNode([carelessWorker], { ...harness.env, FORGET: 'doubt' }));
   await until('the careless worker listens', () => worker.stderr.includes('"ready"'));
   return worker;
 }
 
-async function replace(scene: Scene, workers: Running[], n: number): Promise<void> {
+async function replace(harness: Harness, workers: Running[], n: number): Promise<void> {
   workers[n]!.signal('SIGKILL');
   await workers[n]!.ended;
-  workers[n] = await startWorker(scene);
+  workers[n] = await startWorker(harness);
 }
 
 /** What a loss came to, on one line. */
-export function lossWords({ run, forgotten, seconds }: LostTailSeen): string {
+export function describeLoss({ run, forgotten, seconds }: LostTailResult): string {
   const { deleted, absent, gone_unconfirmed, unknown, failed } = run.counts;
   const outcomes = `${deleted} deleted, ${absent} absent, ${gone_unconfirmed} gone_unconfirmed, ${unknown} unknown, ${failed} failed`;
   return `${run.rows} ids, ${forgotten} outcomes forgotten, ${seconds.toFixed(1)} s: ${outcomes}`;

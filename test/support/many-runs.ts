@@ -42,7 +42,7 @@ function recordOf(n: number, createdAt: number) {
       protected: 0,
       rate: '200/1000,100000/86400000',
       burst: '',
-      treat: '',
+      onStatus: '',
       expectAbsent: 0,
     },
     ...{ who: `user-${n % 3}@machine`, createdBy: `user-${n % 3}@machine`, by: 'operator', reason: '', keepMs: 60_000 },

@@ -1,9 +1,9 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { openFleet, passed } from './fleet.ts';
+import { annotations, type openHarness } from './harness.ts';
 import { until } from './processes.ts';
 import { takenIn } from './rate-measures.ts';
-import { annotations, type openScene } from './scene.ts';
 
 export type Outage = {
   /** What is wrong: every answer is a 503, every connection is reset, or nobody listens. */
@@ -11,10 +11,10 @@ export type Outage = {
   seconds: number;
   workers: number;
   ids: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
 };
 
-export type OutageSeen = {
+export type OutageResult = {
   /** Requests of the first second, and per second of the rest; null where nobody could count them. */
   wasted: number | null;
   probesPerSecond: number | null;
@@ -25,10 +25,10 @@ export type OutageSeen = {
 };
 
 /** In the middle of a run nothing gets through for so long, and then everything again: what that costs. */
-export async function seeOutage(outage: Outage): Promise<OutageSeen> {
+export async function measureOutage(outage: Outage): Promise<OutageResult> {
   const { kind, seconds, workers, ids, atEnd } = outage;
-  const { scene, ids: list } = await openFleet(atEnd, { ids, workers, sandbox: { latencyMs: 20 } });
-  const { sandbox } = scene;
+  const { harness, ids: list } = await openFleet(atEnd, { ids, workers, sandbox: { latencyMs: 20 } });
+  const { sandbox } = harness;
   await until('the run is in the middle', () => sandbox.executed.size > ids / 4, 60_000);
   const brokenAt = performance.now();
   if (kind === 'refused') await sandbox.close();
@@ -39,7 +39,7 @@ export async function seeOutage(outage: Outage): Promise<OutageSeen> {
   const before = mended.answered204.size;
   await until('something gets through', () => mended.answered204.size > before);
   const resumedAfterMs = performance.now() - mendedAt;
-  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 120_000);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const requestsIn = (fromMs: number, toMs: number) => takenIn(sandbox.arrivals, { fromMs, toMs }).requests;
   const wasted = kind === 'refused' ? null : requestsIn(brokenAt, brokenAt + 1_000);
   const probes = requestsIn(brokenAt + 1_000, brokenAt + 1_000 * seconds);

@@ -8,12 +8,12 @@ import { createFeeder } from '../../src/queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
+import { type Harness, makeIds, openHarness } from './harness.ts';
 import { until } from './processes.ts';
 import { testRedisAddress } from './redis.ts';
 import { openRedisProxy, type RedisProxy } from './redis-proxy.ts';
-import { makeIds, openScene, type Scene } from './scene.ts';
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 /** The list of every producer here: 5,000 ids in ten chunks, and rows that are settled while reading. */
 const ids = makeIds('p', 5_000);
@@ -33,16 +33,16 @@ export type Planned = {
 
 /** An undisturbed producer, and how many commands it sends to Redis. */
 export async function planUndisturbed(atEnd: AtEnd): Promise<{ planned: Planned; commands: number }> {
-  const { scene, proxy } = await openStage(atEnd);
-  await submit(scene, proxy);
+  const { harness, proxy } = await openProducer(atEnd);
+  await submit(harness, proxy);
   const { commands } = proxy;
-  return { planned: await lookAt(scene), commands };
+  return { planned: await readPlanned(harness), commands };
 }
 
 /** Kills a producer when it sends its `n`th command, before or after Redis has it, and starts the same command again. */
 export async function planKilledAt(n: number, passOn: boolean, atEnd: AtEnd): Promise<Planned> {
-  const { scene, proxy } = await openStage(atEnd);
-  const victim = start(scene, proxy);
+  const { harness, proxy } = await openProducer(atEnd);
+  const victim = start(harness, proxy);
   proxy.onCommand = (command) => {
     if (command < n) return;
     victim.signal('SIGKILL');
@@ -52,53 +52,53 @@ export async function planKilledAt(n: number, passOn: boolean, atEnd: AtEnd): Pr
   if (signal !== 'SIGKILL') throw new Error(`the producer ended before its command ${n}: ${victim.stderr}`);
   proxy.onCommand = () => {};
   proxy.restore();
-  await submit(scene, proxy);
-  return lookAt(scene);
+  await submit(harness, proxy);
+  return readPlanned(harness);
 }
 
 /** Kills a producer while it reads its list from a pipe that has not ended. */
 export async function planKilledWhileReading(rows: number, atEnd: AtEnd): Promise<Planned> {
-  const { scene, proxy } = await openStage(atEnd);
+  const { harness, proxy } = await openProducer(atEnd);
   const pipe = new PassThrough();
   const args = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
-  const victim = scene.expunge(args, { REDIS_URL: proxy.url }, pipe);
+  const victim = harness.expunge(args, { REDIS_URL: proxy.url }, pipe);
   pipe.write(`${lines.slice(0, rows).join('\n')}\n`);
-  await until('the producer spools', () => spoolsIn(scene).length > 0);
+  await until('the producer spools', () => spoolsIn(harness).length > 0);
   victim.signal('SIGKILL');
   await victim.ended;
   pipe.destroy();
   if (proxy.commands > 0) throw new Error('a producer that still reads has written to Redis');
-  await submit(scene, proxy);
-  return lookAt(scene);
+  await submit(harness, proxy);
+  return readPlanned(harness);
 }
 
-async function openStage(atEnd: AtEnd): Promise<{ scene: Scene; proxy: RedisProxy }> {
-  const scene = await openScene(atEnd);
+async function openProducer(atEnd: AtEnd): Promise<{ harness: Harness; proxy: RedisProxy }> {
+  const harness = await openHarness(atEnd);
   const proxy = await openRedisProxy();
   atEnd(() => proxy.close());
-  scene.list(lines);
-  return { scene, proxy };
+  harness.list(lines);
+  return { harness, proxy };
 }
 
-function start(scene: Scene, proxy: RedisProxy) {
-  const args = ['run', scene.list(lines), '--resource', 'annotations', '--detach', '--yes'];
-  return scene.expunge(args, { REDIS_URL: proxy.url });
+function start(harness: Harness, proxy: RedisProxy) {
+  const args = ['run', harness.list(lines), '--resource', 'annotations', '--detach', '--yes'];
+  return harness.expunge(args, { REDIS_URL: proxy.url });
 }
 
-async function submit(scene: Scene, proxy: RedisProxy): Promise<void> {
-  const running = start(scene, proxy);
+async function submit(harness: Harness, proxy: RedisProxy): Promise<void> {
+  const running = start(harness, proxy);
   const { code } = await running.ended;
   if (code !== 0) throw new Error(`the producer failed: ${running.stderr}`);
 }
 
 /** What is there once a worker has come by: it makes the jobs that a producer fed and could not add any more. */
-async function lookAt(scene: Scene): Promise<Planned> {
-  const { redis } = scene;
-  await tend(scene);
-  const [runs, run] = [await scene.runs(), await scene.run()];
+async function readPlanned(harness: Harness): Promise<Planned> {
+  const { redis } = harness;
+  await tend(harness);
+  const [runs, run] = [await harness.runs(), await harness.run()];
   const parts: Record<string, string> = {};
   const names: string[] = [];
-  for (const key of await keysOf(scene, `expunge:{${run.id}}:*`)) {
+  for (const key of await keysOf(harness, `expunge:{${run.id}}:*`)) {
     const name = key.split(':').slice(2).join(':');
     names.push(name);
     if (/^[mos]:/.test(name)) parts[name] = (await redis.getBuffer(key))!.toString('hex');
@@ -106,29 +106,29 @@ async function lookAt(scene: Scene): Promise<Planned> {
   return {
     ...{ runs: runs.length, state: run.state, parts, next: run.next, keys: names.sort() },
     open: await redis.hgetall(keys.open(run.id)),
-    jobs: await countJobs(scene),
-    spools: spoolsIn(scene),
+    jobs: await countJobs(harness),
+    spools: spoolsIn(harness),
   };
 }
 
-async function tend({ redis, target, run }: Scene): Promise<void> {
+async function tend({ redis, target, run }: Harness): Promise<void> {
   const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
-  await createFeeder(openLedger(redis, haltRules), queue).tend((await run()).id);
+  await createFeeder(openLedger(redis, haltRules), queue).recover((await run()).id);
   await queue.close();
 }
 
-async function keysOf({ redis }: Scene, match: string): Promise<string[]> {
+async function keysOf({ redis }: Harness, match: string): Promise<string[]> {
   const found: string[] = [];
   for await (const page of (redis as Redis).scanStream({ match, count: 1_000 })) found.push(...(page as string[]));
   return [...new Set(found)];
 }
 
-async function countJobs(scene: Scene): Promise<number> {
-  return (await keysOf(scene, `${keys.queuePrefix(scene.target.fp)}:${sharedQueueName}:r*-c*`)).length;
+async function countJobs(harness: Harness): Promise<number> {
+  return (await keysOf(harness, `${keys.queuePrefix(harness.target.fp)}:${sharedQueueName}:r*-c*`)).length;
 }
 
-function spoolsIn({ stateDir }: Scene): string[] {
+function spoolsIn({ stateDir }: Harness): string[] {
   const folder = join(stateDir, 'spool');
   return existsSync(folder) ? readdirSync(folder) : [];
 }

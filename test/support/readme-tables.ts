@@ -4,7 +4,7 @@ import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
-import { haltAnswers, haltWords } from '../../src/terminal/halt-words.ts';
+import { describeHaltRule, describeHaltStatuses } from '../../src/terminal/describe-halt.ts';
 import { families } from '../../src/worker/http/metrics.ts';
 
 /** The README's table of settings: flag, variable, default, meaning. */
@@ -37,7 +37,7 @@ export function verdictsTable(): string {
 export function haltsTable(): string {
   return table(
     ['halted for', 'by', 'with status'],
-    haltRules.map((rule) => [code(rule.halt), haltWords(rule), haltAnswers(rule)]),
+    haltRules.map((rule) => [code(rule.halt), describeHaltRule(rule), describeHaltStatuses(rule)]),
   );
 }
 

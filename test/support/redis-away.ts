@@ -1,18 +1,18 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
 import { passed } from './fleet.ts';
+import { annotations, makeIds, openHarness } from './harness.ts';
 import { until } from './processes.ts';
 import { openRedisProxy } from './redis-proxy.ts';
-import { annotations, makeIds, openScene } from './scene.ts';
 
 export type RedisAway = {
   /** A run in its own process, or a detached one with a worker, or with a crew of two. */
   verb: 'run' | 'worker' | 'crew';
   ms: number;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
 };
 
-export type RedisAwaySeen = {
+export type RedisAwayResult = {
   /** Requests later than a second after Redis had gone. */
   sentWithout: number;
   /** From its return to the next request. */
@@ -29,31 +29,31 @@ const bystanders = makeIds('b', 20);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
 
 /** In the middle of a run Redis is gone for so long: what that costs. */
-export async function seeRedisAway({ verb, ms, atEnd }: RedisAway): Promise<RedisAwaySeen> {
-  const scene = await openScene(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 });
+export async function measureRedisAway({ verb, ms, atEnd }: RedisAway): Promise<RedisAwayResult> {
+  const harness = await openHarness(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 });
   const proxy = await openRedisProxy();
   atEnd(() => proxy.close());
   const env = { ...settings, REDIS_URL: proxy.url };
-  const args = ['run', scene.list(ids), '--resource', 'annotations', '--yes'];
+  const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
   const crew = verb === 'crew' ? ['--workers', '2'] : [];
-  const running = verb === 'run' ? scene.expunge(args, env) : await scene.worker(crew, env);
-  if (verb !== 'run') await scene.expunge([...args, '--detach']).ended;
-  await until('the run is in the middle', () => scene.arrivals.length > 500);
+  const running = verb === 'run' ? harness.expunge(args, env) : await harness.worker(crew, env);
+  if (verb !== 'run') await harness.expunge([...args, '--detach']).ended;
+  await until('the run is in the middle', () => harness.arrivals.length > 500);
   proxy.cut();
   const goneAt = performance.now();
   await passed(goneAt, ms);
   const backAt = performance.now();
   proxy.restore();
-  const firstAfter = () => scene.arrivals.find((at) => at > Math.max(backAt, goneAt + 1_000));
+  const firstAfter = () => harness.arrivals.find((at) => at > Math.max(backAt, goneAt + 1_000));
   const resumedAt = await until('requests leave again', firstAfter, 60_000);
-  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 60_000);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 60_000);
   const { code } = verb === 'run' ? await running.ended : { code: 0 };
   return {
-    sentWithout: scene.arrivals.filter((at) => at > goneAt + 1_000 && at < backAt).length,
+    sentWithout: harness.arrivals.filter((at) => at > goneAt + 1_000 && at < backAt).length,
     resumedAfterMs: resumedAt - backAt,
     run,
-    broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
-    hasRestarted: code !== 0 || running.isOver !== (verb === 'run') || running.stderr.includes('ended unexpectedly'),
+    broken: await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders }),
+    hasRestarted: code !== 0 || running.isOver !== (verb === 'run') || running.stderr.includes('exited unexpectedly'),
   };
 }
 

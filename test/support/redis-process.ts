@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { privatePlace, type ServerProgram } from '../../src/redis/private/place.ts';
-import { comesUp, findServer, isAlive, storeArguments } from '../../src/redis/private/server-process.ts';
+import { findServer, isAlive, storeArguments, waitForAnswer } from '../../src/redis/private/server-process.ts';
 import { unpackServer } from '../../src/redis/private/unpack.ts';
 import { probe } from '../../src/redis/probe.ts';
 
@@ -54,7 +54,7 @@ export async function startRedisProcess(atEnd: AtEnd, options: RedisProcessOptio
       env: program.env,
       stdio: 'ignore',
     });
-    const isUp = await comesUp(
+    const isUp = await waitForAnswer(
       () => probe({ host, port, ...options.login }),
       () => hasEnded(child!),
     );

@@ -1,8 +1,8 @@
 import { findBroken } from './checker.ts';
 import { passed, startRun } from './fleet.ts';
 import { openFullRedis, type Store } from './full-redis.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { type Running, until } from './processes.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
 export type RedisRefuses = {
   store: Store;
@@ -12,10 +12,10 @@ export type RedisRefuses = {
   /** How long Redis takes no writes. */
   ms: number;
   settings?: NodeJS.ProcessEnv;
-  atEnd: Parameters<typeof openScene>[0];
+  atEnd: Parameters<typeof openHarness>[0];
 };
 
-export type RefusalSeen = {
+export type RejectedWritesResult = {
   /** Requests later than a second after Redis had begun to refuse. */
   sentWithout: number;
   /** From the repair to the next request. */
@@ -35,45 +35,45 @@ export type RefusalSeen = {
 const bystanders = makeIds('b', 20);
 
 /** In the middle of a run Redis takes no writes for so long: what that costs. */
-export async function seeRedisRefuse(options: RedisRefuses): Promise<RefusalSeen> {
+export async function measureRejectedWrites(options: RedisRefuses): Promise<RejectedWritesResult> {
   const { store, workers, ms, atEnd, settings = {} } = options;
   const ids = makeIds('f', options.ids);
   const redis = await openFullRedis(store, atEnd);
-  const scene = await openScene(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 }, redis);
-  const processes = await startWork(scene, ids, workers, settings);
-  await until('the run is in the middle', () => scene.arrivals.length > ids.length / 5, 60_000);
-  await redis.fill(await scene.run());
+  const harness = await openHarness(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 }, redis);
+  const processes = await startWork(harness, ids, workers, settings);
+  await until('the run is in the middle', () => harness.arrivals.length > ids.length / 5, 60_000);
+  await redis.fill(await harness.run());
   const fullAt = performance.now();
-  const status = await statusOf(scene);
+  const status = await statusOf(harness);
   await passed(fullAt, ms);
   const before = performance.now();
   await redis.free();
   const freeAt = performance.now();
-  const firstAfter = () => scene.arrivals.find((at) => at > Math.max(before, fullAt + 1_000));
+  const firstAfter = () => harness.arrivals.find((at) => at > Math.max(before, fullAt + 1_000));
   const resumedAt = await until('requests leave again', firstAfter, 60_000);
-  const run = await scene.runIs('completed', ({ state }) => state === 'completed', 300_000);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 300_000);
   const codes = workers === 0 ? await Promise.all(processes.map(({ ended }) => ended)) : [];
   return {
-    sentWithout: scene.arrivals.filter((at) => at > fullAt + 1_000 && at < before).length,
+    sentWithout: harness.arrivals.filter((at) => at > fullAt + 1_000 && at < before).length,
     resumedAfterMs: Math.max(0, resumedAt - freeAt),
     status,
     said: processes.map(({ stderr }) => stderr),
-    broken: await findBroken({ ...scene, run, resource: 'annotations', ids, bystanders }),
+    broken: await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders }),
     hasRestarted: codes.some(({ code }) => code !== 0) || processes.some(({ isOver }) => isOver !== (workers === 0)),
     lost: ids.length - run.counts.deleted - run.counts.gone_unconfirmed,
   };
 }
 
-async function startWork(scene: Scene, ids: string[], workers: number, env: NodeJS.ProcessEnv): Promise<Running[]> {
-  if (workers === 0) return [await startRun(scene, ids, [], env)];
-  const started = await Promise.all(Array.from({ length: workers }, () => scene.worker([], env)));
-  await startRun(scene, ids, ['--detach'], env);
+async function startWork(harness: Harness, ids: string[], workers: number, env: NodeJS.ProcessEnv): Promise<Running[]> {
+  if (workers === 0) return [await startRun(harness, ids, [], env)];
+  const started = await Promise.all(Array.from({ length: workers }, () => harness.worker([], env)));
+  await startRun(harness, ids, ['--detach'], env);
   return started;
 }
 
 /** What `status` prints of the only run. */
-async function statusOf(scene: Scene): Promise<string> {
-  const status = scene.expunge(['status', (await scene.run()).id]);
+async function statusOf(harness: Harness): Promise<string> {
+  const status = harness.expunge(['status', (await harness.run()).id]);
   await status.ended;
   return status.stdout;
 }

@@ -9,8 +9,11 @@ export type Relay = { port: number; connections: number; close(): Promise<void> 
 /** Passes on every connection to a server on this machine, and counts them; with a certificate it speaks TLS to the outside. */
 export async function startRelay(targetUrl: string, tls?: { key: string; cert: string }): Promise<Relay> {
   const port = Number(new URL(targetUrl).port);
-  const pass = (client: Socket) => join(client, connect(port, '127.0.0.1'));
-  return present(tls ? createTlsServer(tls, pass) : createServer(pass), tls ? 'secureConnection' : 'connection');
+  const forward = (client: Socket) => join(client, connect(port, '127.0.0.1'));
+  return listenAndCount(
+    tls ? createTlsServer(tls, forward) : createServer(forward),
+    tls ? 'secureConnection' : 'connection',
+  );
 }
 
 /** An HTTP proxy that knows CONNECT and nothing else, and counts the tunnels. */
@@ -18,22 +21,22 @@ export async function startProxy(): Promise<Relay> {
   const server = createHttpServer((_, response) => response.writeHead(405).end());
   server.on('connect', (request, client: Socket) => {
     const { hostname, port } = new URL(`http://${request.url}`);
-    const there = connect(Number(port), hostname, () => client.write('HTTP/1.1 200 Connection established\r\n\r\n'));
-    join(client, there);
+    const upstream = connect(Number(port), hostname, () => client.write('HTTP/1.1 200 Connection established\r\n\r\n'));
+    join(client, upstream);
   });
-  return present(server, 'connect');
+  return listenAndCount(server, 'connect');
 }
 
-function join(client: Socket, there: Socket): void {
+function join(client: Socket, upstream: Socket): void {
   const drop = () => {
     client.destroy();
-    there.destroy();
+    upstream.destroy();
   };
-  client.on('error', drop).on('close', drop).pipe(there);
-  there.on('error', drop).on('close', drop).pipe(client);
+  client.on('error', drop).on('close', drop).pipe(upstream);
+  upstream.on('error', drop).on('close', drop).pipe(client);
 }
 
-async function present(server: Server, counted: string): Promise<Relay> {
+async function listenAndCount(server: Server, counted: string): Promise<Relay> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket));
   server.listen(0, '127.0.0.1');

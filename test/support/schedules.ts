@@ -2,10 +2,10 @@ import type { ProtectedList } from '../../src/input/spool.ts';
 import { keys } from '../../src/redis/keys.ts';
 import type { Definition, HistoryEntry } from '../../src/schedule/schedule.ts';
 import { readHistory, addSchedule as storeDefinition } from '../../src/schedule/schedule-store.ts';
+import { type Harness, openHarness } from './harness.ts';
 import { type Running, until } from './processes.ts';
-import { openScene, type Scene } from './scene.ts';
 
-type AtEnd = Parameters<typeof openScene>[0];
+type AtEnd = Parameters<typeof openHarness>[0];
 
 /** Lists that are new each time: so many ids that begin with a word and the time. */
 export function freshIds(word: string, count: number) {
@@ -29,7 +29,7 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
 
 /** Puts a schedule of a target into Redis, as it was added at a moment. */
 export async function storeSchedule(
-  { redis, target }: Pick<Scene, 'redis' | 'target'>,
+  { redis, target }: Pick<Harness, 'redis' | 'target'>,
   name: string,
   definition: Partial<Definition>,
   at: number,
@@ -40,58 +40,58 @@ export async function storeSchedule(
 }
 
 /** Adds a schedule as an operator does. */
-export async function addSchedule(scene: Scene, name: string, ...args: string[]): Promise<void> {
-  const add = scene.expunge(['schedule', 'add', name, '--resource', 'annotations', '--max-deletes', '1000', ...args]);
+export async function addSchedule(harness: Harness, name: string, ...args: string[]): Promise<void> {
+  const add = harness.expunge(['schedule', 'add', name, '--resource', 'annotations', '--max-deletes', '1000', ...args]);
   const { code } = await add.ended;
   if (code !== 0) throw new Error(`the schedule was not added: ${add.stderr}`);
 }
 
 /** Starts a worker that has these sources. */
 export function workerWith(
-  scene: Scene,
+  harness: Harness,
   file: string,
   sources: object,
   env: NodeJS.ProcessEnv = {},
   args: string[] = [],
 ): Promise<Running> {
-  return scene.worker(args, {
+  return harness.worker(args, {
     ...env,
-    EXPUNGE_CONFIG: scene.file(file, JSON.stringify({ sources })),
+    EXPUNGE_CONFIG: harness.file(file, JSON.stringify({ sources })),
   });
 }
 
-export type Crowd = { scene: Scene; workers: Running[]; history(): Promise<HistoryEntry[]> };
+export type ScheduleWorkers = { harness: Harness; workers: Running[]; history(): Promise<HistoryEntry[]> };
 
 /**
  * A schedule that is due every second, whose runs take 2.5 s, and so many workers, of which every second one defines its source in another way.
  */
-export async function openCrowd(atEnd: AtEnd, count: number): Promise<Crowd> {
-  const scene = await openScene(atEnd);
-  await addSchedule(scene, 'often', '--cron', '* * * * * *', '--from', 'fresh', '--rate', '10/s', '--expect-absent');
-  const start = (n: number) => workerWith(scene, `${n}.json`, { fresh: freshIds(n % 2 === 0 ? 'even' : 'odd', 25) });
+export async function openScheduleWorkers(atEnd: AtEnd, count: number): Promise<ScheduleWorkers> {
+  const harness = await openHarness(atEnd);
+  await addSchedule(harness, 'often', '--cron', '* * * * * *', '--from', 'fresh', '--rate', '10/s', '--expect-absent');
+  const start = (n: number) => workerWith(harness, `${n}.json`, { fresh: freshIds(n % 2 === 0 ? 'even' : 'odd', 25) });
   const workers = await Promise.all(Array.from({ length: count }, (_, n) => start(n)));
-  return { scene, workers, history: () => readHistory(scene.redis, scene.target.fp, 'often') };
+  return { harness, workers, history: () => readHistory(harness.redis, harness.target.fp, 'often') };
 }
 
 /** Waits until so many runs of the crowd have ended. */
-export async function runsEnd({ scene }: Crowd, count: number, deadlineMs: number): Promise<void> {
-  const ended = async () => (await scene.runs()).filter(({ state }) => state === 'completed').length >= count;
+export async function runsEnd({ harness }: ScheduleWorkers, count: number, deadlineMs: number): Promise<void> {
+  const ended = async () => (await harness.runs()).filter(({ state }) => state === 'completed').length >= count;
   await until(`${count} runs have ended`, ended, deadlineMs);
 }
 
 /** What shows that two runs were under way at once, or that a slot had two; null where nothing does. */
-export async function findOverlap({ scene, history }: Crowd): Promise<string | null> {
-  const runs = (await scene.runs()).toSorted((a, b) => a.startedAt - b.startedAt);
+export async function findOverlap({ harness, history }: ScheduleWorkers): Promise<string | null> {
+  const runs = (await harness.runs()).toSorted((a, b) => a.startedAt - b.startedAt);
   for (const [n, run] of runs.entries()) {
     const before = runs[n - 1];
     if (before !== undefined && run.startedAt < before.endedAt) return `${run.id} began before ${before.id} had ended`;
     if (before !== undefined && before.endedAt === 0) return `${run.id} began while ${before.id} was under way`;
   }
-  const lists = scene.sandbox.seen.map((path) => /(even|odd)-\d+/.exec(path)?.[0] ?? path);
+  const lists = harness.sandbox.seen.map((path) => /(even|odd)-\d+/.exec(path)?.[0] ?? path);
   const changes = lists.filter((list, n) => list !== lists[n - 1]);
   if (new Set(changes).size !== changes.length) return 'requests of two runs were mixed';
   const slots = (await history()).filter(({ outcome }) => outcome === 'started').map(({ slot }) => slot);
   if (new Set(slots).size !== slots.length) return 'a slot had two runs';
-  const made = await scene.redis.keys(keys.scheduleSlot(scene.target.fp, 'often', 0).replace(/0$/, '*'));
+  const made = await harness.redis.keys(keys.scheduleSlot(harness.target.fp, 'often', 0).replace(/0$/, '*'));
   return made.length >= runs.length ? null : `${runs.length} runs were made for ${made.length} slots`;
 }

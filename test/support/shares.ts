@@ -1,15 +1,15 @@
+import type { Harness } from './harness.ts';
 import { never, until } from './processes.ts';
-import type { Scene } from './scene.ts';
 
 /** When the requests for ids with this beginning arrived. */
-export function arrivalsOf({ sandbox }: Scene, name: string): number[] {
+export function arrivalsOf({ sandbox }: Harness, name: string): number[] {
   const { seen, arrivals } = sandbox;
   return arrivals.atMs.filter((_, n) => seen[n]!.includes(`/${name}-`));
 }
 
 /** The part of the next so many requests that is for ids with this beginning. */
-export async function partOfNext(scene: Scene, requests: number, name: string): Promise<number> {
-  const { seen } = scene.sandbox;
+export async function partOfNext(harness: Harness, requests: number, name: string): Promise<number> {
+  const { seen } = harness.sandbox;
   const from = seen.length;
   await until(`${requests} more requests have arrived`, () => seen.length >= from + requests);
   const next = seen.slice(from, from + requests);
@@ -17,8 +17,8 @@ export async function partOfNext(scene: Scene, requests: number, name: string): 
 }
 
 /** Runs a command to its end; returns when it ended. */
-export async function steered(scene: Scene, args: string[]): Promise<number> {
-  const command = scene.expunge(args);
+export async function steered(harness: Harness, args: string[]): Promise<number> {
+  const command = harness.expunge(args);
   const { code } = await command.ended;
   if (code !== 0) throw new Error(`${args.join(' ')} failed: ${command.stderr}`);
   return performance.now();
@@ -27,8 +27,8 @@ export async function steered(scene: Scene, args: string[]): Promise<number> {
 const promisedMs = 1_000;
 
 /** Nothing for ids with this beginning arrives later than a second after `at`. */
-export async function falls(scene: Scene, name: string, at: number): Promise<void> {
-  const last = () => arrivalsOf(scene, name).at(-1) ?? 0;
+export async function stopsWithinASecond(harness: Harness, name: string, at: number): Promise<void> {
+  const last = () => arrivalsOf(harness, name).at(-1) ?? 0;
   await until('the second has passed', () => performance.now() > at + promisedMs);
   await never('a request after a second', () => last() > at + promisedMs, promisedMs);
 }

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
+import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
 import { openOwnRedis } from './own-redis.ts';
 import { openProbes, type Probes } from './probes.ts';
 import { until } from './processes.ts';
-import { annotations, makeIds, openScene, type Scene } from './scene.ts';
 
-export type Soak = { seconds: number; perSecond: number; atEnd: Parameters<typeof openScene>[0] };
+export type Soak = { seconds: number; perSecond: number; atEnd: Parameters<typeof openHarness>[0] };
 
 /** What may not grow, at one moment: of both workers together, and of Redis. */
 type Sample = { rssMb: number; fds: number; handles: number; keys: number; redisMb: number };
@@ -30,7 +30,7 @@ export type Soaked = {
 };
 
 /** One request in a hundred or so. None is refused as one too many: the limiter would rightly slow down. */
-const badWeather: FaultTable = {
+const backgroundFaults: FaultTable = {
   ...{ 'status-503': 0.004, 'status-503-executed': 0.002, 'status-409': 0.001 },
   ...{ reset: 0.001, 'reset-executed': 0.001, hang: 0.0005 },
 };
@@ -48,13 +48,13 @@ const settings = {
 /** Runs one after another for two workers at a steady rate, with an outage, a frozen Redis and cut connections again and again. */
 export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked> {
   const lists = listsFor(seconds, perSecond);
-  const sky = { isOut: false };
-  const faults: FaultTable = { ...badWeather, script: () => (sky.isOut ? 'status-503' : null) };
-  const scene = await openScene(atEnd, { objects: annotations(lists.flat()), record: false, faults });
+  const api = { isOut: false };
+  const faults: FaultTable = { ...backgroundFaults, script: () => (api.isOut ? 'status-503' : null) };
+  const harness = await openHarness(atEnd, { objects: annotations(lists.flat()), record: false, faults });
   const own = await openOwnRedis(atEnd);
   const redis = own.connect();
   const env = { ...settings, REDIS_URL: own.url };
-  const start = () => scene.worker(['--http', '0', '--rate', `${perSecond}/s`], env);
+  const start = () => harness.worker(['--http', '0', '--rate', `${perSecond}/s`], env);
   const probes = await Promise.all(
     Array.from({ length: workers }, start).map(async (worker) => openProbes(await worker)),
   );
@@ -67,9 +67,9 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
     everyMs(Math.max(500, (1_000 * seconds) / 120), over.signal, async () => {
       samples.push(await takeSample(redis, probes));
     }),
-    everyMs(Math.max(8_000, (1_000 * seconds) / 12), over.signal, () => strike(strikes++, sky, redis, own.pid)),
+    everyMs(Math.max(8_000, (1_000 * seconds) / 12), over.signal, () => strike(strikes++, api, redis, own.pid)),
   ];
-  const runs = await deleteAll(scene, redis, lists, (1_000 * seconds) / lists.length, env);
+  const runs = await deleteAll(harness, redis, lists, (1_000 * seconds) / lists.length, env);
   const isForgotten = async () => (await redis.dbsize()) < idle.keys + ownKeys;
   await until('Redis has forgotten the runs', isForgotten, 120_000);
   over.abort();
@@ -82,7 +82,7 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
   return {
     ids: lists.flat().length,
     runs,
-    remaining: scene.sandbox.remaining(),
+    remaining: harness.sandbox.remaining(),
     counted: counted.reduce((sum, n) => sum + n, 0),
     ...{ idle, early, late, lanes: slots * workers },
     words: `${samples.length} samples in ${Math.round((performance.now() - startedAt) / 1_000)} s, ${strikes} strikes; idle ${textOf(idle)}; early ${textOf(early)}; late ${textOf(late)}`,
@@ -95,14 +95,20 @@ function listsFor(seconds: number, perSecond: number): string[][] {
 }
 
 /** Submits a list each time the next one should be begun, two ahead at most, and returns the runs as they were when they were completed. */
-async function deleteAll(scene: Scene, redis: RedisClient, lists: string[][], everyMs: number, env: NodeJS.ProcessEnv) {
+async function deleteAll(
+  harness: Harness,
+  redis: RedisClient,
+  lists: string[][],
+  everyMs: number,
+  env: NodeJS.ProcessEnv,
+) {
   const startedAt = performance.now();
   const ended: Promise<Run>[] = [];
   for (const [n, list] of lists.entries()) {
     await Promise.all([sleep(Math.max(0, startedAt + n * everyMs - performance.now())), ended[n - 2]]);
-    const file = scene.file(`list-${n}.txt`, `${list.join('\n')}\n`);
+    const file = harness.file(`list-${n}.txt`, `${list.join('\n')}\n`);
     const keep = `${Math.ceil(everyMs / 1_000)}s`;
-    const id = await submit(scene, [file, '--keep', keep], env);
+    const id = await submit(harness, [file, '--keep', keep], env);
     ended.push(
       until(
         `run ${n} is completed`,
@@ -118,16 +124,16 @@ async function deleteAll(scene: Scene, redis: RedisClient, lists: string[][], ev
 }
 
 /** Redis may be in trouble just then: the same command again goes on. */
-async function submit(scene: Scene, args: string[], env: NodeJS.ProcessEnv): Promise<string> {
+async function submit(harness: Harness, args: string[], env: NodeJS.ProcessEnv): Promise<string> {
   return until('the run is submitted', async () => {
-    const running = scene.expunge(['run', ...args, '--resource', 'annotations', '--yes', '--detach', '--json'], env);
+    const running = harness.expunge(['run', ...args, '--resource', 'annotations', '--yes', '--detach', '--json'], env);
     const { code } = await running.ended;
     return code === 0 && (JSON.parse(running.stdout.trimEnd().split('\n').at(-1)!).run as string);
   });
 }
 
 /** The connections are cut, Redis freezes, or the API is out for a moment. */
-async function strike(n: number, sky: { isOut: boolean }, redis: RedisClient, pid: number): Promise<void> {
+async function strike(n: number, api: { isOut: boolean }, redis: RedisClient, pid: number): Promise<void> {
   const kind = n % 3;
   if (kind === 0) await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   if (kind === 1) {
@@ -136,9 +142,9 @@ async function strike(n: number, sky: { isOut: boolean }, redis: RedisClient, pi
     process.kill(pid, 'SIGCONT');
   }
   if (kind === 2) {
-    sky.isOut = true;
+    api.isOut = true;
     await sleep(2_000);
-    sky.isOut = false;
+    api.isOut = false;
   }
 }
 

@@ -1,13 +1,13 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
+import { annotations, type Harness, type HarnessRedis, makeIds, openHarness } from './harness.ts';
 import { openProbes } from './probes.ts';
 import { type Running, until } from './processes.ts';
-import { annotations, makeIds, openScene, type Scene, type SceneRedis } from './scene.ts';
 import { addSchedule, freshIds, workerWith } from './schedules.ts';
 
 export type Use = {
-  atEnd: Parameters<typeof openScene>[0];
-  redis: SceneRedis;
+  atEnd: Parameters<typeof openHarness>[0];
+  redis: HarnessRedis;
   /** Ids of the run that is held against the sandbox. */
   ids: number;
   /** Whether a worker is killed in the middle: it takes a while until another one has its chunk. */
@@ -17,8 +17,8 @@ export type Use = {
 /** `broken`: the promise that the run broke, if any. */
 export type Used = { broken: string | null; run: Run; seconds: number };
 
-type Stage = Use & {
-  scene: Scene;
+type Context = Use & {
+  harness: Harness;
   list: string[];
   /** Runs a command to its end. Throws unless that was with 0, or with 3 for ids that failed on purpose. */
   call(...args: string[]): Promise<Running>;
@@ -38,52 +38,52 @@ const slowSeconds = 20; // of the whole run, until all orders are given
  * by expiry, by removal and by cancelling.
  */
 export async function useEverything(use: Use): Promise<Used> {
-  const stage = await openStage(use);
-  const workers = await Promise.all([stage.start(), stage.start()]);
-  await useBell(stage);
-  const used = await useRun(stage, workers);
-  await useReports(stage, used.run.id);
-  await useEnds(stage, used.run.id);
+  const context = await openContext(use);
+  const workers = await Promise.all([context.start(), context.start()]);
+  await useSchedule(context);
+  const used = await useRun(context, workers);
+  await useReports(context, used.run.id);
+  await useEnds(context, used.run.id);
   return used;
 }
 
-async function openStage(use: Use): Promise<Stage> {
+async function openContext(use: Use): Promise<Context> {
   const list = makeIds('a', use.ids);
   const objects = annotations([...list, ...bystanders]);
-  const scene = await openScene(use.atEnd, { objects, faults }, use.redis);
-  const call: Stage['call'] = async (...args) => {
-    const running = scene.expunge(args, settings);
+  const harness = await openHarness(use.atEnd, { objects, faults }, use.redis);
+  const call: Context['call'] = async (...args) => {
+    const running = harness.expunge(args, settings);
     const { code } = await running.ended;
     if (code !== 0 && code !== 3) throw new Error(`expunge ${args.join(' ')} ended with ${code}: ${running.stderr}`);
     return running;
   };
   let lists = 0;
-  const submit: Stage['submit'] = async (ids, ...more) => {
-    const file = scene.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
+  const submit: Context['submit'] = async (ids, ...more) => {
+    const file = harness.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
     const { stdout } = await call('run', file, '--resource', 'annotations', '--yes', '--json', ...more);
     return JSON.parse(stdout.trimEnd().split('\n').at(-1)!).run;
   };
-  const start = () => workerWith(scene, 'config.json', { fresh: freshIds('bell', 5) }, settings, ['--http', '0']);
-  return { ...use, scene, list, call, submit, start };
+  const start = () => workerWith(harness, 'config.json', { fresh: freshIds('bell', 5) }, settings, ['--http', '0']);
+  return { ...use, harness, list, call, submit, start };
 }
 
-async function useBell({ scene, call }: Stage): Promise<void> {
-  await addSchedule(scene, 'bell', '--cron', '* * * * * *', '--from', 'fresh', '--expect-absent');
-  await until('a bell has made a run', async () => (await scene.runs()).length > 0, soonMs);
+async function useSchedule({ harness, call }: Context): Promise<void> {
+  await addSchedule(harness, 'bell', '--cron', '* * * * * *', '--from', 'fresh', '--expect-absent');
+  await until('a bell has made a run', async () => (await harness.runs()).length > 0, soonMs);
   await call('schedule', 'pause', 'bell', '--reason', 'enough');
   await call('schedule', 'list');
   await call('schedule', 'remove', 'bell', '--yes');
-  const areOver = async () => (await scene.runs()).every(({ state }) => state === 'completed');
+  const areOver = async () => (await harness.runs()).every(({ state }) => state === 'completed');
   await until('its runs are over', areOver, soonMs);
 }
 
 /** In the middle of it everything is stopped, and the run itself is paused; a worker may be killed. */
-async function useRun(stage: Stage, [first, second]: Running[]): Promise<Used> {
-  const { scene, list, kill, call, submit, start } = stage;
-  const before = scene.sandbox.seen.length;
+async function useRun(context: Context, [first, second]: Running[]): Promise<Used> {
+  const { harness, list, kill, call, submit, start } = context;
+  const before = harness.sandbox.seen.length;
   const startedAt = performance.now();
   const id = await submit(list, '--detach', '--rate', `${list.length / slowSeconds}/s`);
-  const now = async () => (await scene.runs()).find((run) => run.id === id)!;
+  const now = async () => (await harness.runs()).find((run) => run.id === id)!;
   await until('a tenth is settled', async () => (await now()).settled >= list.length / 10, soonMs);
   if (kill) first!.signal('SIGKILL');
   await call('stop-all', '--reason', 'they call us');
@@ -96,8 +96,8 @@ async function useRun(stage: Stage, [first, second]: Running[]): Promise<Used> {
   await until('it is completed', async () => (await now()).state === 'completed', 15 * soonMs);
   const seconds = (performance.now() - startedAt) / 1_000;
   const run = await now();
-  const sandbox = { ...scene.sandbox, seen: scene.sandbox.seen.slice(before) };
-  const broken = await findBroken({ ...scene, sandbox, run, resource: 'annotations', ids: list, bystanders });
+  const sandbox = { ...harness.sandbox, seen: harness.sandbox.seen.slice(before) };
+  const broken = await findBroken({ ...harness, sandbox, run, resource: 'annotations', ids: list, bystanders });
   return { broken, run, seconds };
 }
 
@@ -107,11 +107,11 @@ async function useProbes(worker: Running): Promise<void> {
   if (!ready || scraped.value('expunge_redis_up') !== 1) throw new Error('the worker does not see its Redis');
 }
 
-async function useReports({ call }: Stage, run: string): Promise<void> {
+async function useReports({ call }: Context, run: string): Promise<void> {
   await Promise.all([call('report', run), call('report', run, '--verify'), call('runs'), call('check')]);
 }
 
-async function useEnds({ call, submit }: Stage, run: string): Promise<void> {
+async function useEnds({ call, submit }: Context, run: string): Promise<void> {
   await call('stop-all');
   await call('cancel', await submit(makeIds('cancelled', 20), '--detach'), '--yes');
   await call('start-all');

@@ -18,7 +18,7 @@ export async function unpackPackages(folder: string, env: NodeJS.ProcessEnv): Pr
   await unpack(apt.packages, folder, env);
   await fetchLibraries(folder, apt, env);
   const bytes = sizeOf(apt.packages);
-  keepPrograms(folder);
+  removeAllButPrograms(folder);
   return bytes;
 }
 
@@ -95,7 +95,7 @@ async function unpack(packages: string, folder: string, env: NodeJS.ProcessEnv):
 
 const binary = 'usr/bin/redis-check-rdb'; // server and tools are one program, which looks at the name it is called by
 
-function keepPrograms(folder: string): void {
+function removeAllButPrograms(folder: string): void {
   for (const path of ['apt', 'usr/share', 'etc', 'var']) rmSync(join(folder, path), { recursive: true, force: true });
   symlinkSync('redis-check-rdb', join(folder, 'usr/bin/redis-server'));
 }

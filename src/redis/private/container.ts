@@ -4,12 +4,12 @@ import type { RedisOptions } from 'ioredis';
 import { waitUntil } from '../await-redis.ts';
 import { probeOwn } from '../probe.ts';
 import {
-  identityOf,
-  makeIdentity,
+  folderIdOf,
+  makeFolderId,
   type PrivatePlace,
-  type Route,
-  type RouteResult,
-  type Surroundings,
+  type StartDeps,
+  type StartMethod,
+  type StartResult,
 } from './place.ts';
 import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } from './server-process.ts';
 
@@ -17,7 +17,7 @@ import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } 
  * Redis in a container of Docker or Podman, on a random loopback port and with a password, its data in a volume of its
  * own. The container removes itself when Redis stops; the volume stays.
  */
-export const containerServer: Route = { store: 'container', start: startContainer };
+export const containerServer: StartMethod = { store: 'container', start: startContainer };
 
 /**
  * The container of a state folder: its name, which its volume has, too, is the identity of the folder. Its port is not remembered: once it has
@@ -31,14 +31,14 @@ const pullMs = 180_000;
 const inspectMs = 10_000;
 const upMs = 30_000;
 
-async function startContainer({ place, env, say }: Surroundings): Promise<RouteResult> {
+async function startContainer({ place, env, say }: StartDeps): Promise<StartResult> {
   const known = readContainer(place);
   const engine = await findEngine(known ? [known.engine] : ['docker', 'podman'], env);
   if (!engine) return { closed: `${known?.engine ?? 'docker or podman'} does not answer` };
   const image = await findImage(engine, env, say);
   if (!image) return { closed: `${engine} has no image ${images[0]} and cannot pull it` };
   const password = known?.password ?? randomBytes(18).toString('hex');
-  return runContainer({ engine, name: makeIdentity(place), password }, image, { place, env, say });
+  return runContainer({ engine, name: makeFolderId(place), password }, image, { place, env, say });
 }
 
 async function findEngine(names: string[], env: NodeJS.ProcessEnv): Promise<string | null> {
@@ -58,7 +58,7 @@ async function findImage(engine: string, env: NodeJS.ProcessEnv, say: (line: str
   return (await runProgram(engine, ['pull', '--quiet', image], { env, deadlineMs: pullMs })).ok ? image : null;
 }
 
-async function runContainer(container: Container, image: string, { place, env }: Surroundings): Promise<RouteResult> {
+async function runContainer(container: Container, image: string, { place, env }: StartDeps): Promise<StartResult> {
   const { engine, name } = container;
   await removeContainer(container, env); // one that is left over does not answer, or we would use it
   const started = await startNamed(container, image, env);
@@ -103,7 +103,7 @@ export async function serverOptions(place: PrivatePlace, env: NodeJS.ProcessEnv)
 
 /** The container this state folder has used, running or not; null where it never used one. */
 export function readContainer(place: PrivatePlace): Container | null {
-  const name = identityOf(place);
+  const name = folderIdOf(place);
   if (name === null) return null;
   try {
     return { ...JSON.parse(readFileSync(place.containerFile, 'utf8')), name };

@@ -16,23 +16,23 @@ import type { PrivatePlace } from './place.ts';
  * one without its word: then the runs go on in doubt.
  */
 
-const ancestorsKept = 50;
+const maxAncestors = 50;
 
-/** The last word, as the last write; the process it is about. Nobody else may be connected. */
-export async function sayGoodbye(redis: Redis): Promise<string> {
+/** Writes the clean-shutdown marker as the last write, and returns the process it names. Nobody else may be connected. */
+export async function writeShutdownMarker(redis: Redis): Promise<string> {
   const process = await processOf(redis);
   await redis.hset(keys.lineage, 'ended', process);
   return process;
 }
 
-/** Leaves the note, once the process has ended. */
-export function leaveNote(place: PrivatePlace, process: string): void {
-  writeFileSync(noteFile(place), process, { mode: 0o600 });
+/** Writes the marker file, once the process has ended. */
+export function writeMarkerFile(place: PrivatePlace, process: string): void {
+  writeFileSync(markerFile(place), process, { mode: 0o600 });
 }
 
-/** Takes the note away so that it can never come back, and returns what it says; '' where there is none. Call it before any start. */
-export function takeNote(place: PrivatePlace): string {
-  const file = noteFile(place);
+/** Removes the marker file for good, and returns its content; '' where there is none. Call it before any start. */
+export function takeMarkerFile(place: PrivatePlace): string {
+  const file = markerFile(place);
   if (!existsSync(file)) return '';
   const process = readFileSync(file, 'utf8');
   writeFileSync(file, '', { flush: true }); // a file that is only removed may be there again after a loss of power
@@ -41,14 +41,14 @@ export function takeNote(place: PrivatePlace): string {
 }
 
 /** Tells a process that has just been started which ones it follows, if it has all that the last one knew. */
-export async function takeOver(options: RedisOptions, ended: string): Promise<void> {
+export async function inheritAncestors(options: RedisOptions, ended: string): Promise<void> {
   const redis = oneShot(options, 'start');
   try {
     await redis.connect();
-    const [lastWord, of, ancestors] = await redis.hmget(keys.lineage, 'ended', 'of', 'ancestors');
-    if (lastWord !== ended) return;
+    const [marker, of, ancestors] = await redis.hmget(keys.lineage, 'ended', 'of', 'ancestors');
+    if (marker !== ended) return;
     const before = of === ended && ancestors ? ancestors.split(' ') : [];
-    const followed = [ended, ...before].slice(0, ancestorsKept).join(' ');
+    const followed = [ended, ...before].slice(0, maxAncestors).join(' ');
     await redis.hset(keys.lineage, 'of', await processOf(redis), 'ancestors', followed);
   } catch {
     // It goes on without ancestors: in doubt.
@@ -61,6 +61,6 @@ async function processOf(redis: Redis): Promise<string> {
   return parseInfo(await redis.info('server')).run_id ?? '';
 }
 
-function noteFile({ folder }: PrivatePlace): string {
+function markerFile({ folder }: PrivatePlace): string {
   return join(folder, 'ended');
 }

@@ -6,26 +6,26 @@ import { type RedisAccess, refuseAccess, withAccess } from '../access.ts';
 import { addressFromUrl, type RedisAddress } from '../address.ts';
 import { oneShot, probeOwn } from '../probe.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
-import { takeNote, takeOver } from './lineage.ts';
+import { inheritAncestors, takeMarkerFile } from './lineage.ts';
 import {
   anotherServer,
+  folderIdOf,
   hasData,
-  identityOf,
   makePlace,
   type PrivatePlace,
   privatePlace,
-  type Route,
-  type Surroundings,
+  type StartDeps,
+  type StartMethod,
 } from './place.ts';
-import { comesUp, serverOnPath, serverPid } from './server-process.ts';
+import { serverOnPath, serverPid, waitForAnswer } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 import { unpackedServer } from './unpack.ts';
 
 /** The ways to a private Redis, in the order they are tried. */
-export const routes: Route[] = [serverOnPath, containerServer, unpackedServer];
+export const startMethods: StartMethod[] = [serverOnPath, containerServer, unpackedServer];
 
 const startWaitMs = 180_000; // longer than another process takes to unpack Redis on a slow line
-const wakeMs = 3_000;
+const readyWaitMs = 3_000;
 
 /** Throws USAGE where no private Redis was ever started for the folder: whoever looks for a run has come to a wrong one. Creates nothing. */
 function refuseWithoutRedis(stateDir: string): void {
@@ -45,22 +45,22 @@ export async function openPrivateRedis(
   stateDir: string,
   env: NodeJS.ProcessEnv,
   say: (line: string) => void,
-  ways = routes,
+  methods = startMethods,
 ): Promise<RedisAddress> {
   const place = privatePlace(stateDir);
   makePlace(place);
   return withStartLock(place.folder, startWaitMs, async () => {
-    const ended = takeNote(place);
+    const ended = takeMarkerFile(place);
     const found = await findRunning(place, env);
-    const options = found ?? (await startByRoute({ place, env, say }, ways));
-    if (!found && ended) await takeOver(options, ended);
+    const options = found ?? (await startByMethod({ place, env, say }, methods));
+    if (!found && ended) await inheritAncestors(options, ended);
     if (found) say(`Redis: private, still running in ${place.folder}`);
     // While the lock is held nobody can stop the server; from here on this connection tells that we use it.
     return {
       kind: 'private',
       label: `${place.folder} (private)`,
       options,
-      stay: { place, presence: await stayPresent(options) },
+      stay: { place, presence: await registerClient(options) },
     };
   });
 }
@@ -69,50 +69,50 @@ export async function openPrivateRedis(
 async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
   const options = await serverOptions(place, env);
   if (options === null) return null;
-  const answer = await probeOwn(options, identityOf(place));
+  const answer = await probeOwn(options, folderIdOf(place));
   if (answer === 'ready') return options;
   if (answer === 'other') throw anotherServer(place, options);
   const isSilent = answer !== 'nobody' || (!readContainer(place) && serverPid(place) !== null);
-  return isSilent && (await wakes(place, options)) ? options : null;
+  return isSilent && (await becomesReady(place, options)) ? options : null;
 }
 
 /** Waits for a living server that does not answer: it loads, or it hangs, and a second one would ruin its files. */
-async function wakes(place: PrivatePlace, options: RedisOptions): Promise<boolean> {
+async function becomesReady(place: PrivatePlace, options: RedisOptions): Promise<boolean> {
   const container = readContainer(place);
   const pid = container ? null : serverPid(place);
   const hasEnded = () => pid !== null && serverPid(place) === null;
-  if (await comesUp(() => probeOwn(options, identityOf(place)), hasEnded, wakeMs)) return true;
+  if (await waitForAnswer(() => probeOwn(options, folderIdOf(place)), hasEnded, readyWaitMs)) return true;
   if (hasEnded()) return false;
   const who = container ? `container ${container.name}` : pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} runs but does not answer (${who})`, {
-    next: 'wait, or end it with expunge redis stop; its data stay',
+    next: 'wait, or end it with expunge redis stop; its data is kept',
   });
 }
 
-async function startByRoute(surroundings: Surroundings, ways: Route[]): Promise<RedisOptions> {
-  const { place, say } = surroundings;
+async function startByMethod(deps: StartDeps, methods: StartMethod[]): Promise<RedisOptions> {
+  const { place, say } = deps;
   const closed: string[] = [];
-  for (const way of ways.filter(({ store }) => isStoreOf(place, store))) {
-    const result = await way.start(surroundings);
+  for (const method of methods.filter(({ store }) => isStoreOf(place, store))) {
+    const result = await method.start(deps);
     if ('options' in result) {
       say(`Redis: private, ${result.how}`);
       return result.options;
     }
     closed.push(result.closed);
   }
-  throw new ExpungeError('UNREACHABLE', `no Redis can be had: REDIS_URL is not set; ${closed.join('; ')}`, {
+  throw new ExpungeError('UNREACHABLE', `no Redis is available: REDIS_URL is not set; ${closed.join('; ')}`, {
     next: 'set REDIS_URL, install redis-server or valkey-server (6.2 or newer), or start Docker or Podman',
   });
 }
 
 /** False where the folder has data in the other kind of store: starting an empty Redis would hide its runs. */
-function isStoreOf(place: PrivatePlace, store: Route['store']): boolean {
+function isStoreOf(place: PrivatePlace, store: StartMethod['store']): boolean {
   if (readContainer(place)) return store === 'container';
   return store === 'folder' || !hasData(place);
 }
 
 /** Says what this process does, for whoever wants to stop the server. */
-async function stayPresent(options: RedisOptions) {
+async function registerClient(options: RedisOptions) {
   const verb = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
   const presence = oneShot(options, verb ? `presence:${verb}` : 'presence');
   await presence.connect();

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { ExpungeError } from '../../errors.ts';
-import { fileWords } from '../../system-words.ts';
+import { describeFileError } from '../../system-errors.ts';
 
 /** Where the private Redis of one state folder keeps its things. */
 export type PrivatePlace = {
@@ -24,7 +24,7 @@ export type PrivatePlace = {
   pidFile: string;
   logFile: string;
   containerFile: string; // present where the data live in a container's volume
-  identityFile: string; // what the server of this folder shows of itself, and nobody else
+  folderIdFile: string; // what the server of this folder shows of itself, and nobody else
 };
 
 const longestSocketPath = 100; // the kernel takes 107 bytes, macOS 103
@@ -41,7 +41,7 @@ export function privatePlace(stateDir: string): PrivatePlace {
     pidFile: join(folder, 'redis.pid'),
     logFile: join(folder, 'redis.log'),
     containerFile: join(folder, 'container.json'),
-    identityFile: join(folder, 'identity'),
+    folderIdFile: join(folder, 'identity'),
   };
 }
 
@@ -52,28 +52,32 @@ export function makePlace(place: PrivatePlace): void {
     mkdirSync(place.folder, { recursive: true, mode: 0o700 });
     if (place.socketLink) moveSocket(place.socketLink, place.socket);
   } catch (error) {
-    throw new ExpungeError('USAGE', `the state folder ${dirname(place.folder)} cannot be used: ${fileWords(error)}`, {
-      next: 'name a writable folder with --state-dir',
-    });
+    throw new ExpungeError(
+      'USAGE',
+      `the state folder ${dirname(place.folder)} cannot be used: ${describeFileError(error)}`,
+      {
+        next: 'name a writable folder with --state-dir',
+      },
+    );
   }
 }
 
 /** What tells the private Redis of this folder from any other server; null before the first one is started. */
-export function identityOf(place: PrivatePlace): string | null {
+export function folderIdOf(place: PrivatePlace): string | null {
   try {
-    return /^expunge-[0-9a-f]{16}$/.exec(readFileSync(place.identityFile, 'utf8'))?.[0] ?? null;
+    return /^expunge-[0-9a-f]{16}$/.exec(readFileSync(place.folderIdFile, 'utf8'))?.[0] ?? null;
   } catch {
     return null;
   }
 }
 
 /** The same, made up where there is none. Call it under the start lock. */
-export function makeIdentity(place: PrivatePlace): string {
-  const known = identityOf(place);
+export function makeFolderId(place: PrivatePlace): string {
+  const known = folderIdOf(place);
   if (known !== null) return known;
-  const identity = `expunge-${randomBytes(8).toString('hex')}`;
-  writeFileSync(place.identityFile, identity, { mode: 0o600 });
-  return identity;
+  const folderId = `expunge-${randomBytes(8).toString('hex')}`;
+  writeFileSync(place.folderIdFile, folderId, { mode: 0o600 });
+  return folderId;
 }
 
 /** What answers in the place of the private Redis and doesn't show its identity: it is neither used nor stopped. */
@@ -122,13 +126,13 @@ function realFolder(stateDir: string): string {
 export type ServerProgram = { path: string; version: string; env: NodeJS.ProcessEnv };
 
 /** What a route works with. `say` prints a line about what happens to the user's machine. */
-export type Surroundings = { place: PrivatePlace; env: NodeJS.ProcessEnv; say: (line: string) => void };
+export type StartDeps = { place: PrivatePlace; env: NodeJS.ProcessEnv; say: (line: string) => void };
 
 /** A server that answers and how it was come by, or why this way is closed here. */
-export type RouteResult = { options: RedisOptions; how: string } | { closed: string };
+export type StartResult = { options: RedisOptions; how: string } | { closed: string };
 
 /**
  * One way to a private Redis. It starts nothing before it knows that it can, and leaves nothing behind when closed.
  * `store` says where its data live: a state folder sticks to the first kind it used, so that no run disappears.
  */
-export type Route = { store: 'folder' | 'container'; start: (surroundings: Surroundings) => Promise<RouteResult> };
+export type StartMethod = { store: 'folder' | 'container'; start: (deps: StartDeps) => Promise<StartResult> };

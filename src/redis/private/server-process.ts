@@ -3,17 +3,17 @@ import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, r
 import { delimiter, isAbsolute, join } from 'node:path';
 import { withoutOwnSecrets } from '../../child-process.ts';
 import { systemCode } from '../../errors.ts';
-import { programWords } from '../../system-words.ts';
+import { describeProgramError } from '../../system-errors.ts';
 import { waitUntil } from '../await-redis.ts';
 import { type Answer, probeOwn } from '../probe.ts';
 import { isOldVersion, oldestVersion } from '../server.ts';
 import {
-  makeIdentity,
+  makeFolderId,
   type PrivatePlace,
-  type Route,
-  type RouteResult,
   type ServerProgram,
-  type Surroundings,
+  type StartDeps,
+  type StartMethod,
+  type StartResult,
 } from './place.ts';
 
 const loadingMs = 600_000; // a large append-only file takes its time
@@ -23,9 +23,9 @@ const loadingMs = 600_000; // a large append-only file takes its time
  * Returns why it did not come up, or null. Call it under the start lock: two servers on one folder would mix their files.
  */
 export async function startProcess(program: ServerProgram, place: PrivatePlace): Promise<string | null> {
-  const identity = makeIdentity(place);
+  const folderId = makeFolderId(place);
   const output = openSync(place.logFile, 'a', 0o600);
-  const child = spawn(program.path, serverArguments(place, identity), {
+  const child = spawn(program.path, serverArguments(place, folderId), {
     cwd: place.folder,
     env: program.env, // nothing else: it outlives this process, and our environment holds secrets
     detached: true,
@@ -34,17 +34,17 @@ export async function startProcess(program: ServerProgram, place: PrivatePlace):
   closeSync(output);
   child.unref();
   let ended: string | null = null;
-  child.once('error', (error) => (ended = programWords(error)));
+  child.once('error', (error) => (ended = describeProgramError(error)));
   child.once('exit', () => (ended = lastLine(readLog(place)) || 'ended at once'));
-  const look = () => probeOwn({ path: place.socket }, identity);
-  const up = await comesUp(look, () => ended !== null);
+  const look = () => probeOwn({ path: place.socket }, folderId);
+  const up = await waitForAnswer(look, () => ended !== null);
   if (up) return null;
   child.kill('SIGKILL');
   return `${program.path} did not start: ${ended ?? 'no answer on its socket'} (see ${place.logFile})`;
 }
 
 /** True once Redis answers there; false when it ended, gives no sign in time, or takes more than ten minutes to load its file. */
-export async function comesUp(
+export async function waitForAnswer(
   look: () => Promise<Answer>,
   hasEnded: () => boolean,
   firstSignMs = 10_000,
@@ -59,16 +59,16 @@ export async function comesUp(
   return answer === 'ready';
 }
 
-function serverArguments(place: PrivatePlace, identity: string): string[] {
+function serverArguments(place: PrivatePlace, folderId: string): string[] {
   const files = ['--dir', place.folder, '--pidfile', place.pidFile, '--logfile', place.logFile];
   const socket = ['--port', '0', '--unixsocket', place.socket, '--unixsocketperm', '700'];
-  return [...files, ...socket, ...storeArguments(identity), '--daemonize', 'no'];
+  return [...files, ...socket, ...storeArguments(folderId), '--daemonize', 'no'];
 }
 
 /** How every private Redis keeps its data, and shows whose it is: all in memory, each second to the append-only file, nothing evicted. */
-export function storeArguments(identity: string): string[] {
+export function storeArguments(folderId: string): string[] {
   const files = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''];
-  return [...files, '--maxmemory-policy', 'noeviction', '--syslog-ident', identity];
+  return [...files, '--maxmemory-policy', 'noeviction', '--syslog-ident', folderId];
 }
 
 /** The pid of the server process that works in the folder, answering or not; null where none does. */
@@ -118,9 +118,9 @@ function readText(file: string): string {
 }
 
 /** `valkey-server` or `redis-server` as installed on this machine. */
-export const serverOnPath: Route = { store: 'folder', start: startFromPath };
+export const serverOnPath: StartMethod = { store: 'folder', start: startFromPath };
 
-async function startFromPath({ place, env }: Surroundings): Promise<RouteResult> {
+async function startFromPath({ place, env }: StartDeps): Promise<StartResult> {
   const reasons: string[] = [];
   for (const name of ['valkey-server', 'redis-server']) {
     const found = await findServer(name, env);
@@ -139,11 +139,14 @@ function describe(program: ServerProgram, place: PrivatePlace): string {
 export async function findServer(name: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
   const path = findOnPath(name, env);
   if (!path) return { closed: `${name} is not on PATH` };
-  return knowServer(path, {});
+  return readServerProgram(path, {});
 }
 
 /** The server at this path with its version, or why it is of no use. `env` is all of its environment. */
-export async function knowServer(path: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
+export async function readServerProgram(
+  path: string,
+  env: NodeJS.ProcessEnv,
+): Promise<ServerProgram | { closed: string }> {
   const ran = await runProgram(path, ['--version'], { env, deadlineMs: 5_000 });
   const version = /\bv=(\d+\.\d+\.\d+)/.exec(ran.stdout)?.[1];
   if (!version) return { closed: `${path} does not run: ${ran.stderr.trim() || 'it tells no version'}` };
@@ -197,7 +200,7 @@ export function runProgram(
 function startError(program: string, code: unknown): string {
   if (code === 'ENOENT') return `${program} not found`;
   return typeof code === 'string'
-    ? `${program}: ${programWords({ code })}`
+    ? `${program}: ${describeProgramError({ code })}`
     : `${program} ended with ${code ?? 'a signal'}`;
 }
 

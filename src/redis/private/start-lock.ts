@@ -4,9 +4,9 @@ import { ExpungeError, systemCode } from '../../errors.ts';
 import { waitUntil } from '../await-redis.ts';
 import { isAlive } from './server-process.ts';
 
-const forgottenMs = 300_000; // a holder this old lost its turn: its pid now names something else
+const staleMs = 300_000; // a holder this old lost its turn: its pid now names something else
 const halfWrittenMs = 2_000; // a file is empty for an instant while its owner writes into it
-const over = 'over';
+const released = 'over';
 
 /**
  * Runs `work` while no other process does so for this folder; waits for its turn at most `waitMs`, then throws
@@ -26,7 +26,7 @@ export async function withStartLock<T>(folder: string, waitMs: number, work: () 
   try {
     return await work();
   } finally {
-    writeFileSync(turn!, over);
+    writeFileSync(turn!, released);
   }
 }
 
@@ -60,7 +60,7 @@ function isHeld(file: string): boolean {
     const owner = readFileSync(file, 'utf8');
     const ageMs = Date.now() - statSync(file).mtimeMs;
     if (owner === '') return ageMs < halfWrittenMs;
-    return owner !== over && isAlive(Number(owner)) && ageMs < forgottenMs;
+    return owner !== released && isAlive(Number(owner)) && ageMs < staleMs;
   } catch {
     return true; // it was cleared away this moment: look again
   }

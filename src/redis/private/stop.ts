@@ -6,34 +6,34 @@ import { checkRedis, parseInfo, type RedisFacts } from '../boot-check.ts';
 import { clientName } from '../client.ts';
 import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';
 import { type Container, containerExists, readContainer, removeContainer, serverOptions } from './container.ts';
-import { leaveNote, sayGoodbye } from './lineage.ts';
-import { anotherServer, identityOf, type PrivatePlace, privatePlace } from './place.ts';
+import { writeMarkerFile, writeShutdownMarker } from './lineage.ts';
+import { anotherServer, folderIdOf, type PrivatePlace, privatePlace } from './place.ts';
 import { isServer, serverPid, worksIn } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 
 const endMs = 10_000;
 const lockMs = 3_000;
-const goodbyeMs = 500; // Redis notices a closed connection a little later
+const disconnectNoticeMs = 500; // Redis notices a closed connection a little later
 
 /**
- * Stops the private Redis of a state folder; its data stay. Where others use it, `agree` is asked first, and what that throws keeps it
+ * Stops the private Redis of a state folder; its data is kept. Where others use it, `agree` is asked first, and what that throws keeps it
  * running. Throws UNREACHABLE if it does not end, and USAGE where somebody came whom nobody was asked about.
  */
 export async function stopPrivateRedis(
   stateDir: string,
-  agree: (users: readonly string[]) => Promise<void> = async () => {},
+  confirm: (users: readonly string[]) => Promise<void> = async () => {},
 ): Promise<'stopped' | 'not_running'> {
   const place = privatePlace(stateDir);
   const options = await serverOptions(place, process.env);
   if (!(await isThere(place, options))) return 'not_running';
   const known = await withUsers(place, options, async (users) => users ?? []);
-  if (known.length > 0) await agree(known);
+  if (known.length > 0) await confirm(known);
   let hasTurn = false;
   const inTurn = () => {
     hasTurn = true;
     return withUsers(place, options, async (users, redis) => {
-      if (known.length === 0 && users !== null && users.length > 0) throw cameMeanwhile(users);
-      await (users?.length === 0 ? stopInOrder(place, redis!) : stopServer(place));
+      if (known.length === 0 && users !== null && users.length > 0) throw newUsersError(users);
+      await (users?.length === 0 ? stopCleanly(place, redis!) : stopServer(place));
     });
   };
   try {
@@ -49,7 +49,7 @@ export async function stopPrivateRedis(
 async function isThere(place: PrivatePlace, options: RedisOptions | null): Promise<boolean> {
   const container = readContainer(place);
   if (container ? await containerExists(container, process.env) : serverPid(place) !== null) return true;
-  const answer = options === null ? 'nobody' : await probeOwn(options, identityOf(place));
+  const answer = options === null ? 'nobody' : await probeOwn(options, folderIdOf(place));
   if (answer === 'other') throw anotherServer(place, options!);
   return answer !== 'nobody';
 }
@@ -71,7 +71,7 @@ async function withUsers<T>(
 
 async function readUsers(place: PrivatePlace, redis: Redis): Promise<string[] | null> {
   await redis.connect();
-  if (!(await isOurs(redis, identityOf(place)))) return null;
+  if (!(await isOurs(redis, folderIdOf(place)))) return null;
   return (await isAlone(redis)) ? [] : usersIn(await othersOn(redis));
 }
 
@@ -88,7 +88,7 @@ export function usersIn(names: readonly string[]): string[] {
   return names.length > 0 && ours.length === 0 ? ['somebody'] : ours;
 }
 
-function cameMeanwhile(users: readonly string[]): ExpungeError {
+function newUsersError(users: readonly string[]): ExpungeError {
   return new ExpungeError('USAGE', `${users.join(', ')} began to use it at this moment; nothing was stopped`, {
     next: 'the same command again',
   });
@@ -96,7 +96,7 @@ function cameMeanwhile(users: readonly string[]): ExpungeError {
 
 /** Whether nobody but this process is connected, or those who were go at this moment. */
 function isAlone(redis: Redis): Promise<boolean> {
-  return waitUntil(async () => (await othersOn(redis)).length === 0, goodbyeMs);
+  return waitUntil(async () => (await othersOn(redis)).length === 0, disconnectNoticeMs);
 }
 
 /** The names of all connections but those of this process; '' for one that has none. */
@@ -107,10 +107,10 @@ async function othersOn(redis: Redis): Promise<string[]> {
 }
 
 /** Call it alone and under the start lock: stops the server so that the next one is known to have lost nothing; see lineage.ts. */
-async function stopInOrder(place: PrivatePlace, redis: Redis): Promise<void> {
-  const process = await sayGoodbye(redis).catch(() => '');
+async function stopCleanly(place: PrivatePlace, redis: Redis): Promise<void> {
+  const process = await writeShutdownMarker(redis).catch(() => '');
   await stopServer(place);
-  if (process !== '') leaveNote(place, process);
+  if (process !== '') writeMarkerFile(place, process);
 }
 
 /** Asks the server to save and end, and waits until it is gone. */
@@ -129,10 +129,10 @@ async function stopContainer(place: PrivatePlace, container: Container): Promise
 async function stopProcess(place: PrivatePlace): Promise<void> {
   const pid = serverPid(place);
   const options = { path: place.socket };
-  const isTold = (await shutDown(options, place)) || (pid !== null && endProcess(pid, place));
+  const isAsked = (await shutDown(options, place)) || (pid !== null && endProcess(pid, place));
   const hasEnded = async () => (pid === null ? (await probe(options)) === 'nobody' : !isServer(pid, place));
   // Not until the process is gone: the last thing it removes is the socket, which could be its successor's.
-  if (await waitUntil(hasEnded, isTold ? endMs : 0)) return;
+  if (await waitUntil(hasEnded, isAsked ? endMs : 0)) return;
   const who = pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} does not end (${who})`, {
     next: `look into ${place.logFile}; a process that is no Redis only has its number: then remove ${place.pidFile}`,
@@ -149,8 +149,8 @@ async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boo
   const redis = oneShot(options, 'stop');
   try {
     await redis.connect();
-    if (!(await isOurs(redis, identityOf(place)))) return false;
-    await redis.shutdown().catch(() => {}); // its answer is the end of the connection
+    if (!(await isOurs(redis, folderIdOf(place)))) return false;
+    await redis.shutdown().catch(() => {}); // Redis answers by closing the connection
     return true;
   } catch {
     return false;
@@ -192,8 +192,8 @@ async function stopIfIdle(
   const redis = oneShot(options, 'leave');
   try {
     await redis.connect();
-    if (!(await isOurs(redis, identityOf(place))) || !(await isAlone(redis)) || !(await isIdle())) return false;
-    await stopInOrder(place, redis);
+    if (!(await isOurs(redis, folderIdOf(place))) || !(await isAlone(redis)) || !(await isIdle())) return false;
+    await stopCleanly(place, redis);
     return true;
   } finally {
     redis.disconnect();
@@ -221,7 +221,7 @@ export async function redisStatus(stateDir: string): Promise<RedisStatus> {
     store: container ? `${container.engine} volume ${container.name}` : place.folder,
     address: options && (options.path ?? `${options.host}:${options.port}`),
   };
-  const answer = options === null ? 'nobody' : await probeOwn(options, identityOf(place));
+  const answer = options === null ? 'nobody' : await probeOwn(options, folderIdOf(place));
   if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options!)) };
   if (answer === 'other') throw anotherServer(place, options!);
   return { state: answer === 'nobody' ? 'stopped' : answer, ...where, ...nothingKnown };

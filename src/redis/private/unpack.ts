@@ -3,15 +3,15 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync,
 import { join } from 'node:path';
 import { messageOf } from '../../errors.ts';
 import { libraryPath, missingTools, unpackPackages } from './apt-packages.ts';
-import type { PrivatePlace, Route, RouteResult, ServerProgram, Surroundings } from './place.ts';
-import { knowServer, startProcess } from './server-process.ts';
+import type { PrivatePlace, ServerProgram, StartDeps, StartMethod, StartResult } from './place.ts';
+import { readServerProgram, startProcess } from './server-process.ts';
 
 /** Redis from the packages of this Debian or Ubuntu, unpacked into a cache: no root, nothing installed. */
-export const unpackedServer: Route = { store: 'folder', start: startUnpacked };
+export const unpackedServer: StartMethod = { store: 'folder', start: startUnpacked };
 
-async function startUnpacked(surroundings: Surroundings): Promise<RouteResult> {
-  const { place } = surroundings;
-  const program = await unpackServer(surroundings);
+async function startUnpacked(deps: StartDeps): Promise<StartResult> {
+  const { place } = deps;
+  const program = await unpackServer(deps);
   if ('closed' in program) return program;
   const closed = await startProcess(program, place);
   if (closed) return { closed };
@@ -19,7 +19,7 @@ async function startUnpacked(surroundings: Surroundings): Promise<RouteResult> {
 }
 
 /** The unpacked server, fetched where the cache does not have it yet, or why there is none. */
-export async function unpackServer({ place, env, say }: Surroundings): Promise<ServerProgram | { closed: string }> {
+export async function unpackServer({ place, env, say }: StartDeps): Promise<ServerProgram | { closed: string }> {
   const release = readRelease();
   if (!release) return { closed: 'this is neither Debian nor Ubuntu, so no packages can be unpacked' };
   const folder = join(cacheFolder(env, place), `${release}-${process.arch}`);
@@ -33,7 +33,7 @@ async function isUsable(folder: string): Promise<boolean> {
 }
 
 function unpackedProgram(folder: string): Promise<ServerProgram | { closed: string }> {
-  return knowServer(join(folder, 'usr/bin/redis-server'), { LD_LIBRARY_PATH: libraryPath(folder) });
+  return readServerProgram(join(folder, 'usr/bin/redis-server'), { LD_LIBRARY_PATH: libraryPath(folder) });
 }
 
 /** Fills the folder in one step: a process that dies half-way leaves only a draft, and of two that race one wins. */

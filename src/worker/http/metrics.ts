@@ -3,7 +3,7 @@ import { latencyBounds } from '../../ledger/measures.ts';
 import type { RunState } from '../../ledger/run.ts';
 import { resources } from '../../model/outcome.ts';
 import { slotResults } from '../../schedule/schedule.ts';
-import { type Seen, scheduleStandings } from './seen.ts';
+import { type Scrape, scheduleStandings } from './scrape.ts';
 
 /** The Prometheus text of this process. */
 export type Metrics = { contentType: string; text(): Promise<string> };
@@ -12,19 +12,19 @@ export type Metrics = { contentType: string; text(): Promise<string> };
  * Counts nothing by itself: what the parts of the process count anyway is read when somebody asks. `look` gathers it, and takes a second at
  * most.
  */
-export function openMetrics(look: () => Promise<Seen>): Metrics {
+export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   const registry = new Registry();
-  let seen: Seen | null = null;
+  let last: Scrape | null = null;
   collectDefaultMetrics({ register: registry });
   for (const { name, type, help, read } of families) {
-    const get = async () => ({ name, type, help, values: seen === null ? [] : read(seen) });
+    const get = async () => ({ name, type, help, values: last === null ? [] : read(last) });
     // The registry asks no more of a metric than this; it makes such ones itself when it aggregates.
     registry.registerMetric({ name, type, help, get } as unknown as Metric);
   }
   return {
     contentType: registry.contentType,
     text: async () => {
-      seen = await look();
+      last = await scrape();
       return registry.metrics();
     },
   };
@@ -39,7 +39,7 @@ type Family = {
   type: 'counter' | 'gauge' | 'histogram';
   labels?: readonly string[];
   help: string;
-  read(seen: Seen): Sample[];
+  read(scrape: Scrape): Sample[];
 };
 
 /**
@@ -91,7 +91,7 @@ export const families: readonly Family[] = [
     name: 'expunge_items_in_flight',
     type: 'gauge',
     help: 'Requests of this process that wait for their answer.',
-    read: ({ service }) => [{ value: service.roads.inFlight }],
+    read: ({ service }) => [{ value: service.senders.inFlight }],
   },
   {
     name: 'expunge_throttle_wait_seconds_total',
@@ -100,18 +100,18 @@ export const families: readonly Family[] = [
     read: ({ service }) => [{ value: service.heldMs / 1_000 }],
   },
   {
-    name: 'expunge_hold_seconds',
+    name: 'expunge_retry_after_seconds',
     type: 'gauge',
     labels: ['scope'],
     help: 'How much longer the server wants nobody to send anything, as this process knows it.',
     read: ({ service }) =>
-      service.roads.all.map(({ scope, limiter }) => ({ value: limiter.holdMs / 1_000, labels: { scope } })),
+      service.senders.all.map(({ scope, limiter }) => ({ value: limiter.throttledMs / 1_000, labels: { scope } })),
   },
   {
     name: 'expunge_circuit_open',
     type: 'gauge',
     help: '1 while nothing gets through to the target and only probes are sent.',
-    read: ({ service }) => [{ value: service.roads.all.some(({ limiter }) => isOut(limiter)) ? 1 : 0 }],
+    read: ({ service }) => [{ value: service.senders.all.some(({ limiter }) => isCircuitOpen(limiter)) ? 1 : 0 }],
   },
   {
     name: 'expunge_rate_requests_per_second',
@@ -119,17 +119,17 @@ export const families: readonly Family[] = [
     labels: ['scope'],
     help: 'The rate of the target that holds now, set or learned, over all its workers.',
     read: ({ service }) =>
-      service.roads.all.flatMap(({ scope, limiter }) =>
+      service.senders.all.flatMap(({ scope, limiter }) =>
         limiter.known === null ? [] : [{ value: limiter.known.rate, labels: { scope } }],
       ),
   },
   {
-    name: 'expunge_rate_limit_met_requests_per_second',
+    name: 'expunge_rate_limit_estimate_requests_per_second',
     type: 'gauge',
     labels: ['scope'],
     help: 'The rate that the target refused last; 0 while it has refused none.',
     read: ({ service }) =>
-      service.roads.all.flatMap(({ scope, limiter }) =>
+      service.senders.all.flatMap(({ scope, limiter }) =>
         limiter.known === null ? [] : [{ value: limiter.known.limitMet, labels: { scope } }],
       ),
   },
@@ -137,7 +137,7 @@ export const families: readonly Family[] = [
     name: 'expunge_token_refreshes_total',
     type: 'counter',
     labels: ['result'],
-    help: 'Tokens that took the place of another (ok), and times that asking for one was in vain (failed).',
+    help: 'Token refreshes: succeeded (ok) and failed (failed).',
     read: ({ service: { token } }) => [
       { value: token.refreshes, labels: { result: 'ok' } },
       { value: token.failedRefreshes, labels: { result: 'failed' } },
@@ -150,10 +150,10 @@ export const families: readonly Family[] = [
     read: ({ redis }) => [{ value: redis === null ? 0 : 1 }],
   },
   {
-    name: 'expunge_redis_takes_writes',
+    name: 'expunge_redis_accepts_writes',
     type: 'gauge',
     help: '0 while Redis refuses what this process writes: a full disk or memory, too few replicas, or it became a replica.',
-    read: ({ service }) => [{ value: service.refused === '' ? 1 : 0 }],
+    read: ({ service }) => [{ value: service.writeRejection === '' ? 1 : 0 }],
   },
   {
     name: 'expunge_redis_round_trip_seconds',
@@ -186,7 +186,7 @@ export const families: readonly Family[] = [
     name: 'expunge_items_runnable',
     type: 'gauge',
     help: 'Those of them that more workers could send now: 0 while all runs are paused, wait for a later pass or for a quota, or nothing may leave. Of a run with a rate of its own what that lets go in a minute.',
-    read: ({ redis, service }) => (redis === null ? [] : [{ value: mayLeave(service) ? redis.backlog.runnable : 0 }]),
+    read: ({ redis, service }) => (redis === null ? [] : [{ value: maySend(service) ? redis.backlog.runnable : 0 }]),
   },
   {
     name: 'expunge_last_run_completed_timestamp_seconds',
@@ -228,9 +228,9 @@ export const families: readonly Family[] = [
 
 const openStates: readonly RunState[] = ['preparing', 'planned', 'running', 'paused', 'halted', 'cancelling'];
 
-type Meters = Seen['service']['meters'];
+type Meters = Scrape['service']['meters'];
 type Meter = Meters[keyof Meters];
-type Limiter = Seen['service']['roads']['all'][number]['limiter'];
+type Limiter = Scrape['service']['senders']['all'][number]['limiter'];
 
 function eachResource(
   meters: Meters,
@@ -267,10 +267,10 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
 }
 
-function mayLeave({ roads, refused }: Seen['service']): boolean {
-  return roads.hold === null && refused === '';
+function maySend({ senders, writeRejection: refused }: Scrape['service']): boolean {
+  return senders.hold === null && refused === '';
 }
 
-function isOut(limiter: Limiter): boolean {
+function isCircuitOpen(limiter: Limiter): boolean {
   return limiter.outageMs('unreachable') > 0 || limiter.outageMs('trouble') > 0;
 }

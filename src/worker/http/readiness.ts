@@ -1,7 +1,7 @@
 import type { Hold } from '../../limiter/target-limiter.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { redisWords } from '../../redis/errors.ts';
-import { refusalOfWrites } from '../../redis/writes.ts';
+import { describeRedisError } from '../../redis/errors.ts';
+import { probeWrites } from '../../redis/writes.ts';
 import type { Token } from '../../token/token.ts';
 import type { Parts } from '../parts.ts';
 
@@ -18,27 +18,27 @@ export type ReadinessOptions = {
   state: () => Parts['state'];
   redis: RedisClient;
   /** Why there is no connection to it, as far as it is known; '' while there is one. */
-  trouble: () => string;
+  connectionError: () => string;
   fp: string;
   token: Pick<Token, 'waiting'>;
   /** Why Redis refuses what this process writes, '' = it doesn't. */
-  refused: () => string;
+  writeRejection: () => string;
   hold: () => Hold | null;
   /** Monotonic ms. */
   clock: () => number;
 };
 
-const patienceMs = 800; // probes give up after a second, unless they are told otherwise
+const timeoutMs = 800; // probes give up after a second, unless they are told otherwise
 const freshMs = 200;
 
 /** Looks whether this worker can work. Never throws, and answers within a second whatever Redis does. */
 export function openReadiness(options: ReadinessOptions): () => Promise<Readiness> {
   const { state, token, hold, clock } = options;
-  const lookAtRedis = askOnce(() => redisChecks(options), { freshMs, patienceMs, clock });
+  const checkRedis = singleFlight(() => redisChecks(options), { freshMs, timeoutMs, clock });
   return async () => {
     const checks = {
       process: processCheck(state()),
-      ...((await lookAtRedis()) ?? noAnswer),
+      ...((await checkRedis()) ?? noAnswer),
       token: tokenCheck(token),
       target: targetCheck(hold()),
     };
@@ -65,37 +65,43 @@ function targetCheck(hold: Hold | null): Check {
   return { ok: false, decides: false, words: `nothing leaves: ${hold.reason}${wait}` };
 }
 
-type RedisChecks = Pick<Readiness['checks'], 'redis' | 'ledger'>;
+type RedisCheckResults = Pick<Readiness['checks'], 'redis' | 'ledger'>;
 
 const unknown = decisive(false, 'not known: Redis does not answer');
-const noAnswer: RedisChecks = { redis: decisive(false, `no answer in ${patienceMs} ms`), ledger: unknown };
+const noAnswer: RedisCheckResults = { redis: decisive(false, `no answer in ${timeoutMs} ms`), ledger: unknown };
 
-async function redisChecks({ redis, trouble, fp, refused, clock }: ReadinessOptions): Promise<RedisChecks> {
+async function redisChecks({
+  redis,
+  connectionError,
+  fp,
+  writeRejection,
+  clock,
+}: ReadinessOptions): Promise<RedisCheckResults> {
   const askedAt = clock();
   try {
     await redis.ping();
   } catch (error) {
-    return { redis: decisive(false, trouble() || redisWords(error)), ledger: unknown };
+    return { redis: decisive(false, connectionError() || describeRedisError(error)), ledger: unknown };
   }
   const answered = decisive(true, `answers in ${(clock() - askedAt).toFixed(1)} ms`);
-  return { redis: answered, ledger: await ledgerCheck(redis, fp, refused()) };
+  return { redis: answered, ledger: await ledgerCheck(redis, fp, writeRejection()) };
 }
 
 /** A full Redis answers, and so does one that became a replica; neither takes results. */
-async function ledgerCheck(redis: RedisClient, fp: string, refused: string): Promise<Check> {
+async function ledgerCheck(redis: RedisClient, fp: string, writeRejection: string): Promise<Check> {
   try {
-    const words = refused || (await refusalOfWrites(redis, fp));
-    return decisive(words === '', words ? `refuses writes: ${words}` : 'takes writes');
+    const words = writeRejection || (await probeWrites(redis, fp));
+    return decisive(words === '', words ? `rejects writes: ${words}` : 'accepts writes');
   } catch (error) {
-    return decisive(false, redisWords(error));
+    return decisive(false, describeRedisError(error));
   }
 }
 
-export type AskOptions = {
+export type SingleFlightOptions = {
   /** How long an answer is given again without asking. */
   freshMs: number;
   /** How long anybody waits for one. */
-  patienceMs: number;
+  timeoutMs: number;
   /** Monotonic ms. */
   clock: () => number;
 };
@@ -104,7 +110,10 @@ export type AskOptions = {
  * Makes asking cheap and bounded: whoever asks gets the answer, or null if it failed or didn't come in time. Something is asked at most once
  * at a time, however long that takes, so that nothing piles up while it hangs.
  */
-export function askOnce<T>(ask: () => Promise<T>, { freshMs, patienceMs, clock }: AskOptions): () => Promise<T | null> {
+export function singleFlight<T>(
+  ask: () => Promise<T>,
+  { freshMs, timeoutMs, clock }: SingleFlightOptions,
+): () => Promise<T | null> {
   let known: { answer: T; at: number } | null = null;
   let asking: Promise<T | null> | null = null;
   const askNow = async () => {
@@ -121,7 +130,7 @@ export function askOnce<T>(ask: () => Promise<T>, { freshMs, patienceMs, clock }
   return () => {
     if (known !== null && clock() - known.at < freshMs) return Promise.resolve(known.answer);
     asking ??= askNow();
-    return inTime(asking, patienceMs);
+    return inTime(asking, timeoutMs);
   };
 }
 

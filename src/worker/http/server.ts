@@ -7,12 +7,12 @@ import { ExpungeError, messageOf } from '../../errors.ts';
 import type { Log } from '../../logger.ts';
 import { sharedQueueName } from '../../queue/queue.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { listenTrouble } from '../../system-words.ts';
+import { explainListenError } from '../../system-errors.ts';
 import type { Part, Parts } from '../parts.ts';
 import type { Service } from '../service.ts';
 import { type Metrics, openMetrics } from './metrics.ts';
 import { openReadiness, type Readiness } from './readiness.ts';
-import { type Build, openLook } from './seen.ts';
+import { type Build, openScrape } from './scrape.ts';
 
 type AppOptions = { readiness: () => Promise<Readiness>; metrics: Metrics; log: Log };
 
@@ -46,8 +46,8 @@ export type HttpOptions = {
   build: Build;
   service: Service;
   redis: RedisClient;
-  /** Why there is no connection to it, as far as it is known; '' while there is one. */
-  trouble: () => string;
+  /** Why there is no connection to Redis, as far as it is known; '' while there is one. */
+  connectionError: () => string;
   fp: string;
   /** Of all parts of the process. */
   state: () => Parts['state'];
@@ -57,16 +57,16 @@ export type HttpOptions = {
 /** The part of a worker that answers probes and scrapes. */
 export function openHttp(
   address: ListenAddress,
-  { build, service, redis, trouble, fp, state, log }: HttpOptions,
+  { build, service, redis, connectionError, fp, state, log }: HttpOptions,
 ): Part {
   const clock = () => performance.now();
-  const { token, roads } = service;
+  const { token, senders } = service;
   const readiness = openReadiness({
-    ...{ state, redis, trouble, fp, token, clock },
-    refused: () => service.refused,
-    hold: () => roads.hold,
+    ...{ state, redis, connectionError, fp, token, clock },
+    writeRejection: () => service.writeRejection,
+    hold: () => senders.hold,
   });
-  const metrics = openMetrics(openLook({ build, service, redis, fp, queueName: sharedQueueName, clock }));
+  const metrics = openMetrics(openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock }));
   return httpPart(address, createApp({ readiness, metrics, log }), log);
 }
 
@@ -97,7 +97,7 @@ async function listen(server: Server, { host, port }: ListenAddress): Promise<vo
     server.listen(port, host);
     await once(server, 'listening');
   } catch (error) {
-    const { words, next } = listenTrouble(error);
+    const { words, next } = explainListenError(error);
     throw new ExpungeError('USAGE', `--http ${listenText({ host, port })}: ${words}`, { cause: error, next });
   }
 }

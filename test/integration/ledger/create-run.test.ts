@@ -35,7 +35,15 @@ function listIn(...files: string[]): List {
   const plan: RunPlan = {
     ...{ target: targetOf('http://127.0.0.1:9', id), list: id, sha256: id, files, layout: files.join('+') },
     ...{ rows: 5, ids: 4, chunks: 2, blocks: 1, settled: { rejected: 0, duplicate: 1, protected: 0 } },
-    ...{ protectedRead: null, rate: null, burst: null, priority: 'normal', treat: '', expectAbsent: false, note: '' },
+    ...{
+      protectedRead: null,
+      rate: null,
+      burst: null,
+      priority: 'normal',
+      onStatus: '',
+      expectAbsent: false,
+      note: '',
+    },
     ...{ keepMs: 60_000, detached: false, who: 'test', command: `run ${files.join(' ')}` },
   };
   const block: SettledBlock = { n: 0, rows: [{ ...copy, first: at(0) }] };

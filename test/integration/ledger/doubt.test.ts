@@ -2,22 +2,22 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readAudit } from '../../../src/ledger/audit.ts';
 import {
   decodeLedgerChunk,
-  fateOf,
   headerBytes,
   isDoubtful,
   isSettled,
+  readCell,
   settle,
   untouched,
 } from '../../../src/ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { takeUpLost } from '../../../src/ledger/start-run.ts';
+import { recoverOrphans } from '../../../src/ledger/start-run.ts';
 import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { aofBytes, fallBack } from '../../support/aof.ts';
+import { aofBytes, truncateAof } from '../../support/aof.ts';
 import { until } from '../../support/processes.ts';
 import { openLedgerOn } from '../../support/redis.ts';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.ts';
@@ -47,7 +47,7 @@ async function openLedgerAt(port: number): Promise<Ledger> {
 
 /** Redis dies and comes back, with all it had or as it was after so many bytes. */
 async function restart(bytes = aofBytes(server)): Promise<void> {
-  await fallBack(server, bytes);
+  await truncateAof(server, bytes);
   await until('the ledger is connected', () => ledger.redis.status === 'ready');
 }
 
@@ -96,7 +96,7 @@ describe('a Redis that was restarted', () => {
     expect(after.epoch).toBeGreaterThan(before.epoch);
     // The old holder is still alive. What it saw may be the doing of the new one.
     await ledger.step(id, 0, before.epoch, [{ index: 0, cell: absent }], [1]);
-    expect(fateOf((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
+    expect(readCell((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
     expect((await cells())[1]).toBe(after.ledgerChunk.cells[1]);
   });
 
@@ -114,7 +114,7 @@ describe('a Redis that was restarted', () => {
     expect(await ledger.stillHolds(id, frozen)).toBe(false);
     const grant = await ledger.step(id, 0, noEpoch, [{ index: 0, cell: absent }], [1]);
     expect(grant).toMatchObject({ state: 'stale', cells: [] });
-    expect(fateOf((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
+    expect(readCell((await cells())[0]!)).toMatchObject({ outcome: 'gone_unconfirmed' });
   });
 
   test('leaves no open id of a cancelled run as never sent', async () => {
@@ -164,7 +164,7 @@ describe('chunks of which Redis has lost sight', () => {
     const { epoch } = await claim(0);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
     await ledger.redis.del(keys.open(id), keys.later(id));
-    expect(await takeUpLost(ledger, id)).toBe(true);
+    expect(await recoverOrphans(ledger, id)).toBe(true);
     expect(await ledger.redis.zrange(keys.later(id), '0', '-1')).toEqual(['1', '2']);
     expect(await ledger.feed(id)).toEqual([1, 2]);
     expect((await claim(1)).ledgerChunk.cells.every(isDoubtful)).toBe(true);
@@ -172,7 +172,7 @@ describe('chunks of which Redis has lost sight', () => {
       state: 'running',
       doubt: expect.stringContaining('which chunks were left'),
     });
-    expect(await takeUpLost(ledger, id)).toBe(false);
+    expect(await recoverOrphans(ledger, id)).toBe(false);
   });
 
   test('halt the run where its counters and its ledger disagree, so that it can be cancelled', async () => {
@@ -185,17 +185,17 @@ describe('chunks of which Redis has lost sight', () => {
     }
     await ledger.redis.del(keys.open(id), keys.later(id));
     expect((await cells(2)).every(isSettled)).toBe(true);
-    expect(await takeUpLost(ledger, id)).toBe(true);
+    expect(await recoverOrphans(ledger, id)).toBe(true);
     expect(await record()).toMatchObject({ state: 'halted', halt: 'ledger_lost' });
     await steer('cancel');
     expect((await sealTally(ledger.redis, await record())).counts.deleted).toBe(5);
   });
 
   test('are not looked for while any is open or waits', async () => {
-    expect(await ledger.isAdrift(id)).toBe(false);
+    expect(await ledger.hasOrphans(id)).toBe(false);
     const { epoch } = await claim(0);
     await ledger.handBack(id, 0, epoch, 60_000);
     await ledger.redis.del(keys.open(id));
-    expect(await ledger.isAdrift(id)).toBe(false);
+    expect(await ledger.hasOrphans(id)).toBe(false);
   });
 });

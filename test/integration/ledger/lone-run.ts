@@ -22,7 +22,7 @@ export async function writeTestRun(
       rate: perSecond === null ? null : [{ count: perSecond, perMs: 1_000 }],
       burst: null,
       priority: 'normal',
-      treat: '',
+      onStatus: '',
       expectAbsent: false,
       note: '',
       keepMs: 60_000,

@@ -1,4 +1,4 @@
-import { attemptsOf, type Cell, isSettled, learn, mark } from '../../../src/ledger/cell.ts';
+import { attemptsOf, type Cell, isSettled, mark, mergeResult } from '../../../src/ledger/cell.ts';
 import type { Join, Steering } from '../../../src/ledger/ledger.ts';
 import type { RunState } from '../../../src/ledger/run.ts';
 import { type SentOutcome, sentOutcomes } from '../../../src/model/outcome.ts';
@@ -76,7 +76,7 @@ export class RunModel {
       return;
     }
     const known = cells[index]!;
-    const cell = learn(known, result, isHolder);
+    const cell = mergeResult(known, result, isHolder);
     if (cell === known) return;
     cells[index] = cell;
     const status = (cell & 511) + 88;

@@ -6,7 +6,7 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { Log } from '../../../src/logger.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { Tender } from '../../../src/worker/tender.ts';
+import { Recoverer } from '../../../src/worker/recoverer.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
@@ -30,21 +30,25 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await forgetRun(redis, id);
-  await redis.unlink(keys.targetRuns(fp), keys.tending(fp));
+  await redis.unlink(keys.targetRuns(fp), keys.recoverer(fp));
 });
 
 describe('a run that another release has written', () => {
-  test('is left alone by who tends, and told of once', async () => {
+  test('is left alone by the recoverer, and logged once', async () => {
     const told: unknown[] = [];
-    const tended: string[] = [];
+    const recovered: string[] = [];
     const log = { error: (facts: unknown) => told.push(facts), info: () => {} } as unknown as Log;
-    const feeder = { add: async () => {}, feed: async () => {}, tend: async (run: string) => void tended.push(run) };
-    const tender = new Tender({ ledger, feeder, fp, log });
+    const feeder = {
+      add: async () => {},
+      feed: async () => {},
+      recover: async (run: string) => void recovered.push(run),
+    };
+    const recoverer = new Recoverer({ ledger, feeder, fp, log });
     for (let turn = 0; turn < 2; turn++) {
-      await redis.del(keys.tending(fp));
-      await tender.tend();
+      await redis.del(keys.recoverer(fp));
+      await recoverer.recover();
     }
-    expect(tended).toEqual([]);
+    expect(recovered).toEqual([]);
     expect(told).toEqual([{ run: id, reason: expect.stringContaining('another release') }]);
     expect(await redis.sismember(keys.targetRuns(fp), id)).toBe(1);
   });

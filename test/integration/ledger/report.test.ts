@@ -184,7 +184,7 @@ describe('a report', () => {
     await expect(report(await makeRun(settledCells), { out })).rejects.toMatchObject({
       code: 'INTERNAL',
       message: expect.stringMatching(
-        /^the report could not be written to stdout, where a part of it stands: no space left/,
+        /^the report could not be written to stdout, which holds a part of it: no space left/,
       ),
       next: `expunge report ${id} --output ELSEWHERE`,
     });

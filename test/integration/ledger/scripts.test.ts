@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { attemptsOf, type Cell, decodeLedgerChunk, isDoubtful, putBack, settle } from '../../../src/ledger/cell.ts';
+import { attemptsOf, type Cell, decodeLedgerChunk, isDoubtful, settle, unmark } from '../../../src/ledger/cell.ts';
 import { type Join, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
@@ -169,7 +169,7 @@ class Play {
 
 /** What a holder that saw `seen` when it marked makes of a result. One that knew of doubt says neither absent nor failed. */
 function cellOf(seen: Cell, of: typeof result extends fc.Arbitrary<infer T> ? T : never): Cell {
-  if (of.kind === 'back') return putBack(seen & 0x1fff, (seen & 15) + of.sent, of.ambiguous);
+  if (of.kind === 'back') return unmark(seen & 0x1fff, (seen & 15) + of.sent, of.ambiguous);
   const careful = isDoubtful(seen & 0x1fff) && (of.outcome === 'failed' || of.outcome === 'absent');
   return settle(careful ? 'unknown' : of.outcome, attemptsOf(seen) + 1, codeOfStatus(of.status));
 }

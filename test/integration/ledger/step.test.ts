@@ -1,16 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Cell,
-  countMarksAnew,
   decodeLedgerChunk,
-  fateOf,
   hasManyMarks,
   headerBytes,
   isDoubtful,
   isSettled,
   mark,
-  putBack,
+  readCell,
+  resetMarks,
   settle,
+  unmark,
   untouched,
 } from '../../../src/ledger/cell.ts';
 import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
@@ -93,7 +93,7 @@ describe('a step', () => {
       const { epoch } = await claim();
       await ledger.step(id, 0, epoch, [], [0]); // it may have been deleted by this one's request
       await ledger.step(id, 0, slow.epoch, [{ index: 0, cell: settle(said, 1, codeOfStatus(status)) }], []);
-      expect(fateOf((await cells())[0]!)).toMatchObject({ outcome: means, status });
+      expect(readCell((await cells())[0]!)).toMatchObject({ outcome: means, status });
       expect((await record()).counts).toMatchObject({ [means]: 1 });
     },
   );
@@ -134,7 +134,7 @@ describe('marks that were made very often', () => {
   async function waitOnce(): Promise<Cell> {
     const { epoch } = await claim();
     const marked = (await ledger.step(id, 0, epoch, [], [0])).cells[0]!;
-    const back = putBack(marked, 0, false);
+    const back = unmark(marked, 0, false);
     await ledger.step(id, 0, epoch, [{ index: 0, cell: back }], []);
     await ledger.handBack(id, 0, epoch, 0, hasManyMarks(back));
     await ledger.feed(id);
@@ -153,7 +153,7 @@ describe('marks that were made very often', () => {
     const { epoch } = await claim();
     await redis.setrange(keys.ledger(id, 0), headerBytes, Buffer.from(all.flatMap((cell) => [cell >> 8, cell & 255])));
     await ledger.handBack(id, 0, epoch, 0, true);
-    expect(await cells()).toEqual(all.map(countMarksAnew));
+    expect(await cells()).toEqual(all.map(resetMarks));
     const isMarked = (cell: Cell) => !isSettled(cell) && ((cell >> 4) & 1) === 1;
     expect((await cells()).map(isMarked)).toEqual(all.map(isMarked));
     expect((await cells()).some((cell) => hasManyMarks(cell) && !isMarked(cell))).toBe(false);
@@ -164,7 +164,7 @@ describe('marks that were made very often', () => {
     const former = await claim();
     let back = untouched;
     while (!hasManyMarks(back)) {
-      back = putBack((await ledger.step(id, 0, former.epoch, [], [0])).cells[0]!, 0, false);
+      back = unmark((await ledger.step(id, 0, former.epoch, [], [0])).cells[0]!, 0, false);
       await ledger.step(id, 0, former.epoch, [{ index: 0, cell: back }], []);
     }
     await ledger.handBack(id, 0, former.epoch, 0, true);
@@ -193,7 +193,7 @@ describe('a cancelled run', () => {
     expect(await ledger.handBack(id, 1, b.epoch, 0)).toBe('cancelled');
   });
 
-  test('is taken out of dead hands, once its holders were not heard of for 15 s', async () => {
+  test('is taken from dead holders after 15 s without a heartbeat', async () => {
     await startRun([1]);
     const { epoch } = await claim();
     await steer('cancel');
@@ -209,7 +209,7 @@ describe('a cancelled run', () => {
     await startRun([1, 1]);
     const [a] = [await claim(0), await claim(1)];
     await steer('cancel');
-    await ledger.hold(id, 'slow', 600_000);
+    await ledger.heartbeat(id, 'slow', 600_000);
     await wasCancelled(500_000);
     expect(await ledger.reclaim(id)).toBe('cancelling');
     expect(await ledger.handBack(id, 0, a.epoch, 0)).toBe('cancelling');
@@ -217,11 +217,11 @@ describe('a cancelled run', () => {
     expect(await ledger.reclaim(id)).toBe('cancelled');
   });
 
-  test('does not wait for a holder that has fallen silent', async () => {
+  test('does not wait for a holder whose heartbeats have stopped', async () => {
     await startRun([1]);
     await claim();
     await steer('cancel');
-    await ledger.hold(id, 'slow', 600_000);
+    await ledger.heartbeat(id, 'slow', 600_000);
     await wasCancelled(100_000);
     await redis.zadd(keys.holders(id), Date.now() - 16_000, 'slow 600000');
     expect(await ledger.reclaim(id)).toBe('cancelled');
@@ -329,7 +329,7 @@ describe('a chunk', () => {
   test('keeps its results when the same hand-back arrives twice', async () => {
     await startRun([2]);
     const { epoch } = await claim();
-    const back = putBack(mark(untouched), 3, true);
+    const back = unmark(mark(untouched), 3, true);
     await ledger.step(id, 0, epoch, [], [0, 1]);
     await ledger.step(
       id,

@@ -70,7 +70,7 @@ describe.concurrent('reading the limiter of a target', () => {
     });
     expect(begun!.silentMs).toBeLessThan(5_000);
     expect(begun!.inFlight).toBeGreaterThan(0);
-    target.holdFor(30_000, 'asked for');
+    target.throttleFor(30_000, 'asked for');
     const hold = await until('it is held', async () => (await read())?.hold);
     expect(hold).toEqual({ reason: 'asked for', leftMs: expect.any(Number) });
     expect(hold.leftMs).toBeGreaterThan(20_000);
@@ -84,7 +84,7 @@ describe.concurrent('reading the limiter of a target', () => {
     const alive = async () => (await readStops(redis, fp)).alive;
     await until('it is counted', async () => (await alive()) === 1);
     target.leave();
-    target.holdFor(3_600_000, 'asked for');
+    target.throttleFor(3_600_000, 'asked for');
     await until('it wants none any more', async () => (await readTargetState(redis, fp))[0]?.processes === 0);
     expect(await alive()).toBe(1);
     const [[process]] = Object.entries(await redis.hgetall(keys.processes(fp))) as [[string, string]];
@@ -101,27 +101,27 @@ describe.concurrent('reading the limiter of a target', () => {
     const { fp, target } = openLimiter(onTestFinished);
     onTestFinished(async () => void (await redis.unlink(keys.targetAudit(fp))));
     await until('Redis has answered', () => (target.known?.rate ?? 0) > 0);
-    const before = target.sent(performance.now());
+    const before = target.recordSent(performance.now());
     const answer = { kind: 'status', status: 429, headers: { 'retry-after': '7200' } } as unknown as Answer;
     const token = { accepted: () => {}, waiting: '' } as unknown as Token;
     const pauses: string[] = [];
-    const limits = targetLimits(target, { token, now: Date.now, tooLong: (why) => pauses.push(why) });
-    limits.answered(before, answer, 10, new Set());
+    const limits = targetLimits(target, { token, now: Date.now, onLongThrottle: (why) => pauses.push(why) });
+    limits.recordAnswer(before, answer, 10, new Set());
     await until('it is held for everybody', async () => (await readTargetState(redis, fp))[0]?.hold);
-    expect([target.holdMs > 3_000_000, pauses.length]).toEqual([true, 1]);
+    expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 1]);
     await releaseTarget(redis, fp, { who: 'ana', reason: '', at: 1 });
-    await until('it goes on', () => target.holdMs === 0, 3_000);
-    limits.answered(before, answer, 10, new Set());
-    expect([target.holdMs, pauses.length]).toEqual([0, 1]);
-    limits.answered(target.sent(performance.now()), answer, 10, new Set());
-    expect([target.holdMs > 3_000_000, pauses.length]).toEqual([true, 2]);
+    await until('it goes on', () => target.throttledMs === 0, 3_000);
+    limits.recordAnswer(before, answer, 10, new Set());
+    expect([target.throttledMs, pauses.length]).toEqual([0, 1]);
+    limits.recordAnswer(target.recordSent(performance.now()), answer, 10, new Set());
+    expect([target.throttledMs > 3_000_000, pauses.length]).toEqual([true, 2]);
   });
 
   test('tells of an outage', async ({ onTestFinished }) => {
     const { fp, target } = openLimiter(onTestFinished);
     await until('Redis has answered', () => target.known);
     const outage = await until('it is out', async () => {
-      for (let i = 0; i < 20; i++) target.see(0, 'trouble', 1, 'the API answers 503 to everything');
+      for (let i = 0; i < 20; i++) target.observe(0, 'trouble', 1, 'the API answers 503 to everything');
       return (await readTargetState(redis, fp))[0]?.outage;
     });
     expect(outage).toEqual({ reason: 'the API answers 503 to everything', since: expect.any(Number) });

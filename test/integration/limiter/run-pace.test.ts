@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { RunLine } from '../../../src/delete/run-line.ts';
+import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
 import { openPaceCalls, type PaceReply } from '../../../src/limiter/run-pace.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -83,8 +83,8 @@ describe("a run's own rate", () => {
     const { at } = await openRun(onTestFinished, { rate: '200' });
     const reply = await at(0, 'p0');
     expect(reply).toMatchObject({ state: 'running', rate: '200', count: 0 });
-    const line = new RunLine(() => 0);
-    expect(() => line.see(reply, 0)).toThrow('expected a stored rate');
+    const line = new RunRequestQueue(() => 0);
+    expect(() => line.receive(reply, 0)).toThrow('expected a stored rate');
     expect(line.perSecond).toBeNull();
   });
 

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-target.ts';
-import { look } from '../../../src/limiter/look.ts';
-import { Tally } from '../../../src/limiter/outage.ts';
+import { AnswerTally } from '../../../src/limiter/outage.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
+import { updateEstimate } from '../../../src/limiter/update-estimate.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys as allKeys } from '../../../src/redis/keys.ts';
@@ -34,14 +34,14 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
     const none = { ms: 0, why: '' };
     const call: TargetCall = {
       ...{ process, wants: true, till, unused: 0, epoch, rate: '', burst: '', slots: 64, hold: none, advised: null },
-      ...{ outage: { why: '', kind: '' }, tally: new Tally(), starved: false, busy: false, stop: '', ...wish },
+      ...{ outage: { why: '', kind: '' }, tally: new AnswerTally(), starved: false, busy: false, stop: '', ...wish },
     };
     const looked = await calls.call(call);
     // Whoever gets the turn gets no permits, and calls again.
-    const again = { ...call, unused: 0, tally: new Tally(), hold: none, outage: { why: '', kind: '' } } as const;
+    const again = { ...call, unused: 0, tally: new AnswerTally(), hold: none, outage: { why: '', kind: '' } } as const;
     const { turn, learned, seen } = looked;
     const reply =
-      turn > 0 && looked.rate > 0 && looked.count === 0 && looked.aloneMs === 0
+      turn > 0 && looked.rate > 0 && looked.count === 0 && looked.localBackoffMs === 0
         ? { ...(await calls.call(again)), turn, learned, seen }
         : looked;
     const end = reply.count > 0 ? String(reply.first + reply.gap * reply.count) : till;
@@ -50,13 +50,23 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
   };
   const learn = (turn: number, rate: number, more = {}) =>
     calls.learned(turn, {
-      ...{ json: '{}', rate, steps: true, drops: false, pureAt: 0, phase: 'ramp', limitMet: 0, inFlight: 64, ...more },
+      ...{
+        json: '{}',
+        rate,
+        steps: true,
+        drops: false,
+        validFrom: 0,
+        phase: 'ramp',
+        limitMet: 0,
+        inFlight: 64,
+        ...more,
+      },
     });
   return { at, learn, keys, fp: name };
 }
 
-function tally(epoch: string, counts: { accepted?: number; refused?: number; lost?: number }): Tally {
-  const all = new Tally();
+function tally(epoch: string, counts: { accepted?: number; refused?: number; lost?: number }): AnswerTally {
+  const all = new AnswerTally();
   for (let n = counts.accepted ?? 0; n > 0; n--) all.add(Number(epoch), 'accepted', 10);
   for (let n = counts.refused ?? 0; n > 0; n--) all.add(Number(epoch), 'refused', 10);
   for (let n = counts.lost ?? 0; n > 0; n--) all.add(Number(epoch), 'lost', 10);
@@ -285,7 +295,7 @@ describe('permits after something changed', () => {
   });
 });
 
-describe('a hold', () => {
+describe('a throttle', () => {
   test('keeps every process from sending before its end', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 500);
     await at(0, 'p0', { hold: { ms: 5_000, why: 'Retry-After 5' } });
@@ -340,18 +350,18 @@ describe('a release', () => {
     expect((await at(200, 'p0')).count).toBeGreaterThan(10);
   });
 
-  test('is not undone by a look that was under way, nor are answers of after it worth nothing', async ({
+  test('is not undone by an update of the estimate that was under way, and later answers still count', async ({
     onTestFinished,
   }) => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
-    const atItsEnd = { pureAt: startMs + hold.ms };
+    const atItsEnd = { validFrom: startMs + hold.ms };
     expect(await learn((await at(100, 'p0', { hold })).turn, 400, atItsEnd)).toBe(true);
-    const { turn, pureAt } = await at(200, 'p0');
-    expect(pureAt).toBe(atItsEnd.pureAt);
+    const { turn, validFrom } = await at(200, 'p0');
+    expect(validFrom).toBe(atItsEnd.validFrom);
     await releaseTarget(redis, fp, order);
     expect(await learn(turn, 300, atItsEnd)).toBe(false);
     const after = await at(220, 'p0');
-    expect([after.rate, after.pureAt < startMs + 1_000]).toEqual([400, true]);
+    expect([after.rate, after.validFrom < startMs + 1_000]).toEqual([400, true]);
   });
 });
 
@@ -364,7 +374,7 @@ describe('a rate that an operator', () => {
     const next = await at(120, 'p1');
     expect(next).toMatchObject({ count: 0, rate: 0, dropEpoch: next.epoch });
     const seen = await at(200, 'p0');
-    expect([seen.learned, look(seen).rate]).toEqual(['', 20]);
+    expect([seen.learned, updateEstimate(seen).rate]).toEqual(['', 20]);
     expect(await learn(seen.turn, 20)).toBe(true);
     expect((await at(220, 'p1')).rate).toBe(20);
   });
@@ -375,7 +385,7 @@ describe('a rate that an operator', () => {
     const pin = parseRate('200/s');
     expect([await pinRate(redis, fp, pin, order), await pinRate(redis, fp, pin, order)]).toEqual([true, false]);
     const seen = await at(100, 'p0');
-    expect(look(seen).rate).toBe(200);
+    expect(updateEstimate(seen).rate).toBe(200);
     await learn(seen.turn, 700);
     expect((await at(150, 'p1')).rate).toBe(200);
     expect((await at(160, 'p2', { rate: '50/1000' })).rate).toBe(50);
@@ -392,7 +402,7 @@ describe('a rate that an operator', () => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
     await pinRate(redis, fp, parseRate('200/s'), order);
     const first = await at(100, 'p0');
-    const { json } = look(first);
+    const { json } = updateEstimate(first);
     const lower = {
       ...JSON.parse(json),
       rate: { ...JSON.parse(json).rate, rate: 120, low: 120, high: 130, phase: 'ramp' },
@@ -400,7 +410,7 @@ describe('a rate that an operator', () => {
     await learn(first.turn, 120, { json: JSON.stringify(lower) });
     await at(200, 'p0', { tally: tally('1', { accepted: 1 }) });
     const later = await at(70_000, 'p0');
-    expect(look(later)).toMatchObject({ rate: 200, steps: true });
+    expect(updateEstimate(later)).toMatchObject({ rate: 200, steps: true });
   });
 });
 
@@ -483,17 +493,17 @@ describe('the breaker', () => {
     expect(closed.count).toBeGreaterThan(10);
   });
 
-  test('stays closed where only one process is in trouble, which stands aside', async ({ onTestFinished }) => {
+  test('stays closed where only one process fails, which backs off locally', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
     const { epoch } = await at(0, 'p0');
     await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
     const sick = await at(100, 'p0', { outage });
     expect(sick).toMatchObject({ outageWhy: '', count: 0 });
-    expect(sick.aloneMs).toBeGreaterThan(1_000);
+    expect(sick.localBackoffMs).toBeGreaterThan(1_000);
     expect((await at(160, 'p1')).gap).toBeCloseTo(1);
   });
 
-  test('opens where one after the other is in trouble: late answers of one that stands aside are no help to the next', async ({
+  test('opens where one process after the other fails: late answers of one in local backoff do not prevent it', async ({
     onTestFinished,
   }) => {
     const { at } = await openRated(onTestFinished, 1_000);
@@ -501,7 +511,7 @@ describe('the breaker', () => {
     await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
     await at(100, 'p0', { outage });
     await at(110, 'p0', { wants: false, tally: tally(epoch, { accepted: 5 }) });
-    expect(await at(120, 'p1', { outage })).toMatchObject({ aloneMs: 0, outageWhy: outage.why });
+    expect(await at(120, 'p1', { outage })).toMatchObject({ localBackoffMs: 0, outageWhy: outage.why });
   });
 
   test('opens for one whose last good answers came with its first bad ones, when the next is in trouble, too', async ({
@@ -511,7 +521,7 @@ describe('the breaker', () => {
     const { epoch } = await at(0, 'p0');
     await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
     await at(100, 'p0', { outage, tally: tally(epoch, { accepted: 5 }) });
-    expect(await at(120, 'p1', { outage })).toMatchObject({ aloneMs: 0, outageWhy: outage.why });
+    expect(await at(120, 'p1', { outage })).toMatchObject({ localBackoffMs: 0, outageWhy: outage.why });
   });
 
   test('learns nothing from what probes meet', async ({ onTestFinished }) => {
@@ -534,7 +544,7 @@ describe('the breaker', () => {
   });
 });
 
-describe('a look', () => {
+describe('an update of the estimate', () => {
   test('is due to one process at a time, with what all have seen', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
     const { epoch } = await at(10, 'p0');

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { addressFromUrl } from '../../../src/redis/address.ts';
 import { checkRedis } from '../../../src/redis/boot-check.ts';
-import { redisWords } from '../../../src/redis/errors.ts';
+import { describeRedisError } from '../../../src/redis/errors.ts';
 import { loginRule } from '../../support/login.ts';
 import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
 import { openLedgerOn } from '../../support/redis.ts';
@@ -17,7 +17,7 @@ async function logIn({ url, connect }: OwnRedis, ...more: string[]): Promise<Red
 
 /** What Redis says to a command. */
 async function said(redis: Redis, [command = '', ...args]: string[]): Promise<string> {
-  return redis.call(command, ...args).then(String, redisWords);
+  return redis.call(command, ...args).then(String, describeRedisError);
 }
 
 const refused = /^(the login lacks the permission for |ERR unknown command)/; // an older Redis does not have them all

@@ -6,12 +6,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RedisAddress } from '../../../src/redis/address.ts';
 import { waitUntil } from '../../../src/redis/await-redis.ts';
 import { connectLedger, ready } from '../../../src/redis/connect.ts';
-import { readKeeper } from '../../../src/redis/keeper.ts';
 import { openPrivateRedis, resolveRedis } from '../../../src/redis/private/open.ts';
 import { privatePlace } from '../../../src/redis/private/place.ts';
 import { serverOnPath, serverPid } from '../../../src/redis/private/server-process.ts';
 import { leavePrivateRedis, redisStatus, stopPrivateRedis } from '../../../src/redis/private/stop.ts';
 import { unpackedServer } from '../../../src/redis/private/unpack.ts';
+import { readServerIdentity } from '../../../src/redis/server-identity.ts';
 import { invoke } from '../../support/invocation.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
@@ -131,12 +131,12 @@ test('stops when the last client leaves and no run is running', async () => {
 });
 
 /** The process that answers, and those of which it is known to have lost nothing. */
-async function keeperOf(address: RedisAddress) {
-  return withRedis(address, (redis) => readKeeper(redis, 'any'));
+async function identityOf(address: RedisAddress) {
+  return withRedis(address, (redis) => readServerIdentity(redis, 'any'));
 }
 
 async function stopInOrder(address: RedisAddress): Promise<string> {
-  const { process } = await keeperOf(address);
+  const { process } = await identityOf(address);
   expect(await leavePrivateRedis(address, async () => true)).toBe('stopped');
   return process;
 }
@@ -146,17 +146,17 @@ describe('what one process leaves to the next', () => {
     const first = await stopInOrder(await open());
     const second = await stopInOrder(await open());
     const third = await open();
-    expect((await keeperOf(third)).ancestors).toEqual([second, first]);
+    expect((await identityOf(third)).ancestors).toEqual([second, first]);
     third.stay?.presence.disconnect();
     await stopPrivateRedis(stateDir);
-    expect((await keeperOf(await open())).ancestors).toHaveLength(3);
+    expect((await identityOf(await open())).ancestors).toHaveLength(3);
   });
 
   test('is not once it was killed, also where it was stopped in order before', async () => {
     await stopInOrder(await open());
     await open();
     await killServer();
-    const { ancestors } = await keeperOf(await open());
+    const { ancestors } = await identityOf(await open());
     expect(ancestors).toEqual([]);
   });
 
@@ -166,7 +166,7 @@ describe('what one process leaves to the next', () => {
       await redis.client('SETNAME', 'expunge:1-00000000:ledger');
       expect(await stopPrivateRedis(stateDir)).toBe('stopped');
     });
-    expect((await keeperOf(await open())).ancestors).toEqual([]);
+    expect((await identityOf(await open())).ancestors).toEqual([]);
   });
 
   test('is not where its last word is lost', async () => {
@@ -174,7 +174,7 @@ describe('what one process leaves to the next', () => {
     const files = join(privatePlace(stateDir).folder, 'appendonlydir');
     const file = join(files, readdirSync(files).find((name) => name.endsWith('.incr.aof'))!);
     truncateSync(file, statSync(file).size - 1);
-    expect((await keeperOf(await open())).ancestors).toEqual([]);
+    expect((await identityOf(await open())).ancestors).toEqual([]);
   });
 });
 
@@ -219,7 +219,7 @@ describe('redis stop', () => {
       await redis.client('SETNAME', 'expunge:4711-00000000:presence:worker');
       await expect(stop()).rejects.toMatchObject({
         code: 'USAGE',
-        message: expect.stringMatching(/in use: worker \(pid 4711\)\. .* go on in doubt\. Stop it\?/),
+        message: expect.stringMatching(/in use: worker \(pid 4711\)\. .* resume in doubt\. Stop it\?/),
         next: 'add --yes',
       });
       expect(await redis.ping()).toBe('PONG');

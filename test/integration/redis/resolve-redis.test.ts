@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { containerServer } from '../../../src/redis/private/container.ts';
-import { openPrivateRedis, resolveRedis, routes } from '../../../src/redis/private/open.ts';
-import type { Route } from '../../../src/redis/private/place.ts';
+import { openPrivateRedis, resolveRedis, startMethods } from '../../../src/redis/private/open.ts';
+import type { StartMethod } from '../../../src/redis/private/place.ts';
 import { serverOnPath } from '../../../src/redis/private/server-process.ts';
 import { unpackedServer } from '../../../src/redis/private/unpack.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
@@ -65,11 +65,11 @@ test('accepts another machine without TLS only when told so', async () => {
 });
 
 test('tries an installed server, then a container engine, then packages', () => {
-  expect(routes).toEqual([serverOnPath, containerServer, unpackedServer]);
+  expect(startMethods).toEqual([serverOnPath, containerServer, unpackedServer]);
 });
 
-test('names every closed way and what to do when no Redis can be had', async () => {
-  const closed = (why: string): Route => ({ store: 'folder', start: async () => ({ closed: why }) });
+test('names why every way failed and what to do when no Redis is available', async () => {
+  const closed = (why: string): StartMethod => ({ store: 'folder', start: async () => ({ closed: why }) });
   const opening = openPrivateRedis(stateDir, {}, say, [closed('first reason'), closed('second reason')]);
   await expect(opening).rejects.toMatchObject({
     code: 'UNREACHABLE',
@@ -91,7 +91,7 @@ test('passes over a container engine that does not answer', async () => {
 });
 
 /** The route as on a machine whose only engine is the program in this folder. */
-function containerServerOf(folder: string): Route {
+function containerServerOf(folder: string): StartMethod {
   return { ...containerServer, start: (around) => containerServer.start({ ...around, env: { PATH: folder } }) };
 }
 

@@ -1,15 +1,15 @@
 import { describe, test } from 'vitest';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
 import { families } from '../../../src/worker/http/metrics.ts';
-import { openLook, type Seen } from '../../../src/worker/http/seen.ts';
-import { minute, openStage, type Stage, someIds, start } from './stage.ts';
+import { openScrape, type Scrape } from '../../../src/worker/http/scrape.ts';
+import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from './schedule-harness.ts';
 
 /** What a scrape of a worker of the target would show of its schedules: the samples that are 1. */
-async function scrape(stage: Stage): Promise<string[]> {
-  const service = { queue: { depth: async () => ({}) } } as unknown as Seen['service'];
+async function scrape(stage: ScheduleHarness): Promise<string[]> {
+  const service = { queue: { depth: async () => ({}) } } as unknown as Scrape['service'];
   const build = { version: '1', revision: '' };
   const clock = () => performance.now();
-  const look = openLook({ build, service, redis: stage.redis, fp: stage.target.fp, queueName: 'q', clock });
+  const look = openScrape({ build, service, redis: stage.redis, fp: stage.target.fp, queueName: 'q', clock });
   const seen = await look();
   return families
     .filter(({ name }) => name.startsWith('expunge_schedule_'))
@@ -20,7 +20,7 @@ async function scrape(stage: Stage): Promise<string[]> {
 
 describe.concurrent('the metrics of a worker', () => {
   test('show a schedule, and what became of its last slot', async ({ expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     expect(await scrape(stage)).toEqual(['state nightly active']);
     stage.list(someIds('v', 5));
@@ -32,7 +32,7 @@ describe.concurrent('the metrics of a worker', () => {
   });
 
   test('tell a pause by a guard from one by somebody', async ({ expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     stage.list([]);
     await stage.at(start + minute);

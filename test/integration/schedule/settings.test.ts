@@ -5,12 +5,12 @@ import type { Run } from '../../../src/ledger/run.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { type Definition, scheduledSettings } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
-import { minute, openStage, type Stage, someIds, start } from './stage.ts';
+import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from './schedule-harness.ts';
 
 const [one, two] = [start + minute, start + 2 * minute];
 const stop = () => new AbortController().signal;
 
-type AtEnd = Parameters<typeof openStage>[0];
+type AtEnd = Parameters<typeof openScheduleHarness>[0];
 type Texts = Definition['settings'];
 
 const usual: Texts = { resource: 'views', maxDeletes: '100' };
@@ -36,7 +36,7 @@ const effects: Record<
   allowPlaceholders: { settings: { allowPlaceholders: 'true' }, list: 'NULL\na\n', ids: 2 },
   expectRejected: { settings: { expectRejected: 'true' }, list: `a\n${'x/y\n'.repeat(12)}`, ids: 1 },
   maxDeletes: { settings: { maxDeletes: '2' }, list: 'a\nb\n', ids: 2 },
-  treat: { settings: { treat: '404=failed' }, list: 'a\n', ids: 1, run: { treat: '404=failed' } },
+  onStatus: { settings: { onStatus: '404=failed' }, list: 'a\n', ids: 1, run: { onStatus: '404=failed' } },
   expectAbsent: { settings: { expectAbsent: 'true' }, list: 'a\n', ids: 1, run: { expectAbsent: true } },
   rate: { settings: { rate: '7/s' }, list: 'a\n', ids: 1, run: { rate: [{ count: 7, perMs: 1_000 }] } },
   burst: { settings: { burst: '3' }, list: 'a\n', ids: 1, run: { burst: 3 } },
@@ -44,8 +44,8 @@ const effects: Record<
 };
 
 /** A schedule with these settings and this list. A file of protected ids is beside it. */
-async function openWith(atEnd: AtEnd, settings: Texts, list: string): Promise<Stage> {
-  const stage = await openStage(atEnd);
+async function openWith(atEnd: AtEnd, settings: Texts, list: string): Promise<ScheduleHarness> {
+  const stage = await openScheduleHarness(atEnd);
   stage.file('list', list);
   const never = stage.file('never.txt', 'b\nc\n');
   const ofResource = settings.resourceColumn === undefined ? usual : { maxDeletes: '100' };
@@ -53,8 +53,8 @@ async function openWith(atEnd: AtEnd, settings: Texts, list: string): Promise<St
   return stage;
 }
 
-const ownFacts = ({ sha256, ids, rows, treat, expectAbsent, rate, burst, keepMs, counts }: Run) => {
-  return { sha256, ids, rows, treat, expectAbsent, rate, burst, keepMs, counts };
+const ownFacts = ({ sha256, ids, rows, onStatus, expectAbsent, rate, burst, keepMs, counts }: Run) => {
+  return { sha256, ids, rows, onStatus, expectAbsent, rate, burst, keepMs, counts };
 };
 
 describe.concurrent('a setting of a schedule', () => {
@@ -98,15 +98,15 @@ describe.concurrent('a setting of a schedule', () => {
 });
 
 /** A schedule of 30 ids a slot that protects some. */
-async function openProtected(atEnd: AtEnd, ids: string[]): Promise<{ stage: Stage; path: string }> {
-  const stage = await openStage(atEnd);
+async function openProtected(atEnd: AtEnd, ids: string[]): Promise<{ stage: ScheduleHarness; path: string }> {
+  const stage = await openScheduleHarness(atEnd);
   const path = writeProtected(stage, ids);
   stage.list(someIds('v', 30));
   await stage.add({ settings: { ...usual, protect: path } }, { ids: ids.length, sha256: 'as it was' });
   return { stage, path };
 }
 
-function writeProtected(stage: Stage, ids: string[]): string {
+function writeProtected(stage: ScheduleHarness, ids: string[]): string {
   return stage.file('never.txt', ids.map((id) => `${id}\n`).join(''));
 }
 
@@ -119,7 +119,7 @@ describe.concurrent('the protected ids of a schedule', () => {
     expect((await stage.runs()).map(({ rows, ids, counts }) => [rows, ids, counts.protected])).toEqual([[30, 28, 2]]);
   });
 
-  test.for<[string, (stage: Stage, path: string) => void, RegExp]>([
+  test.for<[string, (stage: ScheduleHarness, path: string) => void, RegExp]>([
     ['is not there', (_, path) => rmSync(path), /never.txt: not found here/],
     ['is no file', (_, path) => [rmSync(path), mkdirSync(path)], /never.txt: expected a file/],
     ['is empty', (stage) => void writeProtected(stage, []), /never.txt/],
@@ -165,7 +165,7 @@ describe.concurrent('the protected ids of a schedule', () => {
   });
 
   test('that only the process was told of keep it from making a run', async ({ expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     stage.list(someIds('v', 30));
     await stage.add();
     const work = { ...stage.work, protectFile: '/data/never.txt' };
@@ -182,7 +182,7 @@ test('a list that is being read while its schedule is changed becomes no run by 
   expect,
   onTestFinished,
 }) => {
-  const stage = await openStage(onTestFinished);
+  const stage = await openScheduleHarness(onTestFinished);
   const settings = { ...usual, protect: writeProtected(stage, ['v-3']) };
   const list = stage.file('in.txt', 'v-3\nv-4\n');
   const sources = readSources({ expired: { glob: list } });

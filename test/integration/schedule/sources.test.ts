@@ -8,15 +8,15 @@ import { readSources } from '../../../src/config/list-source.ts';
 import { archiveFiles } from '../../../src/schedule/archive.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { until } from '../../support/processes.ts';
-import { minute, openStage, type Stage, someIds, start } from './stage.ts';
+import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from './schedule-harness.ts';
 
 const one = start + minute;
 
-type AtEnd = Parameters<typeof openStage>[0];
+type AtEnd = Parameters<typeof openScheduleHarness>[0];
 
 /** A schedule whose lists lie in a folder `in` and go to `done`. `whileWaiting` happens in the settling time. */
-async function openInbox(atEnd: AtEnd, whileWaiting: (stage: Stage) => void = () => {}) {
-  const stage = await openStage(atEnd);
+async function openInbox(atEnd: AtEnd, whileWaiting: (stage: ScheduleHarness) => void = () => {}) {
+  const stage = await openScheduleHarness(atEnd);
   mkdirSync(join(stage.folder, 'in'));
   await stage.add();
   const archive = join(stage.folder, 'done');
@@ -47,7 +47,7 @@ describe.concurrent('files', () => {
     ['are written over', (path) => utimesSync(path, 1, 1)],
     ['vanish', (path) => rmSync(path)],
   ])('that %s meanwhile are left for the next slot', async ([, change], { expect, onTestFinished }) => {
-    const path = (stage: Stage) => join(stage.folder, 'in/half.txt');
+    const path = (stage: ScheduleHarness) => join(stage.folder, 'in/half.txt');
     const { file, ring, runs } = await openInbox(onTestFinished, (stage) => change(path(stage)));
     file('in/half.txt', 'h-1\n');
     file('in/whole.txt', 'w-1\nw-2\n');
@@ -88,7 +88,7 @@ describe.concurrent('files', () => {
     await stage.at(one + minute, { sources });
     const reason = expect.stringMatching(/^source expired: no file is there/);
     expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason });
-    expect(stage.told.filter((line) => line.startsWith('a slot has no run'))).toHaveLength(2);
+    expect(stage.told.filter((line) => line.startsWith('no run was made for a slot'))).toHaveLength(2);
   });
 
   test('go to the archive once their run has ended well', async ({ expect, onTestFinished }) => {
@@ -153,11 +153,11 @@ describe.concurrent('files', () => {
 });
 
 describe.concurrent('a command', () => {
-  const withCommand = (stage: Stage, command: string[], env: NodeJS.ProcessEnv = {}) =>
+  const withCommand = (stage: ScheduleHarness, command: string[], env: NodeJS.ProcessEnv = {}) =>
     stage.at(one, { sources: readSources({ expired: { command } }), env: { PATH: process.env.PATH, ...env } });
 
   test('gives its output as the list, without a shell that reads its arguments', async ({ expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     await withCommand(stage, ['printf', '%s\\n', '$HOME', 'b;c', '$(id)']);
     const [run] = await stage.runs();
@@ -168,7 +168,7 @@ describe.concurrent('a command', () => {
     expect,
     onTestFinished,
   }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     const ours = ['REDIS_URL', 'EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_TOKEN_COMMAND', 'EXPUNGE_PROXY'];
     const env = { ...Object.fromEntries(ours.map((name) => [name, 'geheim'])), PGHOST: 'db' };
@@ -183,7 +183,7 @@ describe.concurrent('a command', () => {
     expect,
     onTestFinished,
   }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     const pid = join(stage.folder, 'pid');
     await withCommand(stage, ['sh', '-c', `seq 1 50; setsid sleep 60 & echo $! > ${pid}`]);
@@ -193,7 +193,7 @@ describe.concurrent('a command', () => {
   });
 
   test('that leaves something behind with another output gives its list', async ({ expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     const pid = join(stage.folder, 'pid');
     await withCommand(stage, ['sh', '-c', `yes a | head -n 50000; setsid sleep 60 > /dev/null & echo $! > ${pid}`]);
@@ -205,7 +205,7 @@ describe.concurrent('a command', () => {
     expect,
     onTestFinished,
   }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     const marker = `7${process.pid}${Date.now() % 100_000}`;
     const command = ['sh', '-c', `echo a; sleep ${marker} & setsid sleep 3 & wait`];
@@ -232,7 +232,7 @@ async function serve(atEnd: AtEnd, answer: (path: string, response: ServerRespon
 
 describe.concurrent('a URL', () => {
   test('gives the list of a 200, and its query is nowhere to be seen', async ({ expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     const paths: string[] = [];
     const url = await serve(onTestFinished, (path, response) => {
@@ -266,7 +266,7 @@ describe.concurrent('a URL', () => {
     ['never answers', () => {}, /took longer than 0.3 s/],
     ['never ends', (response) => void response.writeHead(200).write('a\nb\n'), /took longer than 0.3 s/],
   ])('that %s starts nothing', async ([, answer, words], { expect, onTestFinished }) => {
-    const stage = await openStage(onTestFinished);
+    const stage = await openScheduleHarness(onTestFinished);
     await stage.add();
     const url = await serve(onTestFinished, (_, response) => answer(response));
     const timeout = words.source.includes('took longer') ? '300ms' : '20s'; // a busy machine is no answer that comes late

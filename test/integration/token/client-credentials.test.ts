@@ -7,7 +7,7 @@ import { describe, test } from 'vitest';
 import { start } from '../../support/cli.ts';
 import { until } from '../../support/processes.ts';
 import { startProxy, startRelay } from '../../support/relay.ts';
-import { clientSecret, openTokenScene } from '../../support/token-scene.ts';
+import { clientSecret, openTokenHarness } from '../../support/token-harness.ts';
 
 const hasOpenssl = (await start('openssl', ['version']).catch(() => null))?.code === 0;
 if (!hasOpenssl) console.warn('skipped: https needs openssl to make a certificate');
@@ -16,7 +16,7 @@ describe.concurrent('client credentials', () => {
   test.for(['basic', 'post'] as const)(
     'get a token that the API takes (%s)',
     async (tokenAuth, { expect, onTestFinished }) => {
-      const { open, useApi, sandbox } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 120 });
+      const { open, useApi, sandbox } = await openTokenHarness(onTestFinished, { tokenLifeSeconds: 120 });
       const token = open({ tokenAuth });
       await token.start();
       expect(await useApi(token.authorization())).toBe(404);
@@ -28,7 +28,7 @@ describe.concurrent('client credentials', () => {
   test('with characters that a form must encode are understood', async ({ expect, onTestFinished }) => {
     const client = { id: 'a b:c/ü', secret: 'p+q&r=s %:ß' };
     for (const tokenAuth of ['basic', 'post'] as const) {
-      const { open } = await openTokenScene(onTestFinished, { client });
+      const { open } = await openTokenHarness(onTestFinished, { client });
       const env = { EXPUNGE_CLIENT_SECRET: client.secret };
       const token = open(
         { tokenAuth, clientId: client.id, scope: 'delete:all x', tokenAudience: 'https://a/?b' },
@@ -40,7 +40,7 @@ describe.concurrent('client credentials', () => {
   });
 
   test('send scope and audience', async ({ expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished);
+    const { open } = await openTokenHarness(onTestFinished);
     const forms: string[] = [];
     const server = createServer(async (request, response) => {
       forms.push(String(Buffer.concat(await request.toArray())));
@@ -60,7 +60,7 @@ describe.concurrent('client credentials', () => {
   });
 
   test('that are wrong are refused once and for good', async ({ expect, onTestFinished }) => {
-    const { open, sandbox } = await openTokenScene(onTestFinished);
+    const { open, sandbox } = await openTokenHarness(onTestFinished);
     const token = open({ clientId: 'abd' });
     await expect(token.start()).rejects.toMatchObject({
       code: 'CREDENTIALS',
@@ -72,7 +72,7 @@ describe.concurrent('client credentials', () => {
   });
 
   test('whose secret is replaced in its file go on with the new one', async ({ expect, onTestFinished }) => {
-    const { open, file, sandbox } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 2 });
+    const { open, file, sandbox } = await openTokenHarness(onTestFinished, { tokenLifeSeconds: 2 });
     const token = open({ clientSecretFile: file('secret', `${clientSecret}\n`) }, { env: {} });
     await token.start();
     (sandbox.client as { secret: string }).secret = 'another';
@@ -85,7 +85,7 @@ describe.concurrent('client credentials', () => {
     expect,
     onTestFinished,
   }) => {
-    const { open, useApi, sandbox } = await openTokenScene(onTestFinished);
+    const { open, useApi, sandbox } = await openTokenHarness(onTestFinished);
     const token = open();
     await token.start();
     const old = token.authorization()!;
@@ -102,7 +102,7 @@ describe.concurrent('client credentials', () => {
   });
 
   test('replace tokens that live 2 s in time: none is refused', async ({ expect, onTestFinished }) => {
-    const { open, useApi, sandbox } = await openTokenScene(onTestFinished, {
+    const { open, useApi, sandbox } = await openTokenHarness(onTestFinished, {
       tokenLifeSeconds: 2,
       oneLiveToken: false,
     });
@@ -131,7 +131,7 @@ describe.concurrent('client credentials', () => {
     [null, null],
     [1e15, 86_400_000],
   ])('take expires_in %j', async ([expires_in, lifeMs], { expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished, { tokenFaults: { answer: { expires_in } } });
+    const { open } = await openTokenHarness(onTestFinished, { tokenFaults: { answer: { expires_in } } });
     const token = open();
     await token.start();
     expect([token.lifeMs, token.authorization() === null]).toEqual([lifeMs, false]);
@@ -146,7 +146,7 @@ describe.concurrent('client credentials', () => {
     ['a token that is a number', { access_token: 5 }, /no token that can be used/],
     ['an error with status 200', { error: 'invalid_scope' }, /200 invalid_scope/],
   ])('that get %s are refused', async ([_, answer, words], { expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished, { tokenFaults: { answer } });
+    const { open } = await openTokenHarness(onTestFinished, { tokenFaults: { answer } });
     const failure = await open()
       .start()
       .catch((error) => error);
@@ -155,7 +155,7 @@ describe.concurrent('client credentials', () => {
   });
 
   test('take the type in any case', async ({ expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished, { tokenFaults: { answer: { token_type: 'BEARER' } } });
+    const { open } = await openTokenHarness(onTestFinished, { tokenFaults: { answer: { token_type: 'BEARER' } } });
     const token = open();
     await token.start();
     expect(token.authorization()).toMatch(/^Bearer /);
@@ -175,7 +175,7 @@ describe.concurrent('a token endpoint in trouble', () => {
   ] as const)(
     '(%s) is asked again later, and nothing is sent meanwhile',
     async ([_, fault, words], { expect, onTestFinished }) => {
-      const { open, sandbox } = await openTokenScene(onTestFinished, { tokenFaults: { ...fault, first: 1 } });
+      const { open, sandbox } = await openTokenHarness(onTestFinished, { tokenFaults: { ...fault, first: 1 } });
       const token = open();
       await token.start();
       expect([token.authorization(), token.waiting]).toEqual([null, expect.stringMatching(words)]);
@@ -189,7 +189,7 @@ describe.concurrent('a token endpoint in trouble', () => {
   );
 
   test('that cannot be reached is asked again', async ({ expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished);
+    const { open } = await openTokenHarness(onTestFinished);
     const token = open({ tokenUrl: 'http://127.0.0.1:9/token' });
     await token.start();
     expect(token.waiting).toMatch(
@@ -198,7 +198,7 @@ describe.concurrent('a token endpoint in trouble', () => {
   });
 
   test('that is slow does not stop the old token from being used', async ({ expect, onTestFinished }) => {
-    const { open, useApi, sandbox } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 4 });
+    const { open, useApi, sandbox } = await openTokenHarness(onTestFinished, { tokenLifeSeconds: 4 });
     const token = open({}, { random: () => 0 });
     await token.start();
     const first = token.authorization();
@@ -210,7 +210,7 @@ describe.concurrent('a token endpoint in trouble', () => {
   });
 
   test('that answers endlessly is given up on', async ({ expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished);
+    const { open } = await openTokenHarness(onTestFinished);
     const server = createServer((_, response) => {
       const more = () => {
         while (!response.destroyed && response.write('x'.repeat(10_000)));
@@ -226,7 +226,7 @@ describe.concurrent('a token endpoint in trouble', () => {
   });
 
   test('that gives no token any more to this client halts the runs', async ({ expect, onTestFinished }) => {
-    const { open, sandbox } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 2 });
+    const { open, sandbox } = await openTokenHarness(onTestFinished, { tokenLifeSeconds: 2 });
     const token = open();
     await token.start();
     sandbox.tokenFaults = { status: 400, error: 'unauthorized_client' };
@@ -236,7 +236,7 @@ describe.concurrent('a token endpoint in trouble', () => {
   });
 
   test('is left alone when the token is closed, at once', async ({ expect, onTestFinished }) => {
-    const { open, sandbox } = await openTokenScene(onTestFinished, { tokenFaults: { latencyMs: 60_000 } });
+    const { open, sandbox } = await openTokenHarness(onTestFinished, { tokenFaults: { latencyMs: 60_000 } });
     const token = open();
     const started = token.start();
     await until('it is asked', () => sandbox.seen.length === 1);
@@ -249,7 +249,7 @@ describe.concurrent('a token endpoint in trouble', () => {
 
 describe.concurrent('a server that keeps one live token', () => {
   test('is named by one of two processes that take it from each other', async ({ expect, onTestFinished }) => {
-    const { open, useApi, sandbox } = await openTokenScene(onTestFinished, { oneLiveToken: true });
+    const { open, useApi, sandbox } = await openTokenHarness(onTestFinished, { oneLiveToken: true });
     const tokens = [open(), open()];
     let halted = '';
     const use = async (token: (typeof tokens)[number]) => {
@@ -269,7 +269,7 @@ describe.concurrent('a server that keeps one live token', () => {
   });
 
   test('is no trouble for one process, however busy', async ({ expect, onTestFinished }) => {
-    const { open, useApi } = await openTokenScene(onTestFinished, { oneLiveToken: true, tokenLifeSeconds: 2 });
+    const { open, useApi } = await openTokenHarness(onTestFinished, { oneLiveToken: true, tokenLifeSeconds: 2 });
     const token = open();
     await token.start();
     const ends = new Set<unknown>();
@@ -287,7 +287,7 @@ describe.concurrent('a server that keeps one live token', () => {
 
 describe.concurrent('the way to the token endpoint', () => {
   test('is the proxy, if there is one', async ({ expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished);
+    const { open } = await openTokenHarness(onTestFinished);
     const proxy = await startProxy();
     onTestFinished(() => proxy.close());
     const token = open({ proxy: `http://127.0.0.1:${proxy.port}` });
@@ -297,7 +297,7 @@ describe.concurrent('the way to the token endpoint', () => {
   });
 
   test.skipIf(!hasOpenssl)('is trusted by the certificates of --ca-file only', async ({ expect, onTestFinished }) => {
-    const { open, sandbox, folder } = await openTokenScene(onTestFinished);
+    const { open, sandbox, folder } = await openTokenHarness(onTestFinished);
     const { key, cert } = await makeCertificate(folder);
     const relay = await startRelay(sandbox.url, { key, cert });
     onTestFinished(() => relay.close());

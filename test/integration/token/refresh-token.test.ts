@@ -17,7 +17,7 @@ import { type RefreshTokenFile, refreshGrant, refreshTokenFile } from '../../../
 import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
 import type { OAuthClient } from '../../../src/token/token-request.ts';
 import { until } from '../../support/processes.ts';
-import { clientSecret, openTokenScene } from '../../support/token-scene.ts';
+import { clientSecret, openTokenHarness } from '../../support/token-harness.ts';
 
 const contentOf = (path: string) => readFileSync(path, 'utf8');
 
@@ -48,7 +48,7 @@ const inode = (path: string) => statSync(path).ino;
 
 describe.concurrent('a refresh token', () => {
   test('gets tokens and is replaced in its file each time', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, folder, open, useApi } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 2 });
+    const { sandbox, file, folder, open, useApi } = await openTokenHarness(onTestFinished, { tokenLifeSeconds: 2 });
     const path = file('refresh', `${sandbox.refreshToken}\n`);
     const token = open({ refreshTokenFile: path });
     const seen: boolean[] = [];
@@ -62,7 +62,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('is on the disk before the access token that came with it is used', async ({ expect, onTestFinished }) => {
-    const { sandbox, file } = await openTokenScene(onTestFinished);
+    const { sandbox, file } = await openTokenHarness(onTestFinished);
     const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
     let let_it = () => {};
     const held = new Promise<void>((resolve) => {
@@ -82,7 +82,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('survives a crash between its storing and the use of the access token', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, open } = await openTokenScene(onTestFinished);
+    const { sandbox, file, open } = await openTokenHarness(onTestFinished);
     const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
     const crashed = openWith(sandbox, {
       ...real,
@@ -100,7 +100,7 @@ describe.concurrent('a refresh token', () => {
     expect,
     onTestFinished,
   }) => {
-    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    const { sandbox, file, folder, open } = await openTokenHarness(onTestFinished);
     mkdirSync(join(folder, 'secrets'));
     const path = file('secrets/refresh', sandbox.refreshToken);
     sandbox.tokenFaults = { latencyMs: 100 };
@@ -118,7 +118,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('behind a link is replaced where it is', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    const { sandbox, file, folder, open } = await openTokenHarness(onTestFinished);
     const path = file('refresh', sandbox.refreshToken);
     symlinkSync(path, join(folder, 'link'));
     await open({ refreshTokenFile: join(folder, 'link') }).start();
@@ -130,7 +130,7 @@ describe.concurrent('a refresh token', () => {
     skip,
     onTestFinished,
   }) => {
-    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished, { tokenLifeSeconds: 1 });
+    const { sandbox, file, folder, open } = await openTokenHarness(onTestFinished, { tokenLifeSeconds: 1 });
     const host = file('on-the-host', `${sandbox.refreshToken}\n`);
     mkdirSync(join(folder, 'secrets'));
     const path = file('secrets/refresh', '');
@@ -147,7 +147,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('in a writable file of a read-only folder is stored there', async ({ expect, skip, onTestFinished }) => {
-    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    const { sandbox, file, folder, open } = await openTokenHarness(onTestFinished);
     const host = file('on-the-host', sandbox.refreshToken);
     mkdirSync(join(folder, 'secrets'));
     const path = file('secrets/refresh', '');
@@ -158,7 +158,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('behind a link into a place that takes no writes is not spent', async ({ expect, skip, onTestFinished }) => {
-    const { sandbox, file, folder, open } = await openTokenScene(onTestFinished);
+    const { sandbox, file, folder, open } = await openTokenHarness(onTestFinished);
     mkdirSync(join(folder, 'secrets'));
     file('secrets/refresh', sandbox.refreshToken);
     if (!bindMount(onTestFinished, join(folder, 'secrets'), join(folder, 'secrets'), ['ro'])) return skip();
@@ -170,7 +170,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('is not spent where the next one could not be stored', async ({ expect, onTestFinished }) => {
-    const { sandbox, file } = await openTokenScene(onTestFinished);
+    const { sandbox, file } = await openTokenHarness(onTestFinished);
     const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
     let isFull = true;
     const full = async (store: () => Promise<void>) => {
@@ -179,7 +179,7 @@ describe.concurrent('a refresh token', () => {
     };
     const token = openWith(sandbox, {
       ...real,
-      rehearse: () => full(real.rehearse),
+      checkWritable: () => full(real.checkWritable),
       store: (refreshToken) => full(() => real.store(refreshToken)),
     });
     onTestFinished(() => token.close());
@@ -194,7 +194,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('that could not be stored is stored before another one is asked for', async ({ expect, onTestFinished }) => {
-    const { sandbox, file } = await openTokenScene(onTestFinished);
+    const { sandbox, file } = await openTokenHarness(onTestFinished);
     const real = refreshTokenFile(file('refresh', sandbox.refreshToken));
     let refusals = 0;
     const store = (refreshToken: string) => {
@@ -212,7 +212,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('keeps the owner and the rights of its file', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, open } = await openTokenScene(onTestFinished);
+    const { sandbox, file, open } = await openTokenHarness(onTestFinished);
     const path = file('refresh', sandbox.refreshToken);
     if (process.getuid?.() === 0) chownSync(path, 1, 1);
     chmodSync(path, 0o640);
@@ -223,7 +223,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('that is not rotated stays as it is', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, open } = await openTokenScene(onTestFinished, {
+    const { sandbox, file, open } = await openTokenHarness(onTestFinished, {
       tokenFaults: { answer: { refresh_token: undefined } },
     });
     const path = file('refresh', sandbox.refreshToken);
@@ -234,7 +234,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('that is stored even where the access token is of no use', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, open } = await openTokenScene(onTestFinished, {
+    const { sandbox, file, open } = await openTokenHarness(onTestFinished, {
       tokenFaults: { answer: { token_type: 'mac' } },
     });
     const path = file('refresh', sandbox.refreshToken);
@@ -243,7 +243,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('that is no longer good is refused for good', async ({ expect, onTestFinished }) => {
-    const { file, open } = await openTokenScene(onTestFinished);
+    const { file, open } = await openTokenHarness(onTestFinished);
     await expect(open({ refreshTokenFile: file('refresh', 'old') }).start()).rejects.toMatchObject({
       code: 'CREDENTIALS',
       message:
@@ -255,7 +255,7 @@ describe.concurrent('a refresh token', () => {
     expect,
     onTestFinished,
   }) => {
-    const { sandbox, file, open } = await openTokenScene(onTestFinished, { tokenFaults: { latencyMs: 200 } });
+    const { sandbox, file, open } = await openTokenHarness(onTestFinished, { tokenFaults: { latencyMs: 200 } });
     const path = file('refresh', 'old');
     const token = open({ refreshTokenFile: path });
     const started = token.start();
@@ -267,7 +267,7 @@ describe.concurrent('a refresh token', () => {
   });
 
   test('is stored before the token is closed', async ({ expect, onTestFinished }) => {
-    const { sandbox, file, open } = await openTokenScene(onTestFinished, { tokenFaults: { latencyMs: 300 } });
+    const { sandbox, file, open } = await openTokenHarness(onTestFinished, { tokenFaults: { latencyMs: 300 } });
     const path = file('refresh', sandbox.refreshToken);
     const token = open({ refreshTokenFile: path });
     void token.start();

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { describe, test } from 'vitest';
 import type { TokenSettings } from '../../../src/token/open-token.ts';
 import type { Token } from '../../../src/token/token.ts';
-import { openTokenScene, type TokenScene } from '../../support/token-scene.ts';
+import { openTokenHarness, type TokenHarness } from '../../support/token-harness.ts';
 
 const canaries = {
   secret: 'canary secret+&/4711',
@@ -51,7 +51,7 @@ async function echoOf(request: IncomingMessage): Promise<string> {
   return `${plain} ${body} ${request.headers.authorization} ${basic} ${decodeURIComponent(String(basic))}`;
 }
 
-async function serve({ sandbox: _ }: TokenScene, answer: Answer, atEnd: (task: () => void) => void): Promise<string> {
+async function serve({ sandbox: _ }: TokenHarness, answer: Answer, atEnd: (task: () => void) => void): Promise<string> {
   const server = createServer(async (request, response) => answer(await echoOf(request), response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -69,15 +69,15 @@ async function whatIsSeen(token: Token): Promise<string> {
 describe.concurrent('no secret is seen when the token endpoint answers', () => {
   for (const tokenAuth of ['basic', 'post'] as const) {
     test.for(answers)(`%s (${tokenAuth})`, async ([, answer], { expect, onTestFinished }) => {
-      const scene = await openTokenScene(onTestFinished);
-      const tokenUrl = await serve(scene, answer, onTestFinished);
+      const harness = await openTokenHarness(onTestFinished);
+      const tokenUrl = await serve(harness, answer, onTestFinished);
       const ways: Partial<TokenSettings>[] = [
-        { clientSecretFile: scene.file('secret', canaries.secret) },
-        { refreshTokenFile: scene.file('refresh', canaries.refresh) },
+        { clientSecretFile: harness.file('secret', canaries.secret) },
+        { refreshTokenFile: harness.file('refresh', canaries.refresh) },
       ];
       for (const way of ways) {
         const env = { EXPUNGE_CLIENT_SECRET: canaries.secret };
-        const seen = await whatIsSeen(scene.open({ tokenUrl, tokenAuth, ...way }, { env }));
+        const seen = await whatIsSeen(harness.open({ tokenUrl, tokenAuth, ...way }, { env }));
         expect(seen).toMatch(/token endpoint/);
         expect(seen).not.toMatch(/canary/i);
         expect(seen).not.toContain(Buffer.from(`abc:${canaries.secret}`).toString('base64').slice(0, 12));

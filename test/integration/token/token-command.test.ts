@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 import { never, until } from '../../support/processes.ts';
-import { openTokenScene } from '../../support/token-scene.ts';
+import { openTokenHarness } from '../../support/token-harness.ts';
 
 const none = { tokenUrl: undefined, clientId: undefined };
 
@@ -25,7 +25,7 @@ describe.concurrent('a token command', () => {
     ],
     ['a token beside words on stderr', `echo warning >&2; echo abc`, 'Bearer abc', null],
   ])('prints %s', async ([, tokenCommand, header, lifeMs], { expect, onTestFinished }) => {
-    const token = (await openTokenScene(onTestFinished)).open({ ...none, tokenCommand });
+    const token = (await openTokenHarness(onTestFinished)).open({ ...none, tokenCommand });
     await token.start();
     expect([token.authorization(), token.lifeMs, token.waiting]).toEqual([header, lifeMs, '']);
   });
@@ -47,7 +47,7 @@ describe.concurrent('a token command', () => {
   ])(
     'that %s at first is refused, without showing what it printed',
     async ([, tokenCommand, words], { expect, onTestFinished }) => {
-      const token = (await openTokenScene(onTestFinished)).open({ ...none, tokenCommand });
+      const token = (await openTokenHarness(onTestFinished)).open({ ...none, tokenCommand });
       const failure = await token.start().catch((error) => error);
       expect(failure).toMatchObject({ code: 'CREDENTIALS', message: expect.stringMatching(words) });
       expect(`${failure.message} ${token.waiting} ${token.source}`).not.toMatch(/canary|geheim/);
@@ -58,7 +58,7 @@ describe.concurrent('a token command', () => {
     expect,
     onTestFinished,
   }) => {
-    const { open, folder, file } = await openTokenScene(onTestFinished);
+    const { open, folder, file } = await openTokenHarness(onTestFinished);
     file('n', '');
     const count = () => readFileSync(join(folder, 'n'), 'utf8').length;
     const tokenCommand = `cd ${folder}; printf x >> n; n=$(wc -c < n); [ $n -ne 2 ] && echo "{\\"access_token\\":\\"t$n\\",\\"expires_in\\":3}"`;
@@ -69,8 +69,8 @@ describe.concurrent('a token command', () => {
     await until('it ran a third time', () => token.authorization() === 'Bearer t3', 10_000);
   });
 
-  test('runs again when the API refuses the token', async ({ expect, onTestFinished }) => {
-    const { open, file } = await openTokenScene(onTestFinished);
+  test('runs again when the API rejected the token', async ({ expect, onTestFinished }) => {
+    const { open, file } = await openTokenHarness(onTestFinished);
     const tokenCommand = `cat ${file('token', 't1')}`;
     const token = open({ ...none, tokenCommand });
     await token.start();
@@ -80,7 +80,7 @@ describe.concurrent('a token command', () => {
   });
 
   test('and what it started ends with the token', async ({ expect, onTestFinished }) => {
-    const { open, folder, file } = await openTokenScene(onTestFinished);
+    const { open, folder, file } = await openTokenHarness(onTestFinished);
     file('n', '');
     const count = () => readFileSync(join(folder, 'n'), 'utf8').length;
     const token = open({ ...none, tokenCommand: `(while :; do printf x >> ${folder}/n; sleep 0.02; done) & wait` });
@@ -96,7 +96,7 @@ describe.concurrent('a token command', () => {
   test.for(['sleep 60 &', 'setsid sleep 60 & echo a warning >&2;'])(
     'that leaves `%s` behind gives its token all the same',
     async (left, { expect, onTestFinished }) => {
-      const { open, folder } = await openTokenScene(onTestFinished);
+      const { open, folder } = await openTokenHarness(onTestFinished);
       onTestFinished(() => kill(join(folder, 'pid')));
       const token = open({ ...none, tokenCommand: `${left} echo $! > ${folder}/pid; echo abc` });
       await Promise.race([token.start(), sleep(10_000)]);
@@ -105,7 +105,7 @@ describe.concurrent('a token command', () => {
   );
 
   test('that left its process group and never ends is given up with the token', async ({ expect, onTestFinished }) => {
-    const { open, folder } = await openTokenScene(onTestFinished);
+    const { open, folder } = await openTokenHarness(onTestFinished);
     const pid = join(folder, 'pid');
     onTestFinished(() => kill(pid));
     const token = open({ ...none, tokenCommand: `setsid sh -c 'echo $$ > ${pid}; exec sleep 60' & wait` });
@@ -116,7 +116,7 @@ describe.concurrent('a token command', () => {
   });
 
   test('sees the variables it needs, and none of our secrets', async ({ expect, onTestFinished }) => {
-    const { open, folder } = await openTokenScene(onTestFinished);
+    const { open, folder } = await openTokenHarness(onTestFinished);
     const secrets = ['REDIS_URL', 'EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_TOKEN_COMMAND'];
     const ours = Object.fromEntries([...secrets, 'EXPUNGE_TOKEN_URL', 'EXPUNGE_PROXY'].map((name) => [name, 'geheim']));
     const env = { PATH: process.env.PATH, VAULT_ADDR: 'https://vault.example', HOME: '/home/ana', ...ours };
@@ -129,7 +129,7 @@ describe.concurrent('a token command', () => {
   });
 
   test('is named by its program only', async ({ expect, onTestFinished }) => {
-    const { open } = await openTokenScene(onTestFinished);
+    const { open } = await openTokenHarness(onTestFinished);
     expect(open({ ...none, tokenCommand: 'vault read -field=token canary' }).source).toBe('the command vault');
     expect(open({ ...none, tokenCommand: 'KEY=canary vault' }).source).toBe('the token command');
   });

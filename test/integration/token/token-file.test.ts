@@ -1,12 +1,12 @@
 import { rmSync } from 'node:fs';
 import { describe, test } from 'vitest';
-import { openTokenScene } from '../../support/token-scene.ts';
+import { openTokenHarness } from '../../support/token-harness.ts';
 
 const none = { tokenUrl: undefined, clientId: undefined };
 
 describe.concurrent('a token file', () => {
   test('loses the newline behind its token', async ({ expect, onTestFinished }) => {
-    const { open, file } = await openTokenScene(onTestFinished);
+    const { open, file } = await openTokenHarness(onTestFinished);
     for (const end of ['', '\n', '\r\n']) {
       const token = open({ ...none, tokenFile: file('token', `abc${end}`) });
       await token.start();
@@ -18,7 +18,7 @@ describe.concurrent('a token file', () => {
     expect,
     onTestFinished,
   }) => {
-    const { open, file } = await openTokenScene(onTestFinished);
+    const { open, file } = await openTokenHarness(onTestFinished);
     let now = 0;
     const path = file('token', 'a\n');
     const token = open({ ...none, tokenFile: path }, { clock: () => now });
@@ -36,7 +36,7 @@ describe.concurrent('a token file', () => {
   });
 
   test('that is away or half written leaves the old token in use', async ({ expect, onTestFinished }) => {
-    const { open, file } = await openTokenScene(onTestFinished);
+    const { open, file } = await openTokenHarness(onTestFinished);
     let now = 0;
     const path = file('token', 'a');
     const token = open({ ...none, tokenFile: path }, { clock: () => now });

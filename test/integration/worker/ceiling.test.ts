@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseRate } from '../../../src/model/rate.ts';
+import { annotations, makeIds } from '../../support/harness.ts';
 import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
-import { annotations, makeIds } from '../../support/scene.ts';
 
 const rate = parseRate('20/s');
 
@@ -27,7 +27,7 @@ describe('worker --rate', () => {
     expect(pace(workers)).toBeLessThan(23);
     await idle.drain();
     await workers.submit(ids.slice(60));
-    await until('it goes faster', () => (workers.service.roads.all[0]!.limiter.known?.rate ?? 0) > 25);
+    await until('it goes faster', () => (workers.service.senders.all[0]!.limiter.known?.rate ?? 0) > 25);
   });
 
   test('bounds annotations and views together where they have limits of their own', async ({ onTestFinished }) => {

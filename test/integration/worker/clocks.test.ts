@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { keys } from '../../../src/redis/keys.ts';
+import { annotations, makeIds } from '../../support/harness.ts';
 import { openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
-import { annotations, makeIds } from '../../support/scene.ts';
 
 test.for([
   [10, 0],
@@ -15,10 +15,10 @@ test.for([
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => realNow() + aheadMs);
     onTestFinished(() => clock.mockRestore());
     const ids = makeIds('c', 5);
-    const quickTries = 3;
+    const quickAttempts = 3;
     const { sandbox, submit, run, redis } = await openLocalWorkers(
       onTestFinished,
-      { objects: annotations(ids), faults: { script: (_, __, nth) => (nth <= quickTries ? 'status-409' : null) } },
+      { objects: annotations(ids), faults: { script: (_, __, nth) => (nth <= quickAttempts ? 'status-409' : null) } },
       { retryDelaysMs: [4_000, 4_000, 4_000, 4_000, 4_000] },
     );
     const id = await submit(ids);
@@ -27,7 +27,7 @@ test.for([
     aheadMs = feeding! * 60_000;
     await until('the run ends', async () => (await run(id)).state === 'completed', 15_000);
     const { atMs } = sandbox.arrivals;
-    expect(atMs).toHaveLength(ids.length * (quickTries + 1));
-    expect(atMs[ids.length * quickTries]! - parkedAt).toBeGreaterThan(3_900);
+    expect(atMs).toHaveLength(ids.length * (quickAttempts + 1));
+    expect(atMs[ids.length * quickAttempts]! - parkedAt).toBeGreaterThan(3_900);
   },
 );

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import { keys } from '../../../src/redis/keys.ts';
+import { annotations, makeIds } from '../../support/harness.ts';
 import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
-import { annotations, makeIds } from '../../support/scene.ts';
 
 const fast = makeIds('fast', 5_000);
 

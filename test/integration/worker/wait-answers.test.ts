@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import { annotations, makeIds } from '../../support/harness.ts';
 import { openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
-import { annotations, makeIds } from '../../support/scene.ts';
 
-test('an id that is told to wait by --treat comes back after the retry delays, and it costs no attempt', async ({
+test('an id that is told to wait by --on-status comes back after the retry delays, and it costs no attempt', async ({
   onTestFinished,
 }) => {
   const ids = makeIds('w', 60);
@@ -16,7 +16,7 @@ test('an id that is told to wait by --treat comes back after the retry delays, a
     },
     { retryDelaysMs: [700, 1_400, 2_100, 2_100, 2_100] },
   );
-  const id = await submit(ids, { treat: '423=wait' });
+  const id = await submit(ids, { onStatus: '423=wait' });
   await until('the run ends', async () => (await run(id)).state === 'completed');
   const { seen, arrivals } = sandbox;
   const at = arrivals.atMs.filter((_, n) => seen[n]!.endsWith(`/${locked}`));

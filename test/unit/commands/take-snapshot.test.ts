@@ -1,15 +1,19 @@
 import { expect, test } from 'vitest';
-import { type Inside, SnapshotTaker } from '../../../src/commands/take-snapshot.ts';
+import { type LocalView, SnapshotTaker } from '../../../src/commands/take-snapshot.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 import { lineText, panelText } from '../../../src/terminal/panel.ts';
 
 const run = parseRun('r1', { state: 'running', baseUrl: 'http://api.example.com', ids: '10', rows: '10' });
-const inside: Inside = { roads: { inFlight: 0, stop: null }, token: { waiting: '', refreshes: 0 }, refused: '' };
+const inside: LocalView = {
+  senders: { inFlight: 0, stop: null },
+  token: { waiting: '', refreshes: 0 },
+  writeRejection: '',
+};
 const refused = 'its disk is full (MISCONF)';
-const words = `Waiting: Redis refuses writes: ${refused}; nothing is sent; goes on by itself once it takes writes.`;
+const words = `Waiting: Redis rejects writes: ${refused}; nothing is sent; goes on by itself once it accepts writes.`;
 
 test('panel, line and JSON say why Redis refuses what this process writes', () => {
-  const taker = new SnapshotTaker(run, { ...inside, refused });
+  const taker = new SnapshotTaker(run, { ...inside, writeRejection: refused });
   expect(panelText(taker.take(), Number.POSITIVE_INFINITY)).toContain(words);
   expect(lineText(taker.take())).toContain(words);
   expect(taker.facts().waiting).toMatchObject({ reason: expect.stringContaining(refused) });
@@ -18,8 +22,8 @@ test('panel, line and JSON say why Redis refuses what this process writes', () =
 test('so they do where that was seen from outside, and no longer than it lasts', () => {
   const taker = new SnapshotTaker(run, null);
   const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 } };
-  taker.seeAround({ ...around, refused });
+  taker.observeContext({ ...around, refused });
   expect(lineText(taker.take())).toContain(words);
-  taker.seeAround({ ...around, refused: '' });
+  taker.observeContext({ ...around, refused: '' });
   expect(lineText(taker.take())).not.toContain('refuses');
 });

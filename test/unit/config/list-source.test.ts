@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readSources, sourceText } from '../../../src/config/list-source.ts';
+import { describeSource, readSources } from '../../../src/config/list-source.ts';
 
 describe('the sources of a configuration file', () => {
   it('are files, a command or a URL', () => {
@@ -16,7 +16,7 @@ describe('the sources of a configuration file', () => {
         ...{ caFile: null, timeoutMs: 600_000 },
       },
     });
-    expect(Object.values(sources).map(sourceText)).toEqual([
+    expect(Object.values(sources).map(describeSource)).toEqual([
       'files in/*.csv',
       'command psql',
       'URL https://lists.example.com/x.csv',

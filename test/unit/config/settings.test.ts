@@ -49,10 +49,10 @@ describe('loadConfig', () => {
   });
 
   it('reads a list from the file as from its flag, and gives lists that mean the same one text', () => {
-    const configFile = fileOf('{"treat": ["409=retry", "404=failed"]}');
-    expect(load({ configFile }).config.treat).toBe('404=failed,409=retry');
-    expect(load({ flags: { treat: '404=failed, 409=retry' } }).config.treat).toBe('404=failed,409=retry');
-    expect(() => load({ env: { EXPUNGE_TREAT: '204=failed' } })).toThrow('EXPUNGE_TREAT: 204 cannot be failed');
+    const configFile = fileOf('{"onStatus": ["409=retry", "404=failed"]}');
+    expect(load({ configFile }).config.onStatus).toBe('404=failed,409=retry');
+    expect(load({ flags: { onStatus: '404=failed, 409=retry' } }).config.onStatus).toBe('404=failed,409=retry');
+    expect(() => load({ env: { EXPUNGE_ON_STATUS: '204=failed' } })).toThrow('EXPUNGE_ON_STATUS: 204 cannot be failed');
   });
 
   it('says which flag, variable or name of the file is wrong', () => {

@@ -1,23 +1,23 @@
 import { expect, test } from 'vitest';
 import { RequestMeter } from '../../../src/delete/meters.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
-import { putBack, settle, untouched } from '../../../src/ledger/cell.ts';
+import { settle, unmark, untouched } from '../../../src/ledger/cell.ts';
 import { bucketOf, latencyBounds } from '../../../src/ledger/measures.ts';
 
 const status = (status: number): Answer => ({ kind: 'status', status, headers: {}, body: '', authorization: '' });
 
 test('counts answers by status, and requests without one by why', () => {
   const meter = new RequestMeter();
-  for (const answer of [noContent, noContent, status(503)]) meter.answered(answer, 1, 27);
-  meter.answered({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, 133);
-  meter.answered({ kind: 'not-sent', why: 'ECONNREFUSED' }, 1, 27);
+  for (const answer of [noContent, noContent, status(503)]) meter.recordAnswer(answer, 1, 27);
+  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, 133);
+  meter.recordAnswer({ kind: 'not-sent', why: 'ECONNREFUSED' }, 1, 27);
   expect(Object.fromEntries(meter.codes)).toEqual({ 204: 2, 503: 1, timeout: 1, not_sent: 1 });
   expect([meter.latencySumMs, meter.latencies[27]]).toEqual([3, 3]);
 });
 
 test('counts by class what comes after forty different answers, so that no server makes it grow', () => {
   const meter = new RequestMeter();
-  for (let n = 0; n < 2; n++) for (let code = 400; code < 600; code++) meter.answered(status(code), 1, 27);
+  for (let n = 0; n < 2; n++) for (let code = 400; code < 600; code++) meter.recordAnswer(status(code), 1, 27);
   expect(meter.codes.length).toBeLessThan(50);
   expect(Object.fromEntries(meter.codes)).toMatchObject({ 204: 0, 400: 2, '4xx': 120, '5xx': 200 });
   expect(meter.codes.reduce((sum, [, n]) => sum + n, 0)).toBe(400);
@@ -29,9 +29,9 @@ test('counts what is settled by outcome, and leaves out what is put back', () =>
     settle('deleted', 1, 116),
     settle('deleted', 2, 116),
     settle('failed', 1, 311),
-    putBack(untouched, 1, true),
+    unmark(untouched, 1, true),
   ];
-  meter.joined(cells.map((cell, index) => ({ index, cell })));
+  meter.recordResults(cells.map((cell, index) => ({ index, cell })));
   expect(Object.fromEntries(meter.outcomes)).toEqual({
     deleted: 2,
     absent: 0,

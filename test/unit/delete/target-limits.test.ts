@@ -9,19 +9,19 @@ function answered(status: number, headers: Record<string, string> = {}): Answer 
 }
 
 /** What the limiter is told of an answer in a run with these treatments. */
-function toldOf(answer: Answer, treat = ''): unknown[] {
+function toldOf(answer: Answer, onStatus = ''): unknown[] {
   const told: unknown[] = [];
   const limiter = {
     isReleased: () => false,
-    holdFor: (ms: number) => void told.push(`hold ${ms}`),
-    see: (_epoch: number, signal: string) => void told.push(signal),
+    throttleFor: (ms: number) => void told.push(`hold ${ms}`),
+    observe: (_epoch: number, signal: string) => void told.push(signal),
   } as unknown as TargetLimiter;
-  const limits = targetLimits(limiter, { token: fixedToken('t', 'test'), now: () => 0, tooLong: () => {} });
-  limits.answered(0, answer, 1, waitStatuses(verdictsWith(treat)));
+  const limits = targetLimits(limiter, { token: fixedToken('t', 'test'), now: () => 0, onLongThrottle: () => {} });
+  limits.recordAnswer(0, answer, 1, waitStatuses(verdictsWith(onStatus)));
   return told;
 }
 
-describe('what the limiter is told', () => {
+describe('what is reported to the limiter', () => {
   test.each([
     [429, '', 'refused'],
     [429, '429=halt', 'refused'],
@@ -31,13 +31,13 @@ describe('what the limiter is told', () => {
     [403, '403=wait,423=retry', 'refused'],
     [503, '', 'trouble'],
     [503, '503=wait', 'refused'],
-  ])('of a %i with --treat "%s" is %s', (status, treat, signal) => {
-    expect(toldOf(answered(status), treat)).toEqual([signal]);
+  ])('of a %i with --on-status "%s" is %s', (status, onStatus, signal) => {
+    expect(toldOf(answered(status), onStatus)).toEqual([signal]);
   });
 
-  test('of a Retry-After is a hold, on any answer that the run takes for a wait', () => {
+  test('throttles on a Retry-After of any answer that the run takes for a wait', () => {
     const locked = answered(423, { 'retry-after': '7' });
-    expect(toldOf(locked, '423=wait')).toEqual(['hold 7000', 'told']);
+    expect(toldOf(locked, '423=wait')).toEqual(['hold 7000', 'throttled']);
     expect(toldOf(locked)).toEqual(['accepted']);
   });
 });

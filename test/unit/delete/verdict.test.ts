@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { type Answer, verdictOf, verdictsWith, verdictTable } from '../../../src/delete/verdict.ts';
-import { readTreat, type TreatWord, treatText, treatWords } from '../../../src/model/treat.ts';
+import { formatOnStatus, parseOnStatus, type StatusAction, statusActions } from '../../../src/model/on-status.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {
   return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };
@@ -67,7 +67,7 @@ describe('an answer', () => {
   });
 });
 
-describe('--treat', () => {
+describe('--on-status', () => {
   const headers = { 'www-authenticate': 'Bearer error="insufficient_scope"' };
 
   it.each([
@@ -89,8 +89,8 @@ describe('--treat', () => {
     ['451=failed', 451, 'failed', 'unknown'],
     ['422=halt', 422, 'halt halting_status', 'halt halting_status'],
     ['401=halt', 401, 'halt halting_status', 'halt halting_status'],
-  ])('%s: a %i is %s, after doubt %s', (treat, status, fresh, doubtful) => {
-    const table = verdictsWith(treat);
+  ])('%s: a %i is %s, after doubt %s', (onStatus, status, fresh, doubtful) => {
+    const table = verdictsWith(onStatus);
     expect([wordOf(answered(status), false, table), wordOf(answered(status), true, table)]).toEqual([fresh, doubtful]);
   });
 
@@ -107,13 +107,13 @@ describe('--treat', () => {
 
   it('marks its rows, and takes the status out of the row it stood in', () => {
     const rows = verdictsWith('410=failed');
-    expect(rows[0]).toMatchObject({ answers: '410', means: 'failed', treated: true });
+    expect(rows[0]).toMatchObject({ answers: '410', means: 'failed', overridden: true });
     expect(rows.map(({ answers }) => answers)).toContain('404');
     expect(verdictsWith('404=failed,410=failed').map(({ answers }) => answers)).not.toContain('');
   });
 
   it('is the same text for the same meaning', () => {
-    expect(treatText(readTreat('409=retry, 404=failed'))).toBe('404=failed,409=retry');
+    expect(formatOnStatus(parseOnStatus('409=retry, 404=failed'))).toBe('404=failed,409=retry');
   });
 
   it.each([
@@ -139,22 +139,24 @@ describe('--treat', () => {
     ['600=failed', 'expected a status from 200 to 599 and what it means, like 409=retry, got "600=failed"'],
     ['199=failed', 'expected a status from 200 to 599 and what it means, like 409=retry, got "199=failed"'],
     ['404=failed,', 'expected a status from 200 to 599 and what it means, like 409=retry, got ""'],
-  ])('%s is refused', (treat, message) => {
-    expect(() => readTreat(treat)).toThrow(expect.objectContaining({ message: expect.stringContaining(message) }));
+  ])('%s is refused', (onStatus, message) => {
+    expect(() => parseOnStatus(onStatus)).toThrow(
+      expect.objectContaining({ message: expect.stringContaining(message) }),
+    );
   });
 
-  const treatment = fc.record({ status: fc.integer({ min: 200, max: 599 }), word: fc.constantFrom(...treatWords) });
-  const treats = fc
+  const treatment = fc.record({ status: fc.integer({ min: 200, max: 599 }), word: fc.constantFrom(...statusActions) });
+  const onStatusTexts = fc
     .uniqueArray(treatment, { selector: ({ status }) => status, maxLength: 12 })
     .map((list) => list.filter((one) => isAllowed(one)))
-    .map((list) => treatText(list));
+    .map((list) => formatOnStatus(list));
 
   it('lets no status but 204 be deleted, and none that is no 4xx be absent', () => {
-    const words = treatWords.map(
+    const words = statusActions.map(
       (word) => [word, range(200, 599).filter((status) => isAllowed({ status, word }))] as const,
     );
     for (const [word, statuses] of words) {
-      const table = verdictsWith(treatText(statuses.map((status) => ({ status, word }))));
+      const table = verdictsWith(formatOnStatus(statuses.map((status) => ({ status, word }))));
       for (const status of range(200, 999)) {
         const outcomes = [wordOf(answered(status), false, table), wordOf(answered(status), true, table)];
         if (status !== 204) expect(outcomes).not.toContain('deleted');
@@ -162,16 +164,16 @@ describe('--treat', () => {
       }
     }
     fc.assert(
-      fc.property(treats, fc.integer({ min: 200, max: 999 }), fc.boolean(), (treat, status, doubtful) => {
-        expect(wordOf(answered(status), doubtful, verdictsWith(treat)) === 'deleted').toBe(status === 204);
+      fc.property(onStatusTexts, fc.integer({ min: 200, max: 999 }), fc.boolean(), (onStatus, status, doubtful) => {
+        expect(wordOf(answered(status), doubtful, verdictsWith(onStatus)) === 'deleted').toBe(status === 204);
       }),
     );
   });
 
   it('keeps the doubt as it is: what may have been executed stays in doubt, and what is in doubt is never sure', () => {
     fc.assert(
-      fc.property(treats, fc.integer({ min: 200, max: 599 }), (treat, status) => {
-        const table = verdictsWith(treat);
+      fc.property(onStatusTexts, fc.integer({ min: 200, max: 599 }), (onStatus, status) => {
+        const table = verdictsWith(onStatus);
         const verdict = verdictOf(answered(status), false, table);
         const mayBe =
           status !== 204 && (status < 300 || status === 408 || (status >= 500 && ![501, 505].includes(status)));
@@ -182,9 +184,9 @@ describe('--treat', () => {
   });
 });
 
-function isAllowed({ status, word }: { status: number; word: TreatWord }): boolean {
+function isAllowed({ status, word }: { status: number; word: StatusAction }): boolean {
   try {
-    return readTreat(`${status}=${word}`).length === 1;
+    return parseOnStatus(`${status}=${word}`).length === 1;
   } catch {
     return false;
   }

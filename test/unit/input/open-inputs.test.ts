@@ -54,7 +54,7 @@ test('judges the last line of a named pipe as that of stdin', async () => {
   execFileSync('mkfifo', [path]);
   const files = await openInputs([path], noStdin());
   const writing = writeFile(path, 'a1\n12');
-  await expect(collect(files)).rejects.toThrow('the last line has no end');
+  await expect(collect(files)).rejects.toThrow('the last line has no newline');
   await writing;
 });
 
@@ -86,7 +86,7 @@ test.each([
   await expect(protectedIn(path)).rejects.toMatchObject({
     code: 'USAGE',
     message: `${path}: expected at least one id to protect, got none`,
-    next: expect.stringContaining('leave --protect away'),
+    next: expect.stringContaining('omit --protect'),
   });
 });
 

@@ -81,7 +81,7 @@ test.each([
 test.each(['lines', 'csv', 'ndjson'] as const)('refuses a last line without an end on stdin: %s', async (format) => {
   const content = { lines: 'a1\n1234', csv: 'id\na1\n1234', ndjson: '"a1"\n"1234"' }[format];
   await expect(collect([inputOf('(stdin)', content)], { format })).rejects.toMatchObject({
-    message: expect.stringContaining('the last line has no end'),
+    message: expect.stringContaining('the last line has no newline'),
     next: expect.stringContaining('set -o pipefail'),
   });
   expect(await collect([inputOf('(stdin)', `${content}\n`)], { format })).toHaveLength(2);

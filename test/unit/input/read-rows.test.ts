@@ -26,7 +26,7 @@ test.each(cases)('reads the same ids from %s', async (name, content) => {
 
 test('tells packed stdin by its first bytes, even when they come one by one', async () => {
   expect(brief(await collect([inputOf('(stdin)', gzipSync('a1\na2\n'), 1)]))).toEqual(['a1', 'a2']);
-  await expect(collect([inputOf('(stdin)', gzipSync('a1\na2'))])).rejects.toThrow('the last line has no end');
+  await expect(collect([inputOf('(stdin)', gzipSync('a1\na2'))])).rejects.toThrow('the last line has no newline');
 });
 
 test('reads all members of a gzip file', async () => {
@@ -60,14 +60,14 @@ test('reads several files of several formats in their order', async () => {
 });
 
 test('asks for the format where the name does not tell it', async () => {
-  await expect(collect([inputOf('ids.dat.gz', 'a1\n')])).rejects.toThrow('the name does not tell the format');
+  await expect(collect([inputOf('ids.dat.gz', 'a1\n')])).rejects.toThrow('unknown format');
   expect(await collect([inputOf('ids.dat.gz', 'a1\n')], { format: 'lines' })).toHaveLength(1);
   expect(await collect([inputOf('ids.dat', '["a1"]')], { format: 'json' })).toHaveLength(1);
 });
 
 test.each([
-  [{ resource: null }, 'Exactly one of --resource and --resource-column'],
-  [{ resourceColumn: 'kind' }, 'Exactly one of --resource and --resource-column'],
+  [{ resource: null }, 'exactly one of --resource and --resource-column'],
+  [{ resourceColumn: 'kind' }, 'exactly one of --resource and --resource-column'],
   [{ resource: null, resourceColumn: 'kind', noHeader: true }, '--no-header says there is none'],
   [{ resource: null, resourceColumn: 'kind' }, 'plain lines have no columns'],
 ])('refuses options that contradict each other: %j', async (changes, message) => {

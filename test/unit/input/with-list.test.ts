@@ -26,9 +26,9 @@ describe('check rejected', () => {
       code: 'USAGE',
       message: '1,999 of 2,000 rows are rejected as unsafe_character, like "a/1", "a\\"/2"; nothing was sent',
       next: [
-        'see if it is the file and the column that was meant; all are in r.csv',
+        'check the file and --column; all rejected rows are in r.csv',
         'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
-        'to go on with the other rows: --expect-rejected',
+        'to continue with the other rows: --expect-rejected',
       ].join('\n'),
     });
   });

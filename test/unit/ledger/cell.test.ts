@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest';
 import {
   attemptsOf,
   type Cell,
-  fateAtSeal,
-  fateOf,
   isDoubtful,
   isSettled,
   join,
   mark,
-  putBack,
+  readCell,
+  readCellAtSeal,
   settle,
+  unmark,
   untouched,
 } from '../../../src/ledger/cell.ts';
 import { codeOfStatus, codeOfWord, sentOutcomes } from '../../../src/model/outcome.ts';
@@ -34,7 +34,7 @@ function walk(moves: Move[]): Cell[] {
   for (const move of moves) {
     const cell = cells.at(-1)!;
     if (move.kind === 'mark') cells.push(mark(cell));
-    else if (isMarked(cell)) cells.push(putBack(cell, attemptsOf(cell) + move.sent, move.ambiguous));
+    else if (isMarked(cell)) cells.push(unmark(cell, attemptsOf(cell) + move.sent, move.ambiguous));
   }
   return cells;
 }
@@ -67,7 +67,7 @@ describe('join', () => {
     fc.assert(
       fc.property(ranked, ranked, ([rankA, ...a], [rankB, ...b]) => {
         const joined = join(settle(sentOutcomes[rankA]!, ...a), settle(sentOutcomes[rankB]!, ...b));
-        expect(fateOf(joined).outcome).toBe(sentOutcomes[Math.max(rankA, rankB)]);
+        expect(readCell(joined).outcome).toBe(sentOutcomes[Math.max(rankA, rankB)]);
       }),
     );
   });
@@ -84,8 +84,8 @@ describe('an open id', () => {
   });
 
   test('stays open through 1,000 marks and keeps its attempts', () => {
-    let cell = putBack(mark(untouched), 7, false);
-    for (let i = 0; i < 1_000; i++) cell = putBack(mark(cell), attemptsOf(cell), false);
+    let cell = unmark(mark(untouched), 7, false);
+    for (let i = 0; i < 1_000; i++) cell = unmark(mark(cell), attemptsOf(cell), false);
     expect(isSettled(cell)).toBe(false);
     expect(attemptsOf(cell)).toBe(7);
   });
@@ -100,18 +100,18 @@ describe('an open id', () => {
 
   test('is not doubtful after one mark, nor after a definite answer', () => {
     expect(isDoubtful(mark(untouched))).toBe(false);
-    expect(isDoubtful(putBack(mark(untouched), 1, false))).toBe(false);
+    expect(isDoubtful(unmark(mark(untouched), 1, false))).toBe(false);
   });
 
   test('is doubtful after an ambiguous answer, and for good', () => {
-    const cell = putBack(mark(untouched), 1, true);
+    const cell = unmark(mark(untouched), 1, true);
     expect(isDoubtful(cell)).toBe(true);
-    expect(isDoubtful(putBack(mark(cell), 2, false))).toBe(true);
+    expect(isDoubtful(unmark(mark(cell), 2, false))).toBe(true);
   });
 
   test('is doubtful when its marks can no longer be counted', () => {
     let cell = untouched;
-    for (let i = 0; i < 127; i++) cell = putBack(mark(cell), 0, false);
+    for (let i = 0; i < 127; i++) cell = unmark(mark(cell), 0, false);
     expect(isDoubtful(cell)).toBe(false);
     expect(isDoubtful(mark(cell))).toBe(true);
   });
@@ -119,7 +119,7 @@ describe('an open id', () => {
   test('is pending while its run goes on', () => {
     fc.assert(
       fc.property(anyOpen, (cell) => {
-        expect(fateOf(cell)).toEqual({ outcome: 'pending', status: null, code: '', attempts: cell & 15 });
+        expect(readCell(cell)).toEqual({ outcome: 'pending', status: null, code: '', attempts: cell & 15 });
       }),
     );
   });
@@ -141,8 +141,8 @@ describe('a settled id', () => {
       fc.property(fc.constantFrom(...sentOutcomes), fc.nat(15), anyStatus, (outcome, attempts, status) => {
         const cell = settle(outcome, attempts, codeOfStatus(status));
         expect(cell).toBeLessThan(0xffff); // 0xFFFF means "no permit" in a step's answer
-        expect(fateOf(cell)).toEqual({ outcome, status, code: `http_${status}`, attempts });
-        expect(fateAtSeal(cell)).toEqual(fateOf(cell));
+        expect(readCell(cell)).toEqual({ outcome, status, code: `http_${status}`, attempts });
+        expect(readCellAtSeal(cell)).toEqual(readCell(cell));
       }),
     );
   });
@@ -152,7 +152,7 @@ describe('a settled id', () => {
   });
 
   test('names a time-out', () => {
-    expect(fateOf(settle('unknown', 8, codeOfWord('timeout')))).toMatchObject({ code: 'timeout', status: null });
+    expect(readCell(settle('unknown', 8, codeOfWord('timeout')))).toMatchObject({ code: 'timeout', status: null });
   });
 });
 
@@ -160,19 +160,19 @@ describe('at the seal', () => {
   test.each([
     ['untouched', untouched, 'not_attempted'],
     ['marked: the request may be on its way', mark(untouched), 'unknown'],
-    ['handed back unsent', putBack(mark(untouched), 0, false), 'not_attempted'],
-    ['refused for now', putBack(mark(untouched), 2, false), 'failed'],
-    ['ambiguously answered', putBack(mark(untouched), 2, true), 'unknown'],
-    ['marked again', mark(putBack(mark(untouched), 2, false)), 'unknown'],
+    ['handed back unsent', unmark(mark(untouched), 0, false), 'not_attempted'],
+    ['refused for now', unmark(mark(untouched), 2, false), 'failed'],
+    ['ambiguously answered', unmark(mark(untouched), 2, true), 'unknown'],
+    ['marked again', mark(unmark(mark(untouched), 2, false)), 'unknown'],
   ])('an id that was %s is settled', (_, cell, outcome) => {
-    expect(fateAtSeal(cell)).toMatchObject({ outcome, code: 'run_cancelled', status: null });
+    expect(readCellAtSeal(cell)).toMatchObject({ outcome, code: 'run_cancelled', status: null });
   });
 
   test('no id of a run in doubt was never sent, or is known to exist', () => {
     fc.assert(
       fc.property(anyCell, (cell) => {
-        const fate = fateAtSeal(cell, true);
-        expect(fate).toEqual(isSettled(cell) ? fateOf(cell) : expect.objectContaining({ outcome: 'unknown' }));
+        const fate = readCellAtSeal(cell, true);
+        expect(fate).toEqual(isSettled(cell) ? readCell(cell) : expect.objectContaining({ outcome: 'unknown' }));
       }),
     );
   });
@@ -180,7 +180,7 @@ describe('at the seal', () => {
   test('nothing stays pending', () => {
     fc.assert(
       fc.property(anyCell, (cell) => {
-        expect(fateAtSeal(cell).outcome).not.toBe('pending');
+        expect(readCellAtSeal(cell).outcome).not.toBe('pending');
       }),
     );
   });

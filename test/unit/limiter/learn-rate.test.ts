@@ -20,7 +20,7 @@ function onRamp(rampedMs: number, over: Partial<LearnedRate> = {}): LearnedRate 
     epoch: 7,
     dropEpoch: 3,
     lookedAtMs: rampedMs,
-    leg: { openMs: rampedMs, allowed: rampedMs, accepted: rampedMs, refused: 0, refusedInAll: 0 },
+    sampleWindow: { openMs: rampedMs, allowed: rampedMs, accepted: rampedMs, refused: 0, refusedInAll: 0 },
     ...over,
   };
 }
@@ -106,7 +106,7 @@ describe('ramp', () => {
     expect(next).toMatchObject({ phase: 'ramp', epoch: 8, dropEpoch: 3, high: onRamp(4000).rate });
     expect(next.low).toBeGreaterThan(990);
     expect(next.low).toBeLessThan(1005);
-    expect(next.pureAtMs).toBeGreaterThan(4200);
+    expect(next.validFromMs).toBeGreaterThan(4200);
   });
 
   it('takes longer the more answers the last refusal cost, up to 15 seconds', () => {
@@ -149,7 +149,7 @@ describe('Retry-After', () => {
   });
 
   it('counts answers to what left before its end for the old epoch', () => {
-    expect(learn(onRamp(4000), blocked).pureAtMs).toBeGreaterThan(5100);
+    expect(learn(onRamp(4000), blocked).validFromMs).toBeGreaterThan(5100);
   });
 
   it('makes the next ramp so long that waiting costs one percent of the time', () => {

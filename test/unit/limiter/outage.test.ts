@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { OutageWatch, type Signal } from '../../../src/limiter/outage.ts';
+import { OutageDetector, type Signal } from '../../../src/limiter/outage.ts';
 
 /** After how many of these answers, repeated, the breaker opens; null = not within 1,000. */
 function opensAfter(...signals: Signal[]): number | null {
-  const watch = new OutageWatch();
-  for (let n = 1; n <= 1_000; n++) if (watch.see(signals[(n - 1) % signals.length]!)) return n;
+  const watch = new OutageDetector();
+  for (let n = 1; n <= 1_000; n++) if (watch.observe(signals[(n - 1) % signals.length]!)) return n;
   return null;
 }
 
@@ -18,7 +18,7 @@ describe('an outage is noticed', () => {
     ['after 20 lost answers among refusals only', [...Array(19).fill('refused'), 'lost'] as Signal[], 400],
     ['not while half of the answers are fine', ['trouble', 'accepted'], null],
     ['not where a third is refused', ['refused', 'accepted', 'accepted'], null],
-    ['not by answers that say when to go on', ['told'], null],
+    ['not by answers that say when to go on', ['throttled'], null],
     ['not by refused tokens', ['nothing'], null],
     ['not while all is well', ['accepted'], null],
   ])('%s', (_name, signals, expected) => {
@@ -26,9 +26,9 @@ describe('an outage is noticed', () => {
   });
 
   it('anew after a reset only', () => {
-    const watch = new OutageWatch();
-    for (let n = 0; n < 19; n++) watch.see('trouble');
+    const watch = new OutageDetector();
+    for (let n = 0; n < 19; n++) watch.observe('trouble');
     watch.reset();
-    expect(watch.see('trouble')).toBe(false);
+    expect(watch.observe('trouble')).toBe(false);
   });
 });

@@ -10,7 +10,7 @@ function limiter(rate: object = {}, inFlight: object = {}) {
   const learned = { rate: { ...ramp, ...rate }, inFlight: { ...firstInFlight(now, 64), ...inFlight }, blame: {} };
   return {
     ...{ seenAt: String(now - 40), phase: 'ramp', rate: '412', high: '430', inFlight: '20', holdUntil: '0' },
-    ...{ holdWhy: 'asked for', learned: JSON.stringify(learned) },
+    ...{ holdWhy: 'asked for', estimate: JSON.stringify(learned) },
   };
 }
 

@@ -8,10 +8,10 @@ import {
 } from '../../support/limit-measures.ts';
 import { type Scenario, simulate } from '../../support/limit-simulator.ts';
 import {
+  cpuBoundClient,
   fixedWindow,
   queueing,
   type RetryAfter,
-  tiringClient,
   tokenBucket,
   unlimited,
 } from '../../support/limited-servers.ts';
@@ -171,7 +171,7 @@ describe('a target that serves 20 requests at a time and queues the rest', () =>
   });
 
   it.each([0.15, 0.25, 0.4])('is not mistaken for a busy client, whose throughput grows by %d a doubling', (gain) => {
-    const server = () => tiringClient(1, gain);
+    const server = () => cpuBoundClient(1, gain);
     const result = simulate({ server, latencyMs: 1, processes: 4, mostInFlight: 256, seconds: 15 });
     expect(meanInFlight(result, 8, 15)).toBeGreaterThan(128);
   });

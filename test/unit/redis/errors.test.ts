@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { isRedisTrouble, redisWords, refusalWords } from '../../../src/redis/errors.ts';
+import { describeRedisError, describeRejection, isRedisError } from '../../../src/redis/errors.ts';
 
 /** What ioredis says when no server of a cluster is of any use. */
 function allFailed(last: Error): Error {
@@ -19,8 +19,8 @@ describe('trouble with Redis', () => {
     'None of startup nodes is available',
     'Failed to refresh slots cache.',
   ])('is told from mistakes of ours: %s', (message) => {
-    expect(isRedisTrouble(new Error(message))).toBe(true);
-    expect(isRedisTrouble(new TypeError(`cannot read ${message}`))).toBe(false);
+    expect(isRedisError(new Error(message))).toBe(true);
+    expect(isRedisError(new TypeError(`cannot read ${message}`))).toBe(false);
   });
 
   it.each([
@@ -28,19 +28,19 @@ describe('trouble with Redis', () => {
     ['WRONGPASS invalid username-password pair', new Error('WRONGPASS invalid username-password pair')],
     ['connection refused', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })],
   ])('of a cluster is told by its last server: %s', (words, last) => {
-    expect(redisWords(allFailed(last))).toBe(words);
+    expect(describeRedisError(allFailed(last))).toBe(words);
   });
 
   it('of a command whose connection broke is told without the words of a library', () => {
     const words = 'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option';
-    expect(redisWords(Object.assign(new Error(words), { name: 'MaxRetriesPerRequestError' }))).toBe(
+    expect(describeRedisError(Object.assign(new Error(words), { name: 'MaxRetriesPerRequestError' }))).toBe(
       'there is no connection to it',
     );
   });
 
   it('of an answer that is none of Redis: nobody is asked to report it', () => {
     const error = new Error('Unknown RESP type 72 "H". Please report this.');
-    expect(redisWords(error)).toBe('what answers there is no Redis');
+    expect(describeRedisError(error)).toBe('what answers there is no Redis');
   });
 });
 
@@ -96,7 +96,7 @@ describe('refusal words', () => {
     ],
     ['LOADING Redis is loading the dataset in memory', 'it is still loading its data (LOADING)'],
   ])('%s', (message, words) => {
-    expect(refusalWords(new Error(message))).toBe(words);
+    expect(describeRejection(new Error(message))).toBe(words);
   });
 
   test.each([
@@ -105,6 +105,6 @@ describe('refusal words', () => {
     'WRONGTYPE Operation against a key',
     'ERR unknown command OOM',
   ])('%s is no refusal', (message) => {
-    expect(refusalWords(new Error(message))).toBe('');
+    expect(describeRejection(new Error(message))).toBe('');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { judgeSentinels, type SentinelAnswer } from '../../../src/redis/sentinels.ts';
-import { judgeSlots } from '../../../src/redis/server.ts';
+import { evaluateSentinels, type SentinelAnswer } from '../../../src/redis/sentinels.ts';
+import { evaluateSlots } from '../../../src/redis/server.ts';
 
 const [first, second] = [
   { host: '10.0.0.1', port: 6379 },
@@ -23,47 +23,47 @@ describe('sentinels', () => {
       first,
     ],
     [
-      'warning 2 of 3 name 10.0.0.1:6379 the primary; c:26379: connection refused',
+      'warn 2 of 3 name 10.0.0.1:6379 the primary; c:26379: connection refused',
       [names(first), names(first), away('connection refused')],
       first,
     ],
     [
-      'warning 1 of 1 name 10.0.0.1:6379 the primary, but too few of them are there to name another one',
+      'warn 1 of 1 name 10.0.0.1:6379 the primary, but too few of them are there to name another one',
       [names(first, 'NOQUORUM 1 usable')],
       first,
     ],
-    ['wrong they name different primaries: 10.0.0.1:6379, 10.0.0.2:6379', [names(first), names(second)], null],
+    ['fail they name different primaries: 10.0.0.1:6379, 10.0.0.2:6379', [names(first), names(second)], null],
     [
       'ok 2 of 3 name 10.0.0.1:6379 the primary, and enough of them are there to name another one',
       [names(first), names(second), names(first)],
       first,
     ],
     [
-      'wrong they know no primary called "main", only mymaster',
+      'fail they know no primary called "main", only mymaster',
       [names(null, '', ['mymaster']), names(null, '', ['mymaster'])],
       null,
     ],
     [
-      'wrong none of them answers: c:26379: NOAUTH Authentication required.',
+      'fail none of them answers: c:26379: NOAUTH Authentication required.',
       [away('NOAUTH Authentication required.')],
       null,
     ],
   ])('%s', (words, answers, expected) => {
-    const { finding, primary } = judgeSentinels('main', answers);
+    const { finding, primary } = evaluateSentinels('main', answers);
     expect(`${finding.state} ${finding.words}`).toBe(words);
     expect(primary).toEqual(expected);
     expect(finding.next === null).toBe(finding.state === 'ok');
   });
 
   test('that want a password are told where to name it', () => {
-    expect(judgeSentinels('main', [away('NOAUTH Authentication required.')]).finding.next).toContain(
+    expect(evaluateSentinels('main', [away('NOAUTH Authentication required.')]).finding.next).toContain(
       '--sentinel-password-file',
     );
   });
 });
 
 describe('the slots of a cluster', () => {
-  test.each<[string, Parameters<typeof judgeSlots>[0]]>([
+  test.each<[string, Parameters<typeof evaluateSlots>[0]]>([
     [
       'ok 16384 of 16384 slots are served by 2 primaries',
       [
@@ -73,11 +73,11 @@ describe('the slots of a cluster', () => {
       ],
     ],
     [
-      'wrong 8192 of 16384 slots are served by 1 primary: runs in the others would stand still',
+      'fail 8192 of 16384 slots are served by 1 primary: runs in the others would stand still',
       [[0, 8_191, ['h', 1, 'a']]],
     ],
   ])('%s', (words, ranges) => {
-    const { state, words: said } = judgeSlots(ranges);
+    const { state, words: said } = evaluateSlots(ranges);
     expect(`${state} ${said}`).toBe(words);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeServer, type ServerFacts } from '../../../src/redis/server.ts';
+import { evaluateServer, type ServerFacts } from '../../../src/redis/server.ts';
 
 const sound = {
   redis_version: '7.0.15',
@@ -12,7 +12,7 @@ const sound = {
 };
 
 function findings(info: ServerFacts['info'], facts: Partial<ServerFacts> = {}): string[] {
-  const all = judgeServer({ info: { ...sound, ...info }, flush: 'everysec', setUp: 'one server', ...facts });
+  const all = evaluateServer({ info: { ...sound, ...info }, flush: 'everysec', setUp: 'one server', ...facts });
   return all.map(({ aspect, state, words }) => `${state} ${aspect}: ${words}`);
 }
 
@@ -26,33 +26,29 @@ describe('a server that is to keep ledgers', () => {
   });
 
   test('says of each fault that it has one and what to do', () => {
-    const all = judgeServer({ info: { ...sound, aof_enabled: '0' }, flush: null, setUp: 'sentinels' });
+    const all = evaluateServer({ info: { ...sound, aof_enabled: '0' }, flush: null, setUp: 'sentinels' });
     expect(all.filter(({ state, next }) => (state === 'ok') !== (next === null))).toEqual([]);
   });
 
   test.each<[string, ServerFacts['info'], Partial<ServerFacts>]>([
-    ['wrong role: it is a server of a cluster', { cluster_enabled: '1' }, {}],
-    ['wrong role: it is a read-only replica', { role: 'slave' }, {}],
+    ['fail role: it is a server of a cluster', { cluster_enabled: '1' }, {}],
+    ['fail role: it is a read-only replica', { role: 'slave' }, {}],
     ['ok version: valkey 8.1.1', { redis_version: '7.2.4', valkey_version: '8.1.1' }, {}],
-    ['wrong version: redis 6.0.16 is too old: 6.2 is needed', { redis_version: '6.0.16' }, {}],
+    ['fail version: redis 6.0.16 is too old: 6.2 is needed', { redis_version: '6.0.16' }, {}],
     [
-      'wrong memory: it evicts keys (maxmemory-policy allkeys-lru), which would lose the ledger',
+      'fail memory: it evicts keys (maxmemory-policy allkeys-lru), which would lose the ledger',
       { maxmemory_policy: 'allkeys-lru' },
       {},
     ],
     ['ok memory: it evicts nothing; 1.0 MB used of 2.0 MB', { maxmemory: '2000000' }, {}],
-    ['warning memory: 1.0 MB used of 1.1 MB; runs stand still when it is full', { maxmemory: '1100000' }, {}],
+    ['warn memory: 1.0 MB used of 1.1 MB; runs stand still when it is full', { maxmemory: '1100000' }, {}],
     [
-      'warning files: it keeps no append-only file (AOF): if it crashes, the record of what was deleted since is lost',
+      'warn files: it keeps no append-only file (AOF): if it crashes, the record of what was deleted since is lost',
       { aof_enabled: '0' },
       {},
     ],
-    ['wrong files: it could not write its append-only file', { aof_last_write_status: 'err' }, {}],
-    [
-      'warning files: it could not write its last snapshot, and may refuse writes',
-      { rdb_last_bgsave_status: 'err' },
-      {},
-    ],
+    ['fail files: it could not write its append-only file', { aof_last_write_status: 'err' }, {}],
+    ['warn files: it could not write its last snapshot, and may refuse writes', { rdb_last_bgsave_status: 'err' }, {}],
     [
       'ok files: it keeps an append-only file, flushed with each write: no loss of power costs anything',
       {},
@@ -64,18 +60,18 @@ describe('a server that is to keep ledgers', () => {
       { flush: null },
     ],
     [
-      'warning files: the system flushes its append-only file when it likes: a loss of power may cost half a minute',
+      'warn files: the system flushes its append-only file when it likes: a loss of power may cost half a minute',
       {},
       { flush: 'no' },
     ],
-    ['warning replicas: it has no replica that could take over', { connected_slaves: '0' }, { setUp: 'sentinels' }],
+    ['warn replicas: it has no replica that could take over', { connected_slaves: '0' }, { setUp: 'sentinels' }],
     [
       'ok replicas: 1 of 1 in step',
       { connected_slaves: '1', slave0: 'ip=1,port=2,state=online,lag=0' },
       { setUp: 'sentinels' },
     ],
     [
-      'warning replicas: 1 of 2 in step',
+      'warn replicas: 1 of 2 in step',
       { connected_slaves: '2', slave0: 'ip=1,state=online', slave1: 'ip=2,state=wait_bgsave' },
       { setUp: 'sentinels' },
     ],

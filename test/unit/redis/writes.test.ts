@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { followWrites } from '../../../src/redis/writes.ts';
+import { trackWrites } from '../../../src/redis/writes.ts';
 
 const full = new Error("OOM command not allowed when used memory > 'maxmemory'.");
 const replica = new Error("READONLY You can't write against a read only replica.");
@@ -7,7 +7,7 @@ const replica = new Error("READONLY You can't write against a read only replica.
 function follow() {
   const told: string[] = [];
   let now = 0;
-  const writes = followWrites(
+  const writes = trackWrites(
     () => now,
     (refused) => told.push(refused),
   );
@@ -25,10 +25,10 @@ test('tells once that Redis refuses, again when the reason is another, and when 
   }
   writes.failed(replica);
   after(1_000);
-  writes.took();
-  writes.took();
+  writes.succeeded();
+  writes.succeeded();
   expect(told).toEqual([expect.stringContaining('OOM'), expect.stringContaining('READONLY'), '']);
-  expect(writes.refused).toBe('');
+  expect(writes.rejection).toBe('');
 });
 
 test('goes by the last refusal for a second, whatever else is taken meanwhile', () => {
@@ -36,18 +36,18 @@ test('goes by the last refusal for a second, whatever else is taken meanwhile', 
   for (let n = 0; n < 20; n++) {
     writes.failed(full);
     after(100);
-    writes.took();
+    writes.succeeded();
   }
   expect(told).toHaveLength(1);
-  expect(writes.refused).toContain('OOM');
+  expect(writes.rejection).toContain('OOM');
 });
 
 test('takes no answer for no refusal, and for no end of one', () => {
   const { writes, after } = follow();
   expect(writes.failed(new Error('Connection is closed.'))).toBe(false);
-  expect(writes.refused).toBe('');
+  expect(writes.rejection).toBe('');
   writes.failed(full);
   after(60_000);
   writes.failed(new Error('Connection is closed.'));
-  expect(writes.refused).toContain('OOM');
+  expect(writes.rejection).toContain('OOM');
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { ProtectedList } from '../../../src/input/spool.ts';
-import { refusalOf, withRows } from '../../../src/schedule/guards.ts';
+import { rejectionOf, withRows } from '../../../src/schedule/guards.ts';
 import { aSchedule } from './schedules.ts';
 
 const list = { rows: 50, ids: 50, sha256: 'new', protectedList: null as ProtectedList | null };
 const before = { lastRun: 'r1', lastSha256: 'old', lastState: 'completed' as const, rows: [10, 20, 30] };
 const refused = (facts: Partial<typeof list>, more: Parameters<typeof aSchedule>[0] = {}) =>
-  refusalOf({ ...list, ...facts }, aSchedule({ ...before, ...more }), 100);
+  rejectionOf({ ...list, ...facts }, aSchedule({ ...before, ...more }), 100);
 
 describe('the guards of a schedule', () => {
   it('let a usual list pass', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { previewSlots } from '../../../src/schedule/slot-words.ts';
+import { previewSlots } from '../../../src/schedule/describe-slots.ts';
 import { checkTiming, dueSlots, nextSlot, nextSlots } from '../../../src/schedule/slots.ts';
 
 const preview = (cron: string, tz: string, after: string, count: number) =>

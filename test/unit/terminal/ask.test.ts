@@ -29,7 +29,7 @@ describe('confirmCount', () => {
   it('refuses where nobody can be asked, and names the flags', async () => {
     await expect(confirmCount(question, nobody)).rejects.toMatchObject({
       code: 'USAGE',
-      message: '1,203 views would be deleted and nobody can confirm here',
+      message: '1,203 views would be deleted, but there is no terminal to confirm on',
       next: 'add --confirm 1203 or --yes',
     });
   });
@@ -39,7 +39,7 @@ describe('confirmYes', () => {
   it('takes --yes, and refuses where nobody can be asked', async () => {
     await expect(confirmYes('Cancel the run r1?', true, nobody)).resolves.toBeUndefined();
     await expect(confirmYes('Cancel the run r1?', false, nobody)).rejects.toMatchObject({
-      message: 'Cancel the run r1? Nobody can confirm here',
+      message: 'Cancel the run r1? There is no terminal to confirm on',
       next: 'add --yes',
     });
   });

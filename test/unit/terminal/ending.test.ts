@@ -31,11 +31,11 @@ describe('endingText', () => {
       'Run r1 completed: 1,003 ids in 10 s (100/s).',
       '  deleted           968  the API confirmed it with 204',
       '  gone_unconfirmed    2  gone, but not confirmed by our own 204',
-      '  failed             33  refused; presumably still there',
+      '  failed             33  rejected by the API; presumably still exists',
       '  rejected            7  not usable as an id; never sent',
       '    33  http_403   a-1  a-2  a-3 …',
       '  Report: report.csv',
-      '  Try the others again: expunge run failures.csv --resource-column resource',
+      '  Retry the others: expunge run failures.csv --resource-column resource',
     ]);
   });
 
@@ -62,7 +62,7 @@ describe('endingText', () => {
     const lines = endingText({ ...ending, kind: 'interrupted', reason: 'Ctrl-C', pending: 100 }).split('\n');
     expect(lines[0]).toBe('Run r1 stopped: Ctrl-C. 903 of 1,003 ids are settled, 100 left. Nothing is lost.');
     expect(lines).toContain('  pending           100  without an outcome yet');
-    expect(lines.at(-1)).toBe('  Go on with the same command: expunge run ids.csv --resource views');
+    expect(lines.at(-1)).toBe('  Resume with the same command: expunge run ids.csv --resource views');
   });
 
   it('says that the same command waits where somebody else had paused the run', () => {
@@ -70,13 +70,13 @@ describe('endingText', () => {
       '\n',
     );
     expect(lines[0]).toMatch('Run r1 stays paused by ana@laptop: lunch. 903 of 1,003 ids are settled, 100 left.');
-    expect(lines.at(-1)).toBe('  It waits until somebody lets the run go on: expunge resume r1');
+    expect(lines.at(-1)).toBe('  The run stays paused until it is resumed: expunge resume r1');
   });
 
   it('does not say that a run goes on which is being cancelled', () => {
     const text = endingText({ ...ending, kind: 'cancelling', who: 'ana@laptop', pending: 100 });
     expect(text).toContain('Left run r1, which is being cancelled by ana@laptop.');
-    expect(text).toContain('Wait for its end: expunge cancel r1 --yes');
+    expect(text).toContain('Wait until it is cancelled: expunge cancel r1 --yes');
     expect(text).not.toContain('Go on');
   });
 
@@ -96,13 +96,15 @@ describe('endingText', () => {
     };
     const lines = endingText(halted).split('\n');
     expect(lines).toContain('  For example: a-1  a 2');
-    expect(lines).toContain('  If they may be gone: expunge run ids.csv --resource views --expect-absent');
+    expect(lines).toContain('  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent');
   });
 
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {
     const lines = endingText({ ...ending, isNoneThere: true, failuresFile: null }).split('\n');
     expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there. Check --base-url'));
-    expect(lines.at(-1)).toBe('  If they may be gone: expunge run ids.csv --resource views --expect-absent');
+    expect(lines.at(-1)).toBe(
+      '  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent',
+    );
   });
 
   it('says who cancelled a run', () => {

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { measuresOf, nothingMeasured } from '../../../src/ledger/measures.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
-import { type Pace, paceFacts, paceLines, paceSummary, paceWords } from '../../../src/terminal/pace.ts';
+import { describePace, type Pace, paceFacts, paceLines, paceSummary } from '../../../src/terminal/pace.ts';
 import { snapshot } from './snapshots.ts';
 import { target } from './target-states.ts';
 
 const { at } = snapshot();
 const words = (changes: Partial<TargetState>, pace: Partial<Pace> = {}) =>
-  paceWords({ ...snapshot({ targets: [target(changes)] }), ...pace });
+  describePace({ ...snapshot({ targets: [target(changes)] }), ...pace });
 const clock = (ms: number) => new Date(ms).toTimeString();
 const hold = { reason: 'the server answered 429 and sent Retry-After 30', leftMs: 21_000 };
 const trouble = { reason: 'the API answers 503 to everything', since: at - 300_000 };
@@ -23,20 +23,20 @@ describe('the sentence about a running run', () => {
     ],
     ['is near the limit', { rate: 420 }, 'Deleting at 420/s; the limit is about 430/s.'],
     ['has just passed it', { rate: 433 }, 'Deleting at 433/s; the limit is about 430/s.'],
-    ['comes from far below', { rate: 380 }, 'Climbing: 380/s, last limit met at 430/s.'],
-    ['climbs above', { rate: 470 }, 'Climbing: 470/s, last limit met at 430/s.'],
-    ['knows none', { phase: 'seek', rate: 1_280, limitMet: 0 }, 'Looking for the limit: 1,280/s so far.'],
+    ['comes from far below', { rate: 380 }, 'Increasing: 380/s, last limit at 430/s.'],
+    ['climbs above', { rate: 470 }, 'Increasing: 470/s, last limit at 430/s.'],
+    ['knows none', { phase: 'seek', rate: 1_280, limitMet: 0 }, 'Probing for the limit: 1,280/s so far.'],
     [
       'has met it now',
       { phase: 'measure', rate: 480 },
-      'Measuring the limit: the server refuses some requests at 480/s.',
+      'Measuring the limit: the server throttles some requests at 480/s.',
     ],
     ['goes at the rate of its workers', { ceiling: 200 }, 'Deleting at 200/s, as --rate allows.'],
     ['is slower than that', { ceiling: 500 }, 'Deleting at 412/s; the limit is about 430/s.'],
     [
       'heeds the headers of the server',
       { advised: 50 },
-      'Deleting at 50/s: the server says that no more is left of its limit.',
+      'Deleting at 50/s: the server reports that its limit is almost used up.',
     ],
     [
       'is bounded by its requests in flight',
@@ -46,7 +46,7 @@ describe('the sentence about a running run', () => {
     [
       'is bounded by something else',
       { phase: 'seek', rate: 5_000, limitMet: 0, use: 0.3 },
-      'Deleting; no limit met so far.',
+      'Deleting; no limit reached yet.',
     ],
     ['does not use its limit', { use: 0.3 }, 'Deleting; the limit is about 430/s.'],
     ['does not use its rate', { use: 0.3, ceiling: 200 }, 'Deleting; --rate allows 200/s.'],
@@ -57,11 +57,9 @@ describe('the sentence about a running run', () => {
   it('tells since when nothing gets through, and what it costs', () => {
     expect(words({ outage: trouble })).toBe(
       `The API answers 503 to everything since ${clock(trouble.since).slice(0, 5)}; ` +
-        'trying one id every few seconds, no id is failed by it.',
+        'probing with one id every few seconds, no id fails because of it.',
     );
-    expect(words({ outage: { ...trouble, since: at - 1_000_000 } })).toContain(
-      'by now each try counts as an attempt of its id.',
-    );
+    expect(words({ outage: { ...trouble, since: at - 1_000_000 } })).toContain('each try now counts as an attempt.');
     expect(words({ outage: { ...trouble, since: at - 30_000 } })).toContain(clock(at - 30_000).slice(0, 8));
   });
 
@@ -92,7 +90,7 @@ describe('the sentence about a running run', () => {
 
   it('says when ids in trouble are tried again, where nothing else is left', () => {
     const nextTryAt = at + 28_000;
-    const sentence = 'Waiting 28 s: what is left are ids in trouble, which are tried again then.';
+    const sentence = 'Waiting 28 s: the ids left failed before and are retried then.';
     expect(words({}, { nextTryAt, idleMs: 9_000 })).toBe(sentence);
     expect(words({ processes: 0 }, { nextTryAt })).toBe(sentence);
     expect(words({ hold }, { nextTryAt })).toContain('Retry-After');
@@ -103,34 +101,34 @@ describe('the sentence about a running run', () => {
   });
 
   it('says that nothing gets done, where no wait explains it', () => {
-    expect(words({}, { idleMs: 9_000 })).toBe('Trying again: no id has got its outcome for 9 s.');
-    expect(words({ rate: 0.2 }, { idleMs: 9_000 })).not.toContain('Trying again');
+    expect(words({}, { idleMs: 9_000 })).toBe('Retrying: no id was settled for 9 s.');
+    expect(words({ rate: 0.2 }, { idleMs: 9_000 })).not.toContain('Retrying');
     expect(words({ hold }, { idleMs: 9_000 })).toContain('Retry-After');
     expect(words({ outage: trouble }, { idleMs: 9_000 })).toContain('503');
-    expect(paceWords(snapshot({ idleMs: 9_000 }))).toContain('Trying again');
+    expect(describePace(snapshot({ idleMs: 9_000 }))).toContain('Retrying');
   });
 
   it('names the resources where each has a limit of its own', () => {
     const targets = [target({ scope: 'annotations', rate: 420 }), target({ scope: 'views', hold })];
-    expect(paceWords(snapshot({ targets }))).toBe(
+    expect(describePace(snapshot({ targets }))).toBe(
       'annotations: Deleting at 420/s; the limit is about 430/s. · views: ' +
         'Waiting 21 s: the server answered 429 and sent Retry-After 30.',
     );
   });
 
   it('says that nobody works on a run that is seen from outside', () => {
-    const sentence = 'Nobody works on it: start a worker, or the same command again.';
+    const sentence = 'No worker is processing this run; start one, or run the command again.';
     const silent = { silentMs: 3_600_000, processes: 0 };
     expect(words({ ...silent, outage: trouble }, { inFlight: null })).toBe(sentence);
-    expect(paceWords(snapshot({ inFlight: null }))).toBe(sentence);
+    expect(describePace(snapshot({ inFlight: null }))).toBe(sentence);
     expect(words({ rate: 420 }, { inFlight: null })).toBe('Deleting at 420/s; the limit is about 430/s.');
   });
 
   it('leaves out limiters that nobody uses', () => {
     const targets = [target({ rate: 420 }), target({ scope: 'views', processes: 0 })];
-    expect(paceWords(snapshot({ targets }))).toBe('Deleting at 420/s; the limit is about 430/s.');
-    expect(paceWords(snapshot({ targets: [target({ silentMs: 3_600_000, processes: 0 })] }))).toBe('Deleting.');
-    expect(paceWords(snapshot())).toBe('Deleting.');
+    expect(describePace(snapshot({ targets }))).toBe('Deleting at 420/s; the limit is about 430/s.');
+    expect(describePace(snapshot({ targets: [target({ silentMs: 3_600_000, processes: 0 })] }))).toBe('Deleting.');
+    expect(describePace(snapshot())).toBe('Deleting.');
   });
 });
 

@@ -46,12 +46,12 @@ describe('panelText', () => {
 
   it('says who paused the run, why, and how it goes on', () => {
     const words = lastLine({ state: 'paused', who: 'ana@laptop', reason: 'release window' });
-    expect(words).toBe('Paused by ana@laptop: release window. Go on with: expunge resume 20261120-1602-m4tz');
+    expect(words).toBe('Paused by ana@laptop: release window. Resume with: expunge resume 20261120-1602-m4tz');
   });
 
   it('tells to start the same command again where an interrupt left the run', () => {
     const words = lastLine({ state: 'paused', by: 'interrupt', who: 'ana@laptop', reason: 'interrupted by SIGINT' });
-    expect(words).toBe('Paused by ana@laptop: interrupted by SIGINT. Go on with the same command.');
+    expect(words).toBe('Paused by ana@laptop: interrupted by SIGINT. Resume with the same command.');
   });
 
   it('shows no pace while nothing moves', () => {

@@ -23,13 +23,13 @@ const plan: Plan = {
   rate: [{ count: 400, perMs: 1_000 }],
   rateBefore: null,
   learned: null,
-  treat: '',
+  onStatus: '',
   expectAbsent: false,
   maxConcurrency: 64,
   stop: null,
   existing: null,
-  before: null,
-  beside: [],
+  previous: null,
+  overlapping: [],
 };
 
 describe('planText', () => {
@@ -51,7 +51,7 @@ describe('planText', () => {
     [
       1_203,
       0,
-      '  Protected 1,203 ids read, none is in this list: is it the file that was meant, with ids of the same form?',
+      '  Protected 1,203 ids read, none of them is in this list: check that this is the right file, with ids of the same form',
     ],
   ])('says that %i protected ids were read and %i rows match', (protectedRead, matched, line) => {
     expect(planText({ ...plan, protectedRead, protected: matched }).split('\n')).toContain(line);
@@ -65,7 +65,7 @@ describe('planText', () => {
         .split('\n')
         .at(-1),
     ).toBe(
-      '  Waits     Stopped for all runs of this target by ana: they call us. Go on with: expunge start-all --base-url https://api.example.com/x',
+      '  Waits     Stopped for all runs of this target by ana: they call us. Resume with: expunge start-all --base-url https://api.example.com/x',
     );
   });
 
@@ -87,7 +87,7 @@ describe('planText', () => {
   it('says which other rate a resumed run had until now', () => {
     const until = (text: string | null) =>
       planText({ ...plan, rate: parseRate('200/s'), rateBefore: text === null ? null : parseRate(text) });
-    expect(until('50/s')).toContain('it was at most 50/s until now; without --rate it stays so');
+    expect(until('50/s')).toContain('until now at most 50/s; omit --rate to keep that');
     for (const text of [null, '200/s']) expect(until(text)).not.toContain('until now');
   });
 
@@ -123,18 +123,18 @@ describe('planText', () => {
 
   it('says that another command works on the run', () => {
     const existing = { runId: 'r1', state: 'running' as const, reason: '', who: 'ana', left: 4_000, isJoined: true };
-    expect(planText({ ...plan, existing })).toContain('(running; another command works on it, and this one helps)');
+    expect(planText({ ...plan, existing })).toContain('(running; another command is deleting it; this one joins)');
   });
 
   it('names the run before of the same list, and unfinished runs of another version of it', () => {
     const endedAt = Date.UTC(2026, 10, 20, 9, 30);
-    const before = {
+    const previous = {
       runId: 'r1',
       state: 'completed' as const,
       endedAt,
       counts: { ...noCounts, deleted: 5, absent: 2 },
     };
-    const beside = [
+    const overlapping = [
       {
         runId: 'r2',
         state: 'paused' as const,
@@ -145,26 +145,26 @@ describe('planText', () => {
         protectedRead: null,
       },
     ];
-    const lines = planText({ ...plan, before, beside }).split('\n');
+    const lines = planText({ ...plan, previous, overlapping }).split('\n');
     expect(lines.slice(-2)).toEqual([
-      '  Before    run r1 of the same list completed on 2026-11-20 09:30 UTC: 5 deleted, 2 absent',
-      '  Beside    run r2 of old.csv has 1 id left (paused by ana); the list differs, so both would run',
+      '  Previous  run r1 of the same list completed on 2026-11-20 09:30 UTC: 5 deleted, 2 absent',
+      '  Overlaps  run r2 of old.csv has 1 id left (paused by ana); the lists differ, so both would run',
     ]);
   });
 
   it('says that an unfinished run of the same file protects nothing, where this one does', () => {
     const run = { runId: 'r2', state: 'running' as const, reason: '', who: '', left: 9, files: ['old.csv'] };
-    const words = 'it deletes what is protected here, unless it ends: expunge cancel r2';
+    const words = 'it deletes ids protected here. Cancel it first: expunge cancel r2';
     const says = (matched: number, protectedRead: number | null) =>
-      planText({ ...plan, protected: matched, beside: [{ ...run, protectedRead }] }).includes(words);
+      planText({ ...plan, protected: matched, overlapping: [{ ...run, protectedRead }] }).includes(words);
     expect([says(2, null), says(0, null), says(2, 2)]).toEqual([true, false, false]);
   });
 
   it('says that an unfinished run of the same file protects ids, where this one does not', () => {
     const run = { runId: 'r2', state: 'running' as const, reason: '', who: '', left: 9, files: ['old.csv'] };
-    const says = (read: number | null, before: number | null) =>
-      planText({ ...plan, protectedRead: read, beside: [{ ...run, protectedRead: before }] }).includes(
-        'and that one protects 5 ids, this one none: --protect is missing',
+    const says = (read: number | null, previous: number | null) =>
+      planText({ ...plan, protectedRead: read, overlapping: [{ ...run, protectedRead: previous }] }).includes(
+        'and that one protects 5 ids, but this one protects none: add --protect',
       );
     expect([says(null, 5), says(5, 5), says(null, null)]).toEqual([true, false, false]);
   });
@@ -173,7 +173,7 @@ describe('planText', () => {
     ['https://api.example.com/v2', true],
     ['https://api.example.com/v2/x', false],
   ])('warns of an address that ends in a version: %s', (baseUrl, isWarned) => {
-    expect(planText({ ...plan, baseUrl }).includes('and /v2/… is added to it')).toBe(isWarned);
+    expect(planText({ ...plan, baseUrl }).includes('and /v2/… is appended to it')).toBe(isWarned);
   });
 
   it('makes the host stand out', () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { KnownTarget } from '../../../src/ledger/known-targets.ts';
 import { targetOf } from '../../../src/model/target.ts';
-import { missedText, startedText, stoppedText } from '../../../src/terminal/stop-text.ts';
+import { notReachedText, startedText, stoppedText } from '../../../src/terminal/stop-text.ts';
 
 const now = Date.UTC(2026, 10, 20, 16, 0);
 const stop = { by: 'operator', who: 'ana', reason: 'they call us', at: now - 60_000 } as const;
@@ -14,9 +14,9 @@ function known(account: string, live: KnownTarget['live'] = {}, alive = 0): Know
 it('a stop is told with the live runs and processes that it reaches', () => {
   const some = known('a b', { running: 2, paused: 1 }, 3);
   expect(stoppedText({ before: null, known: some }, now)).toBe(
-    `Stopped all runs of https://api.example.com as account a b. Within a second nothing is sent any more.
+    `Stopped all runs of https://api.example.com as account a b. Sending stops within a second.
   It reaches 3 live runs (2 running, 1 paused) and 3 processes.
-  Go on: expunge start-all --base-url https://api.example.com --account 'a b'`,
+  Resume: expunge start-all --base-url https://api.example.com --account 'a b'`,
   );
   const one = stoppedText({ before: stop, known: known('', { running: 1 }, 1) }, now);
   expect(one).toContain('are stopped already, by ana: they call us, since ');
@@ -33,10 +33,10 @@ warning: one process stays stopped by the file stop`,
 });
 
 it('targets that were missed are named with the command for each, five at most', () => {
-  const [first, second] = missedText('stop-all', [known('acme', { paused: 1 })]).split('\n');
+  const [first, second] = notReachedText('stop-all', [known('acme', { paused: 1 })]).split('\n');
   expect(first).toBe('  https://api.example.com as account acme: 1 live run (paused) and 0 processes');
   expect(second).toBe('    expunge stop-all --base-url https://api.example.com --account acme');
   const many = Array.from({ length: 7 }, (_, n) => known(`a${n}`));
-  expect(missedText('start-all', many)).toContain('as account a4: by ana: they call us\n');
-  expect(missedText('start-all', many).split('\n').at(-1)).toBe('  and 2 others: expunge runs');
+  expect(notReachedText('start-all', many)).toContain('as account a4: by ana: they call us\n');
+  expect(notReachedText('start-all', many).split('\n').at(-1)).toBe('  and 2 others: expunge runs');
 });

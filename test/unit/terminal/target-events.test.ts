@@ -3,8 +3,8 @@ import { timeOfDay } from '../../../src/format.ts';
 import { type AuditEntry, auditLength } from '../../../src/ledger/audit.ts';
 import type { TargetState } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
-import { paceWords } from '../../../src/terminal/pace.ts';
-import { auditText, eventText, heldLines, pinText, TargetEvents } from '../../../src/terminal/target-events.ts';
+import { describePace } from '../../../src/terminal/pace.ts';
+import { auditText, eventText, pinText, TargetEvents, throttleLines } from '../../../src/terminal/target-events.ts';
 import { snapshot } from './snapshots.ts';
 import { target } from './target-states.ts';
 
@@ -60,7 +60,7 @@ function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs =
   const { at } = target();
   return steps.flatMap((changes, i) =>
     events
-      .see([target({ at: at + i * everyMs, ...changes })], refreshes[i] ?? 0, i * everyMs)
+      .observe([target({ at: at + i * everyMs, ...changes })], refreshes[i] ?? 0, i * everyMs)
       .map((event): [number, string] => [i, eventText(event)]),
   );
 }
@@ -76,13 +76,13 @@ describe('what is told of a target', () => {
 
   it('is the first limit, once it is sure', () => {
     const steps = [...times(3, { limitMet: 0 }), { limitMet: 372 }, { limitMet: 0 }, ...times(90, { limitMet: 303 })];
-    expect(told(steps)).toEqual([[9, 'limit met: the server refuses more than about 303/s']]);
+    expect(told(steps)).toEqual([[9, 'limit reached: the server throttles above about 303/s']]);
   });
 
   it('is an outage and its end', () => {
     expect(told([{}, outage, outage, outage, {}, {}])).toEqual([
       [1, 'outage: the API answers 503 to everything'],
-      [4, 'the outage is over: it lasted 3 s'],
+      [4, 'outage over: it lasted 3 s'],
     ]);
   });
 
@@ -94,7 +94,7 @@ describe('what is told of a target', () => {
     const waits = times(10, [hold(5_000), hold(4_000), {}]).flat();
     expect(told(waits)).toEqual([
       [0, 'waiting: the server answered 429 and sent Retry-After 30; no id uses up an attempt'],
-      [2, 'going on: after waiting for 2 s'],
+      [2, 'resumed: after waiting for 2 s'],
     ]);
     expect(told(times(40, [hold(5_000), {}]).flat())).toHaveLength(4);
     expect(told([hold(1_000), {}])).toEqual([]);
@@ -115,12 +115,12 @@ describe('target text', () => {
   it('what holds a target is told with its end or its beginning, and why', () => {
     const hold = { reason: 'the server answered 429\u001b[31m', leftMs: 3_540_000 };
     const outage = { reason: 'the API answers 503 to everything', since: now - 600_000 };
-    expect(heldLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
+    expect(throttleLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
       `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429`,
-      'views: at most 30/min: the server says that no more is left of its limit',
+      'views: at most 30/min: the server reports that its limit is almost used up',
       `views: circuit open since ${timeOfDay(now - 600_000, now)}: the API answers 503 to everything`,
     ]);
-    expect(heldLines([target()], now)).toEqual([]);
+    expect(throttleLines([target()], now)).toEqual([]);
   });
 
   it('a pinned rate is told with who pinned it and why', () => {
@@ -131,13 +131,13 @@ describe('target text', () => {
 
   it('a run that goes as fast as its target is pinned says so, also where it does not use all of it', () => {
     const pinned = { rate: 200, ceiling: 200, pinned: 200, limitMet: 0 };
-    expect(paceWords(snapshot({ targets: [target({ ...pinned, use: 0.98 })] }))).toBe(
+    expect(describePace(snapshot({ targets: [target({ ...pinned, use: 0.98 })] }))).toBe(
       'Deleting at 200/s, as the target is pinned.',
     );
-    expect(paceWords(snapshot({ targets: [target({ ...pinned, use: 0.2 })] }))).toBe(
+    expect(describePace(snapshot({ targets: [target({ ...pinned, use: 0.2 })] }))).toBe(
       'Deleting; the target is pinned to 200/s.',
     );
     const slower = target({ ...pinned, rate: 100, ceiling: 100, use: 0.98 });
-    expect(paceWords(snapshot({ targets: [slower] }))).toBe('Deleting at 100/s, as --rate allows.');
+    expect(describePace(snapshot({ targets: [slower] }))).toBe('Deleting at 100/s, as --rate allows.');
   });
 });

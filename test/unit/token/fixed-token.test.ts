@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shown } from '../../../src/token/fixed-token.ts';
+import { maskSecrets } from '../../../src/token/fixed-token.ts';
 
 describe('secret text', () => {
   const secret = 'p+q&r=s %:ß';
@@ -15,11 +15,11 @@ describe('secret text', () => {
       ['in one line without control characters', 'a\u001b[31m\r\n\tb\u202e', 'a [31m b'],
       ['with its words', 'AADSTS7000215: Invalid client provided.', 'AADSTS7000215: Invalid client provided.'],
     ])('%s', (_, text, words) => {
-      expect(shown(text, [secret])).toBe(words);
+      expect(maskSecrets(text, [secret])).toBe(words);
     });
 
     it('at most 200 characters of it', () => {
-      expect(shown('word '.repeat(100), [])).toHaveLength(200);
+      expect(maskSecrets('word '.repeat(100), [])).toHaveLength(200);
     });
   });
 });

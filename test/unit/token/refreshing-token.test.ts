@@ -1,26 +1,26 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { RefreshingToken } from '../../../src/token/refreshing-token.ts';
-import type { IssueEnd } from '../../../src/token/token.ts';
+import type { IssueResult } from '../../../src/token/token.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const issued = (n: number | string, lifeMs: number | null = 100_000): IssueEnd => ({
+const issued = (n: number | string, lifeMs: number | null = 100_000): IssueResult => ({
   kind: 'issued',
   header: `Bearer t${n}`,
   lifeMs,
 });
-const down: IssueEnd = { kind: 'unavailable', reason: 'the token endpoint answers 503', askedMs: null };
+const down: IssueResult = { kind: 'unavailable', reason: 'the token endpoint answers 503', askedMs: null };
 
 /** A token whose issuer answers as it is told, after 10 ms; `calls` has the times it was asked at. */
-function open(answer: (nth: number) => IssueEnd, { random = 0.5 } = {}) {
+function open(answer: (nth: number) => IssueResult, { random = 0.5 } = {}) {
   const calls: number[] = [];
   const began = performance.now();
   const issuer = {
     source: 'here',
     issue: () => {
       calls.push(performance.now() - began);
-      return new Promise<IssueEnd>((resolve) => setTimeout(() => resolve(answer(calls.length)), 10));
+      return new Promise<IssueResult>((resolve) => setTimeout(() => resolve(answer(calls.length)), 10));
     },
   };
   const token = new RefreshingToken(issuer, { clock: () => performance.now(), random: () => random });
@@ -112,7 +112,7 @@ describe('a token that is asked for', () => {
 });
 
 describe('a source that refuses', () => {
-  const no: IssueEnd = { kind: 'refused', reason: 'invalid_client' };
+  const no: IssueResult = { kind: 'refused', reason: 'invalid_client' };
 
   it('at first fails the start, and is asked again only by another start', async () => {
     const { token, calls, failures, pass, start } = open((n) => (n === 1 ? no : issued(n)));
@@ -273,7 +273,7 @@ describe('two processes on a server that keeps one live token', () => {
     const issuer = {
       source: 'here',
       issue: () =>
-        new Promise<IssueEnd>((resolve) =>
+        new Promise<IssueResult>((resolve) =>
           setTimeout(() => {
             live = `Bearer t${++n}`;
             resolve({ kind: 'issued', header: live, lifeMs });

@@ -1,24 +1,24 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  afterQuietEnd,
   afterRefusal,
-  askAgainAfterMs,
-  isHopeless,
+  afterReplacement,
   lifeMsOf,
-  noPast,
+  noRefusals,
   type RefusedToken,
   refreshAfterMs,
+  retryDelayMs,
+  shouldGiveUp,
 } from '../../../src/token/refusals.ts';
 
 const hour = 3_600_000;
 
 function isHopelessAfter(...refusals: Partial<RefusedToken>[]): boolean {
-  const streak = refusals.reduce<typeof noPast>(
+  const streak = refusals.reduce<typeof noRefusals>(
     (before, refusal) => afterRefusal(before, { ageMs: 100, lifeMs: hour, isBeingReplaced: false, ...refusal }),
-    noPast,
+    noRefusals,
   );
-  return isHopeless(streak);
+  return shouldGiveUp(streak);
 }
 
 describe('asking for more tokens is', () => {
@@ -49,22 +49,22 @@ describe('asking for more tokens is', () => {
 
   it('worth it again after a token that nobody refused', () => {
     const refusal = { ageMs: 100, lifeMs: hour, isBeingReplaced: false };
-    expect(isHopeless(afterRefusal(afterQuietEnd(afterRefusal(noPast, refusal)), refusal))).toBe(false);
+    expect(shouldGiveUp(afterRefusal(afterReplacement(afterRefusal(noRefusals, refusal)), refusal))).toBe(false);
   });
 });
 
 describe('how long tokens live that do not say so', () => {
-  const refusal = { ageMs: 2_000, lifeMs: noPast.lifeMs, isBeingReplaced: false };
+  const refusal = { ageMs: 2_000, lifeMs: noRefusals.lifeMs, isBeingReplaced: false };
 
   it('is learned from one that is refused, and never less than a second', () => {
-    expect(afterRefusal(noPast, refusal).lifeMs).toBe(2_000);
-    expect(afterRefusal(noPast, { ...refusal, ageMs: 3 }).lifeMs).toBe(1_000);
+    expect(afterRefusal(noRefusals, refusal).lifeMs).toBe(2_000);
+    expect(afterRefusal(noRefusals, { ...refusal, ageMs: 3 }).lifeMs).toBe(1_000);
   });
 
   it('is tried out a little longer by each that nobody refused, up to five minutes', () => {
-    const learned = afterRefusal(noPast, refusal);
-    expect(afterQuietEnd(learned).lifeMs).toBe(3_000);
-    expect(Array.from({ length: 50 }).reduce(afterQuietEnd, learned)).toEqual(noPast);
+    const learned = afterRefusal(noRefusals, refusal);
+    expect(afterReplacement(learned).lifeMs).toBe(3_000);
+    expect(Array.from({ length: 50 }).reduce(afterReplacement, learned)).toEqual(noRefusals);
   });
 });
 
@@ -139,17 +139,17 @@ describe('token life', () => {
     it('waits from a second to 30 s, more often longer the more fail', () => {
       fc.assert(
         fc.property(fc.nat(10_000), random, (failures, chance) => {
-          const ms = askAgainAfterMs(failures, null, chance);
+          const ms = retryDelayMs(failures, null, chance);
           return ms >= 1_000 && ms <= 30_000;
         }),
       );
-      expect(askAgainAfterMs(0, null, 1)).toBe(1_500);
-      expect(askAgainAfterMs(3, null, 1)).toBe(5_000);
-      expect(askAgainAfterMs(9, null, 1)).toBe(30_000);
+      expect(retryDelayMs(0, null, 1)).toBe(1_500);
+      expect(retryDelayMs(3, null, 1)).toBe(5_000);
+      expect(retryDelayMs(9, null, 1)).toBe(30_000);
     });
 
     it('waits as long as it was asked to, up to an hour', () => {
-      expect([7_000, 0, 1e9].map((asked) => askAgainAfterMs(5, asked, 0.3))).toEqual([7_000, 1_000, 3_600_000]);
+      expect([7_000, 0, 1e9].map((asked) => retryDelayMs(5, asked, 0.3))).toEqual([7_000, 1_000, 3_600_000]);
     });
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { readNoToken } from '../../../src/token/token-request.ts';
+import { readErrorAnswer } from '../../../src/token/token-request.ts';
 
 describe('token answer', () => {
   const secret = 'p+q&r=s %:ß';
 
   describe('an answer without a token', () => {
     const read = (status: number, body: Record<string, unknown> | null, headers: Record<string, string> = {}) =>
-      readNoToken({ status, body, headers: new Headers(headers) }, [secret]);
+      readErrorAnswer({ status, body, headers: new Headers(headers) }, [secret]);
 
     it.each([
       [400, 'invalid_client'],

@@ -25,7 +25,7 @@ beforeEach(() => {
     clock: () => Date.now(),
     halted: (run) => void halted.push(run),
     onChange: () => {},
-    surroundings: () => ({ isHeld: false, limit: null, refreshes: 0 }),
+    conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
     hold: async (run) => void held.push(run),
     store: async () => {},
   });

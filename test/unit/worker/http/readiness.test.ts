@@ -1,10 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
-import { askOnce } from '../../../../src/worker/http/readiness.ts';
+import { singleFlight } from '../../../../src/worker/http/readiness.ts';
 
 describe('ask once', () => {
-  function open(ask: () => Promise<number>, patienceMs = 60_000) {
+  function open(ask: () => Promise<number>, timeoutMs = 60_000) {
     let now = 0;
-    const answer = askOnce(ask, { freshMs: 100, patienceMs, clock: () => now });
+    const answer = singleFlight(ask, { freshMs: 100, timeoutMs, clock: () => now });
     return {
       answer,
       pass: (ms: number) => {

@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { plural } from '../format.ts';
+import { isSealed, readRun } from '../ledger/run.ts';
+import { startRun } from '../ledger/start-run.ts';
+import { logAsLines } from '../logger.ts';
+import type { Target } from '../model/target.ts';
+import { ownQueueName } from '../queue/queue.ts';
+import { LivePanel } from '../terminal/live-panel.ts';
+import { plainLine } from '../terminal/style.ts';
+import { eventText, TargetEvents } from '../terminal/target-events.ts';
+import { type Part, Parts } from '../worker/parts.ts';
+import { openService, type Service, tokenPart } from '../worker/service.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { type Finish, finishRun } from './finish-run.ts';
+import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
+import { type Credentials, sayOn, serviceOptions, whoAmI } from './session.ts';
+import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
+
+export type ForegroundDeletion = Finish & { target: Target; credentials: Credentials };
+
+const pollMs = 100;
+const recoverEveryMs = 1_000;
+const readContextEveryMs = 250;
+const progressEveryMs = 10_000;
+
+/**
+ * Deletes a run in this process, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
+ * then what is on the wire is finished, the rest handed back, and the run can be resumed.
+ */
+export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
+  const { invocation, session, target, credentials, run } = work;
+  const queueName = ownQueueName(run.id);
+  const log = logAsLines((line) => taker.addEvent(line));
+  const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
+  const by = { who: whoAmI(), reason: reasonOf(invocation.options) };
+  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
+  const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
+  const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
+  const taker: SnapshotTaker = new SnapshotTaker(run, service);
+  const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
+  const interrupts = listenForInterrupts(() => {
+    panel.stop();
+    sayStopping(invocation, service);
+  });
+  try {
+    await parts.start(interrupts.signal);
+    panel.start();
+    await follow(work, service, taker, interrupts);
+    panel.stop();
+    await parts.drain();
+    return await finishRun(work, interrupts);
+  } finally {
+    panel.stop();
+    await parts.drain();
+    interrupts.dispose();
+  }
+}
+
+/** Watches the run until there is nothing more to do here. While Redis is away it waits: nothing is sent without it. */
+async function follow(
+  { invocation, session, run }: ForegroundDeletion,
+  service: Service,
+  taker: SnapshotTaker,
+  { signal }: Interrupts,
+): Promise<void> {
+  const print = jsonLines(invocation.stdout, invocation.options.json);
+  const tend = every(recoverEveryMs, () => service.feeder.recover(run.id));
+  const events = new TargetEvents();
+  const readContext = every(readContextEveryMs, async () => {
+    const context = await orAborted(signal, readRunContext(session.redis, run));
+    taker.observeContext(context);
+    for (const event of events.observe(context?.targets ?? [], service.token.refreshes, performance.now()))
+      taker.addEvent(eventText(event));
+  });
+  const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
+  while (!signal.aborted) {
+    const now = await orAborted(signal, readRun(session.redis, run.id));
+    taker.observe(now);
+    if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
+    if (now?.state === 'running') await orAborted(signal, tend());
+    await readContext();
+    await progress();
+    await sleep(pollMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** Calls `task` at once, and then at most once in `ms`. */
+function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
+  let next = 0;
+  return async () => {
+    if (performance.now() < next) return;
+    next = performance.now() + ms;
+    await task();
+  };
+}
+
+function sayStopping({ config, stderr }: Invocation, { senders }: Service): void {
+  const seconds = Math.ceil(config.requestTimeoutMs / 1_000);
+  stderr.write(
+    `\nStopping: ${plural(senders.inFlight, 'requests')} finishing (up to ${seconds} s). Press Ctrl-C again to stop at once; nothing is lost either way.\n`,
+  );
+}

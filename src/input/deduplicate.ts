@@ -1,0 +1,170 @@
+import { rmSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import type { Resource } from '../model/outcome.ts';
+import { ByteIndex } from './byte-index.ts';
+import {
+  BlockFile,
+  BlockReader,
+  bucketCount,
+  headerBytes,
+  placeBytes,
+  protectedLine,
+  resourceAt,
+  rowsPerSettledFile,
+  spoolFile,
+} from './spool-files.ts';
+
+/** An id that will be sent, and the number of its row. */
+export type SpooledId = { row: number; resource: Resource; id: string };
+
+/** What the buckets of a spool hold. */
+export type DeduplicationResult = {
+  ids: Record<Resource, number>;
+  duplicates: number;
+  protected: number;
+  first: SpooledId | null;
+  last: SpooledId | null;
+};
+
+/**
+ * Tells duplicates and protected ids from those to send, bucket by bucket: exact bytes, the first line wins, protection wins over both.
+ * Memory holds the ids of one bucket that differ, so a list that repeats itself costs no more than another. Writes what it finds to the
+ * spool's `settled` files and removes the buckets. `onProtected` hears the numbers of the protected rows: for the same rows in the same
+ * order.
+ */
+export async function deduplicate(folder: string, onProtected: (row: number) => void): Promise<DeduplicationResult> {
+  const settler = new Deduplicator(folder, onProtected);
+  for (let n = 0; n < bucketCount; n++) await settler.settle(n);
+  settler.settled.flush();
+  return settler.found;
+}
+
+const recordsAtOnce = 10_000; // a worker that plans a scheduled run has other things to do, too
+
+class Deduplicator {
+  readonly found: DeduplicationResult = {
+    ids: { annotations: 0, views: 0 },
+    duplicates: 0,
+    protected: 0,
+    first: null,
+    last: null,
+  };
+  readonly settled: SettledFiles;
+  readonly #folder: string;
+  readonly #onProtected: (row: number) => void;
+  readonly #seen = new ByteIndex(placeBytes); // resource and id are both part of the key
+  readonly #guarded = new ByteIndex(headerBytes);
+  #block: Buffer | undefined;
+
+  constructor(folder: string, onProtected: (row: number) => void) {
+    this.settled = new SettledFiles(folder);
+    this.#folder = folder;
+    this.#onProtected = onProtected;
+  }
+
+  async settle(n: number): Promise<void> {
+    this.#seen.forgetAll();
+    this.#guarded.forgetAll();
+    await this.#readRecords(spoolFile.protect(this.#folder, n), 0, (block, start, end) => {
+      this.#guarded.add(block, start, end);
+    });
+    await this.#readRecords(spoolFile.bucket(this.#folder, n), placeBytes, (block, start, end) => {
+      this.#settleRow(block, start, end);
+    });
+  }
+
+  /** Hands over the records of a file, which have so many bytes before their header, and removes it for its space. */
+  async #readRecords(path: string, before: number, take: (block: Buffer, start: number, end: number) => void) {
+    const reader = new BlockReader(path, this.#block);
+    this.#block = reader.block;
+    try {
+      for (let n = 1, at = takeRecord(reader, before); at !== -1; n++, at = takeRecord(reader, before)) {
+        take(reader.block, at, endOf(reader.block, at + before));
+        if (n % recordsAtOnce === 0) await setImmediate();
+      }
+    } finally {
+      reader.close();
+    }
+    rmSync(path, { force: true });
+    await setImmediate();
+  }
+
+  #settleRow(block: Buffer, start: number, end: number): void {
+    if (this.#guarded.has(block, start + placeBytes + headerBytes, end)) this.#protect(block.readUInt32LE(start));
+    else this.#settleId(block, start, end);
+  }
+
+  #settleId(block: Buffer, start: number, end: number): void {
+    const first = this.#seen.add(block, start, end);
+    if (first === -1) this.#keep(block, start);
+    else this.#markDuplicate(block.readUInt32LE(start), first);
+  }
+
+  #protect(row: number): void {
+    this.settled.add(row, 0, protectedLine);
+    this.found.protected += 1;
+    this.#onProtected(row);
+  }
+
+  #markDuplicate(row: number, first: number): void {
+    const { records } = this.#seen;
+    this.settled.add(row, records.readUInt32LE(first + 4), records.readUInt32LE(first + 8));
+    this.found.duplicates += 1;
+  }
+
+  #keep(block: Buffer, at: number): void {
+    const row = block.readUInt32LE(at);
+    const { first, last, ids } = this.found;
+    ids[resourceAt(block, at + placeBytes)!] += 1;
+    if (first === null || row < first.row) this.found.first = keptAt(block, at);
+    if (last === null || row > last.row) this.found.last = keptAt(block, at);
+  }
+}
+
+function keptAt(block: Buffer, at: number): SpooledId {
+  const start = at + placeBytes;
+  const id = block.toString('utf8', start + headerBytes, endOf(block, start));
+  return { row: block.readUInt32LE(at), resource: resourceAt(block, start)!, id };
+}
+
+/** Where the next record begins in the block of its reader, or -1 after the last. */
+function takeRecord(reader: BlockReader, before: number): number {
+  const at = reader.take(before + headerBytes);
+  if (at === -1) return -1;
+  const start = reader.extend(reader.block.readUInt16LE(at + before + 2));
+  if (start === -1) throw new Error('a bucket of the spool ends within a record');
+  return start;
+}
+
+/** Where the record whose header begins here ends. */
+function endOf(bytes: Buffer, at: number): number {
+  return at + headerBytes + bytes.readUInt16LE(at + 2);
+}
+
+/** Writes which rows were settled, by ranges of rows: they come in any order, and a reader needs one range in memory. */
+class SettledFiles {
+  readonly #folder: string;
+  readonly #files: BlockFile[] = [];
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  add(row: number, firstFile: number, firstLine: number): void {
+    const file = this.#fileOf(row);
+    const at = file.reserve(placeBytes);
+    file.block.writeUInt32LE(row, at);
+    file.block.writeUInt32LE(firstFile, at + 4);
+    file.block.writeUInt32LE(firstLine, at + 8);
+  }
+
+  flush(): void {
+    for (const file of this.#files) file?.flush();
+  }
+
+  #fileOf(row: number): BlockFile {
+    const n = Math.floor(row / rowsPerSettledFile);
+    this.#files[n] ??= new BlockFile(spoolFile.settled(this.#folder, n), 12 * 1024);
+    return this.#files[n];
+  }
+}

@@ -1,0 +1,100 @@
+import type { ServerIdentity } from '../redis/server-identity.ts';
+import { noteAuditLua } from './audit.ts';
+import { headerBytes } from './cell.ts';
+
+/**
+ * Doubt. What Redis loses is always the end of what it acknowledged: an append-only file that was cut, a snapshot, a replica that was
+ * behind. So a run that goes on in another process may have claims, marks and results behind it of which nothing is left: any of its
+ * open ids may have been sent. From then on, and for good,
+ * - each cell that is claimed carries doubt, and at the seal no open cell reads as never sent;
+ * - epochs go on from the clock: those that were handed out after the point to which Redis fell back are never handed out again;
+ * - who held a chunk before must find out that it holds it no more (`stillHolds` in ledger.ts): a later holder's claim may be lost, and
+ *   with it what was sent. All else that a holder knows of its own requests stays true.
+ */
+
+/** As ARGV, from the one named by the caller: process, whether it is durable ('' = nobody knows), ancestors. */
+export function serverIdentityArguments({ process, isDurable, ancestors }: ServerIdentity): string[] {
+  return [process, isDurable === null ? '' : isDurable ? '1' : '0', ancestors.join(' ')];
+}
+
+/** Lua: the run is in doubt from now on. */
+export const doubtFunction = `
+local function raiseDoubt(runKey, auditKey, reason)
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local epoch = tonumber(redis.call('HGET', runKey, 'epoch') or '0')
+  redis.call('HSET', runKey, 'epoch', math.max(epoch, now), 'doubt', reason)
+  redis.call('HSETNX', runKey, 'doubtSince', now)
+  local entry = cjson.encode({at = now, action = 'doubt', by = 'guard', who = '', reason = reason})
+  ${noteAuditLua('auditKey', 'entry')}
+end
+`;
+
+/** Lua: INFO is asked inside of the script, so the answer is about the process that does the rest of it. */
+const processFunction = `
+local function thisProcess() return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') end
+`;
+
+/**
+ * Writes a record that isn't there yet, with the process that keeps it. In one that is being prepared with another layout, it
+ * replaces where the rows stand, and the command.
+ *
+ * KEYS  1 run
+ * ARGV  1… what is known of the Redis process  4… fields and values, first `layout`, `files` and `command`
+ * returns the state it had before, '' for none
+ */
+export const makeRecordLua = `${processFunction}
+local state = redis.call('HGET', KEYS[1], 'state')
+if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then
+  redis.call('HSET', KEYS[1], unpack(ARGV, 4, 9))
+end
+if state then return state end
+local me = thisProcess()
+redis.call('HSET', KEYS[1], 'keeper', me, 'keeperDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))
+return ''
+`;
+
+const reason = 'Redis was restarted or replaced: what it acknowledged last may be lost';
+
+/**
+ * Lua: compares the process that answers with the one that kept the run before, and raises doubt where something may have been lost
+ * between them. What the caller knows counts if it is about the process that answers. Returns that process, and the reason for new
+ * doubt or ''.
+ */
+export const checkServerFunction = `${processFunction}${doubtFunction}
+local function checkServer(runKey, auditKey, process, durable, ancestors)
+  local me = thisProcess()
+  if process ~= me then durable, ancestors = '', '' end
+  local kept = redis.call('HMGET', runKey, 'keeper', 'keeperDurable')
+  local before = kept[1] or ''
+  if before == me then
+    if durable ~= '' and durable ~= kept[2] then redis.call('HSET', runKey, 'keeperDurable', durable) end
+    return me, ''
+  end
+  local hasAll = durable == '1' and kept[2] == '1' or before ~= '' and string.find(ancestors, before, 1, true)
+  redis.call('HSET', runKey, 'keeper', me, 'keeperDurable', durable)
+  if hasAll then return me, '' end
+  raiseDoubt(runKey, auditKey, '${reason}')
+  return me, '${reason}'
+end
+`;
+
+/** Lua: sets doubt in the open cells of a ledger chunk, and returns its bytes as they are then. */
+export const doubtCellsFunction = `
+local function doubtCells(key, bytes)
+  local byte, char = string.byte, string.char
+  local cells, changed = {}, false
+  for at = ${headerBytes + 1}, #bytes, 2 do
+    local high, low = byte(bytes, at, at + 1)
+    if high < 16 then
+      high = high + 16
+      changed = true
+    end
+    cells[#cells + 1] = char(high, low)
+  end
+  if not changed then return bytes end
+  local doubtful = table.concat(cells)
+  redis.call('SETRANGE', key, ${headerBytes}, doubtful)
+  return string.sub(bytes, 1, ${headerBytes}) .. doubtful
+end
+`;

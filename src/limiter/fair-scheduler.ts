@@ -1,0 +1,189 @@
+import type { Permits } from './permits.ts';
+
+/** What the scheduler depends on. */
+export type FairSchedulerOptions<T> = {
+  /** Of all queues together. */
+  permits: Permits;
+  /** Whether there is a free slot. */
+  hasRoom(): boolean;
+  /** Sends the head of a queue; its permits are taken. */
+  send(waiting: T): void;
+  /** Monotonic ms. */
+  clock(): number;
+};
+
+/**
+ * Weighted round robin over queues: a head is sent when a permit of its own queue and one of all queues are due and there is a free slot.
+ * A queue sends as many as its weight in each round, so that busy queues share the rate by their weights.
+ * Both permits are used in the moment of leaving: whoever waited for one can't go faster by the other afterwards. Call `pump` whenever
+ * there may be room or permits again; for permits that become due later it wakes up by itself.
+ */
+export class FairScheduler<T> {
+  readonly #options: FairSchedulerOptions<T>;
+  readonly #queues = new Map<FairQueue<T>, number>(); // those in which somebody waits, and how many may go in this turn; next comes first
+  #timer: NodeJS.Timeout | null = null;
+  #wakesAt = Number.POSITIVE_INFINITY;
+  #starved = false;
+
+  constructor(options: FairSchedulerOptions<T>) {
+    this.#options = options;
+  }
+
+  /** How many wait in all queues. */
+  get length(): number {
+    let sum = 0;
+    for (const queue of this.#queues.keys()) sum += queue.length;
+    return sum;
+  }
+
+  enqueue(queue: FairQueue<T>, waiting: T): void {
+    queue.add(waiting);
+    if (!this.#queues.has(queue)) this.#queues.set(queue, queue.weight);
+    this.pump();
+  }
+
+  /** Sends whatever may be sent. */
+  pump(): void {
+    const { permits, hasRoom, send, clock } = this.#options;
+    while (this.#queues.size > 0 && hasRoom()) {
+      const now = clock();
+      const queue = this.#next(now);
+      if (queue === null || !permits.take(now)) break;
+      const first = queue.take(now);
+      this.#count(queue);
+      send(first);
+    }
+    if (this.#queues.size > 0) this.#wait();
+  }
+
+  /** Drops those that may not be sent any more. */
+  revalidate(): void {
+    for (const queue of this.#queues.keys()) {
+      queue.revalidate();
+      if (queue.length === 0) this.#queues.delete(queue);
+    }
+  }
+
+  /** Whether, since the last call, a permit was due and no slot was free. */
+  takeStarved(): boolean {
+    const starved = this.#starved;
+    this.#starved = false;
+    return starved;
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  /** Counts one sent; at the end of its round the queue goes behind the others. */
+  #count(queue: FairQueue<T>): void {
+    const left = this.#queues.get(queue)! - 1;
+    if (queue.length > 0 && left > 0) return void this.#queues.set(queue, left);
+    this.#queues.delete(queue);
+    if (queue.length > 0) this.#queues.set(queue, queue.weight);
+  }
+
+  #next(now: number): FairQueue<T> | null {
+    for (const queue of this.#queues.keys()) {
+      if (queue.isDue(now)) return queue;
+      if (queue.length === 0) this.#queues.delete(queue);
+    }
+    return null;
+  }
+
+  /** Somebody still waits: for room, and then whoever makes room pumps, or for a permit that is due later. */
+  #wait(): void {
+    const { permits, hasRoom, clock } = this.#options;
+    const isFull = !hasRoom();
+    if (isFull && this.#starved) return; // nothing new to note, and a busy process comes here for every request
+    const now = clock();
+    let soonest = Number.POSITIVE_INFINITY;
+    for (const queue of this.#queues.keys()) soonest = Math.min(soonest, queue.dueMs(now));
+    const next = Math.max(soonest, permits.nextMs(now));
+    if (isFull) {
+      if (next <= now) this.#starved = true;
+      return;
+    }
+    if (next >= this.#wakesAt || next === Number.POSITIVE_INFINITY) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakesAt = next;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        this.#wakesAt = Number.POSITIVE_INFINITY;
+        this.pump();
+      },
+      Math.max(1, next - now),
+    );
+  }
+}
+
+/** What a queue depends on. */
+export type FairQueueOptions<T> = {
+  /** Of this queue alone, as of now; null = it needs none. */
+  permits(): Permits | null;
+  /** How many are sent in one round, as of now; 1 if it is missing. */
+  weight?(): number;
+  /** Called with the head before it is sent. False: it is dropped, and has been notified. */
+  stillWants(waiting: T): boolean;
+};
+
+/** Requests that wait for one rate, in order; see `FairScheduler` for when they are sent. */
+export class FairQueue<T> {
+  readonly #options: FairQueueOptions<T>;
+  readonly #waiting: T[] = [];
+  #head = 0; // the line is read from here: shifting a long array costs its length
+
+  constructor(options: FairQueueOptions<T>) {
+    this.#options = options;
+  }
+
+  get length(): number {
+    return this.#waiting.length - this.#head;
+  }
+
+  get weight(): number {
+    return this.#options.weight?.() ?? 1;
+  }
+
+  add(waiting: T): void {
+    this.#waiting.push(waiting);
+  }
+
+  /** When the head may go as far as this line is concerned; infinite if that is unknown or nobody waits. */
+  dueMs(nowMs: number): number {
+    if (this.length === 0) return Number.POSITIVE_INFINITY;
+    return this.#options.permits()?.nextMs(nowMs) ?? nowMs;
+  }
+
+  /** Whether the head may go now. Heads that no longer want to leave the line. */
+  isDue(nowMs: number): boolean {
+    while (this.length > 0) {
+      if (this.#options.stillWants(this.#waiting[this.#head]!)) return this.dueMs(nowMs) <= nowMs;
+      this.#shift();
+    }
+    return false;
+  }
+
+  /** The head goes and uses its permit; `isDue` has just said that it may. */
+  take(nowMs: number): T {
+    this.#options.permits()?.take(nowMs);
+    return this.#shift();
+  }
+
+  /** Drops those that may not be sent any more. */
+  revalidate(): void {
+    const line = this.#waiting.splice(0).slice(this.#head);
+    this.#head = 0;
+    for (const waiting of line) if (this.#options.stillWants(waiting)) this.#waiting.push(waiting);
+  }
+
+  #shift(): T {
+    const first = this.#waiting[this.#head++]!;
+    if (this.#head === this.#waiting.length) {
+      this.#waiting.length = 0;
+      this.#head = 0;
+    }
+    return first;
+  }
+}

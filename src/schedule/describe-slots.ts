@@ -1,0 +1,99 @@
+import { type Change, findChange, nextSlot, nextSlots, type Timing } from './slots.ts';
+
+/** A slot as people read it: the time on the clocks of its zone, and what a clock change has to do with it. */
+export type SlotDescription = { local: string; utc: string; note: string };
+
+/** The next so many slots in words; `note` is '' where no clock changes. */
+export function previewSlots(timing: Timing, after: number, count: number): SlotDescription[] {
+  const slots = nextSlots(timing, after, count);
+  return slots.map((slot, i) => ({
+    ...describeSlot(timing.tz, slot),
+    note: clockChangeNote(timing, slots[i - 1] ?? after, slot),
+  }));
+}
+
+/** `Sun 2027-03-14 03:30 EDT`, and `07:30 UTC`. */
+export function describeSlot(tz: string, at: number): Omit<SlotDescription, 'note'> {
+  const { weekday, date, time } = wallClock(tz, at);
+  return { local: `${weekday} ${date} ${time} ${zoneName(tz, at)}`, utc: `${wallClock('UTC', at).time} UTC` };
+}
+
+type WallClock = { weekday: string; date: string; time: string };
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+function wallClock(tz: string, at: number): WallClock {
+  const known = clocks.get(tz);
+  const clock = known ?? new Intl.DateTimeFormat('en-GB', { timeZone: tz, ...fields });
+  if (!known) clocks.set(tz, clock);
+  const part = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
+  const seconds = part.second === '00' ? '' : `:${part.second}`;
+  return {
+    weekday: part.weekday!,
+    date: `${part.year}-${part.month}-${part.day}`,
+    time: `${part.hour}:${part.minute}${seconds}`,
+  };
+}
+
+const fields: Intl.DateTimeFormatOptions = {
+  ...{ weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
+  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
+};
+
+/** EDT, CEST, AEDT: names are known for the zones of some English-speaking places each; elsewhere the distance to UTC. */
+function zoneName(tz: string, at: number): string {
+  const names = ['en-US', 'en-GB', 'en-AU'].map((locale) => {
+    const format = new Intl.DateTimeFormat(locale, { timeZone: tz, timeZoneName: 'short' });
+    return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')!.value;
+  });
+  return names.find((name) => !/^(GMT|UTC)[+-]/.test(name)) ?? names[0]!;
+}
+
+const dayMs = 86_400_000;
+
+/** What a clock change makes of the slots between two: which times it leaves out, and which come twice. */
+function clockChangeNote(timing: Timing, before: number, slot: number): string {
+  const from = Math.max(before, slot - dayMs);
+  const change = findChange(timing.tz, from, slot);
+  const repeated = repeatedHour(timing.tz, slot);
+  if (repeated !== null) return repeatedNote(timing, slot, repeated);
+  if (change === null || change.by < 0) return '';
+  const missing = missingTimes(timing, change);
+  if (missing.length === 0) return '';
+  const { date, weekday } = missing[0]!;
+  const day = date === wallClock(timing.tz, slot).date ? 'that day' : `on ${weekday} ${date}`;
+  return `${list(missing.map(({ time }) => time))} ${missing.length === 1 ? 'does' : 'do'} not exist ${day}`;
+}
+
+/** The times of the pattern that the clocks jumped over: those it would have on clocks that never change. */
+function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] {
+  const end = at + ahead; // as if it were UTC
+  const times: WallClock[] = [];
+  for (let slot = end - by - 1; times.length < shownAtMost; ) {
+    slot = nextSlot({ cron, tz: 'UTC' }, slot);
+    if (slot >= end) break;
+    times.push(wallClock('UTC', slot));
+  }
+  return times;
+}
+
+const shownAtMost = 4;
+
+/** Where the clocks show the time of a slot twice: the other moment at which they do; null elsewhere. */
+function repeatedHour(tz: string, slot: number): Change | null {
+  const change = findChange(tz, slot - dayMs / 2, slot + dayMs / 2);
+  if (change === null || change.by >= 0) return null;
+  const isRepeated = slot >= change.at + change.by && slot < change.at - change.by;
+  return isRepeated ? change : null;
+}
+
+function repeatedNote(timing: Timing, slot: number, { at, by }: Change): string {
+  const { time } = wallClock(timing.tz, slot);
+  if (slot >= at) return `${time} comes twice that day, this is the second`;
+  return `${time} comes twice that day, this is the first${nextSlot(timing, slot - by - 1) === slot - by ? '' : ' and the only run'}`;
+}
+
+function list(times: string[]): string {
+  if (times.length >= shownAtMost) return `${times[0]}, ${times[1]} and others`;
+  return times.length === 1 ? times[0]! : `${times.slice(0, -1).join(', ')} and ${times.at(-1)}`;
+}

@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+
+/** The lease of a schedule: one process at a time reconciles it. */
+export type ScheduleLease = {
+  fp: string;
+  name: string;
+  token: string;
+  /** Aborted when it was lost: Redis did not hear of us in time, or `stop` was aborted. Nothing more should be begun then. */
+  signal: AbortSignal;
+  /** Releases it. If that fails, it expires after 15 s. */
+  release(): Promise<void>;
+};
+
+const leaseMs = 15_000;
+const renewEveryMs = 4_000;
+
+/** Acquires the lease, or returns null if another process holds it. */
+export async function acquireLease(
+  redis: RedisClient,
+  fp: string,
+  name: string,
+  stop: AbortSignal,
+): Promise<ScheduleLease | null> {
+  const [key, token] = [keys.scheduleLease(fp, name), randomUUID()];
+  if ((await redis.set(key, token, 'PX', leaseMs, 'NX')) !== 'OK') return null;
+  const lost = new AbortController();
+  let leasedUntil = performance.now() + leaseMs;
+  const renew = async () => {
+    const at = performance.now();
+    const isOurs = await redis.eval(renewLua, 1, key, token, leaseMs).catch(() => null);
+    if (isOurs === 1) leasedUntil = at + leaseMs;
+    if (isOurs === 0 || performance.now() > leasedUntil - renewEveryMs) lost.abort();
+  };
+  const timer = setInterval(() => void renew(), renewEveryMs);
+  return {
+    ...{ fp, name, token, signal: AbortSignal.any([stop, lost.signal]) },
+    release: async () => {
+      clearInterval(timer);
+      await redis.eval(releaseLua, 1, key, token).catch(() => {});
+    },
+  };
+}
+
+// KEYS 1 lease  ARGV 1 token  2 ms; 1 if it is still ours, else 0
+const renewLua = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`;
+
+// KEYS 1 hand  ARGV 1 token
+const releaseLua = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 0`;

@@ -1,0 +1,174 @@
+import type { ListSource } from '../config/list-source.ts';
+import { duration, plural } from '../format.ts';
+import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { archiveFiles, isAnyHere } from './archive.ts';
+import { type Decision, decide, type LiveRun } from './decide.ts';
+import { follow, removeUnstartedRun } from './follow-run.ts';
+import { acquireLease, type ScheduleLease } from './lease.ts';
+import { makeRun, pauseAs } from './make-run.ts';
+import { type HistoryEntry, type ReadFiles, type Schedule, withEntry } from './schedule.ts';
+import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
+import { dueSlots } from './slots.ts';
+
+/** So many things are done about one schedule in a row; the next look goes on. */
+const maxSteps = 5;
+
+/**
+ * Does what is to be done about a schedule now: notes how its last run ended, and makes a run of a slot that is due. Whoever hears a bell calls
+ * it, and everybody now and then, in case a bell was lost: calling it twice, or in two processes, does nothing twice.
+ */
+export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<void> {
+  if ((await findDueWork(deps, name)) === null) return;
+  const lease = await acquireLease(deps.ledger.redis, deps.target.fp, name, stop);
+  if (lease === null) return;
+  try {
+    for (let step = 0; step < maxSteps && !lease.signal.aborted; step++) {
+      const due = await findDueWork(deps, name);
+      if (due === null) return;
+      await act(deps, lease, due);
+    }
+  } finally {
+    await lease.release();
+  }
+}
+
+/** What there is to do about a schedule: first about its last run, if that has ended or was never started, then about its slots. */
+type DueWork = {
+  schedule: Schedule;
+  last: Run | null;
+  isToFollow: boolean;
+  archive: string | null;
+  decision: Decision;
+};
+
+/** Null if there is nothing to do, or nothing that this process could. */
+async function findDueWork(
+  { ledger: { redis }, target, sources, now }: ScheduleDeps,
+  name: string,
+): Promise<DueWork | null> {
+  const schedule = await readSchedule(redis, target.fp, name);
+  const source = schedule === null || schedule.state === 'removed' ? undefined : sources[schedule.from];
+  if (schedule === null || source === undefined) return null;
+  const isOpen = schedule.lastRun !== '' && schedule.lastState === '';
+  const last = isOpen ? await readRun(redis, schedule.lastRun) : null;
+  const isToFollow = isOpen && (last === null || isSealed(last.state) || last.state === 'planned');
+  const decision = decide(schedule, last && liveOf(last), now());
+  const archive = isOpen ? null : await archiveOf(schedule, source);
+  const isIdle = !isToFollow && archive === null && decision.do === 'nothing';
+  return isIdle ? null : { schedule, last, isToFollow, archive, decision };
+}
+
+function liveOf({ id, state, reason }: Run): LiveRun | null {
+  return isSealed(state) ? null : { id, state, reason };
+}
+
+/** Where files wait to be put away by this machine; null if none do. */
+async function archiveOf({ toArchive }: Schedule, source: ListSource): Promise<string | null> {
+  if (toArchive === null || source.kind !== 'glob') return null;
+  return (await isAnyHere(toArchive)) ? source.archive : null;
+}
+
+async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Promise<void> {
+  const { schedule, last, isToFollow, archive, decision } = due;
+  await removeUnstartedRun(deps, lease, schedule);
+  if (isToFollow) return follow(deps, lease, last);
+  if (archive !== null) return archiveRunFiles(deps, lease, schedule.toArchive!, archive);
+  switch (decision.do) {
+    case 'nothing':
+      return;
+    case 'pause':
+      return pauseAs('halted', deps, lease, decision.reason);
+    case 'miss':
+      return recordWithoutRun(
+        deps,
+        lease,
+        decision,
+        'missed',
+        `seen ${duration(decision.lateMs)} late`,
+        decision.hadWaited,
+      );
+    case 'skip':
+      return recordWithoutRun(deps, lease, decision, 'skipped', decision.reason);
+    case 'wait':
+      return cancelLastRun(deps, lease, (await reserveSlot(deps, lease, schedule, decision)) ? decision.cancel : null);
+    case 'run':
+      return run(deps, lease, schedule, decision);
+  }
+}
+
+async function archiveRunFiles(
+  { ledger, log }: ScheduleDeps,
+  lease: ScheduleLease,
+  files: ReadFiles,
+  archive: string,
+): Promise<void> {
+  const { moved, left } = await archiveFiles(archive, files);
+  log.info({ schedule: lease.name, run: files.run, files: moved.length }, 'files archived');
+  if (left.length > 0)
+    log.warn(
+      { schedule: lease.name, files: left, reason: 'they have changed since, or are gone' },
+      'files not archived',
+    );
+  await updateSchedule(ledger.redis, lease, { fields: { toArchive: '' } });
+}
+
+type SlotsWithoutRun = { slot: number; slots: number };
+
+/** Slots that get no run. */
+async function recordWithoutRun(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  { slot, slots }: SlotsWithoutRun,
+  outcome: 'missed' | 'skipped',
+  reason: string,
+  hadWaited = false,
+): Promise<void> {
+  const history = await historyWithoutRun(deps, lease, { slot, slots }, outcome, reason);
+  const fields = { after: slot, ...(hadWaited && { waiting: '' }) };
+  await updateSchedule(deps.ledger.redis, lease, { fields, history, ifActive: true });
+  deps.log.info({ schedule: lease.name, slots, reason }, outcome === 'missed' ? 'slots missed' : 'slots skipped');
+}
+
+async function historyWithoutRun(
+  { ledger: { redis }, now, who }: ScheduleDeps,
+  lease: ScheduleLease,
+  { slot, slots }: SlotsWithoutRun,
+  outcome: 'missed' | 'skipped',
+  reason: string,
+): Promise<HistoryEntry[]> {
+  const facts = { run: '', rows: null, ended: null };
+  const entry = { slot, slots, at: now(), outcome, reason, by: who, ...facts };
+  return withEntry(await readHistory(redis, lease.fp, lease.name), entry);
+}
+
+/** Notes that a slot is to have a run, whatever becomes of this process; false if it may not any more. */
+async function reserveSlot(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  schedule: Schedule,
+  { slot, missed }: { slot: number; missed: number },
+): Promise<boolean> {
+  const reason = `${plural(missed, 'slots')} passed before one was handled`;
+  const before = missed > 0 ? (dueSlots(schedule, schedule.after, slot - 1)?.latest ?? slot) : slot;
+  const history =
+    missed > 0 ? await historyWithoutRun(deps, lease, { slot: before, slots: missed }, 'missed', reason) : null;
+  const settlement = { fields: { after: slot, waiting: slot }, ...(history && { history }), ifActive: true };
+  return (await updateSchedule(deps.ledger.redis, lease, settlement)) === 'done';
+}
+
+async function cancelLastRun(deps: ScheduleDeps, { name }: ScheduleLease, run: string | null): Promise<void> {
+  if (run === null) return;
+  const order = { reason: 'the next slot has come', by: 'guard', who: `schedule ${name}` } as const;
+  await deps.ledger.steer(run, deps.now(), { action: 'cancel', ...order });
+  deps.log.info({ schedule: name, run }, 'cancelling the last run for the next one');
+}
+
+async function run(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  schedule: Schedule,
+  decision: Decision & { do: 'run' },
+): Promise<void> {
+  const isTaken = schedule.waiting === decision.slot || (await reserveSlot(deps, lease, schedule, decision));
+  if (isTaken) await makeRun(deps, lease, schedule, { slot: decision.slot, isManual: false });
+}

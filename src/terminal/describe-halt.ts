@@ -1,0 +1,17 @@
+import { count } from '../format.ts';
+import { type HaltRule, statusesText } from '../ledger/halt-rules.ts';
+
+/** When a rule halts a run, for people: `the first 20 of a run, or over 10 % once there are 1,000`. */
+export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule): string {
+  const limits = [
+    times && `${times} of them`,
+    allOfFirst && `all of the first ${allOfFirst} ids`,
+    percent && `over ${percent.over} % of the ids, once there are ${count(percent.after)}`,
+  ];
+  return limits.filter(Boolean).join(', or ');
+}
+
+/** Which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
+export function describeHaltStatuses(rule: HaltRule): string {
+  return `${statusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
+}

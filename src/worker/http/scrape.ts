@@ -1,0 +1,83 @@
+import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
+import { readCompleted } from '../../ledger/end-run.ts';
+import type { QueueDepth } from '../../queue/queue.ts';
+import { type RedisClient, readClock } from '../../redis/client.ts';
+import { keys } from '../../redis/keys.ts';
+import { resultOf } from '../../schedule/schedule.ts';
+import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
+import type { Service } from '../service.ts';
+import { singleFlight } from './readiness.ts';
+
+/** What one scrape shows: the process, and what Redis says of its target. Null where Redis didn't answer in time. */
+export type Scrape = {
+  build: Build;
+  service: Service;
+  redis: { roundTripMs: number; backlog: Backlog; completed: Completed; schedules: ScheduleSample[] } | null;
+  queue: { name: string; depth: QueueDepth } | null;
+};
+
+/** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
+type Completed = Record<string, number>;
+
+/** How a schedule stands, and what became of its last slot; null = it has had none. */
+type ScheduleSample = { name: string; state: ScheduleStanding; result: ReturnType<typeof resultOf> | null };
+
+type ScheduleStanding = (typeof scheduleStandings)[number];
+
+export const scheduleStandings = ['active', 'paused', 'paused_by_guard'] as const;
+
+export type Build = { version: string; revision: string };
+
+export type ScrapeOptions = {
+  build: Build;
+  service: Service;
+  redis: RedisClient;
+  fp: string;
+  queueName: string;
+  /** Monotonic ms. */
+  clock: () => number;
+};
+
+/** Several scrapers cost Redis no more than one, and one that hangs costs a scrape no more than the patience. */
+const bounds = { freshMs: 3_000, timeoutMs: 1_000 };
+
+export function openScrape({
+  build,
+  service,
+  redis,
+  fp,
+  queueName: name,
+  clock,
+}: ScrapeOptions): () => Promise<Scrape> {
+  const readTarget = async () => {
+    const askedAt = clock();
+    await redis.ping();
+    const roundTripMs = clock() - askedAt;
+    const [backlog, completed, schedules] = await Promise.all([
+      readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
+      readCompleted(redis, fp),
+      readSchedules(redis, fp),
+    ]);
+    return { roundTripMs, backlog, completed, schedules };
+  };
+  const askTarget = singleFlight(readTarget, { ...bounds, clock });
+  const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });
+  return async () => {
+    const [target, queue] = await Promise.all([askTarget(), askQueue()]);
+    return { build, service, redis: target, queue: target && queue };
+  };
+}
+
+async function readSchedules(redis: RedisClient, fp: string): Promise<ScheduleSample[]> {
+  const all = await listSchedules(redis, fp);
+  const histories = await Promise.all(all.map(({ name }) => readHistory(redis, fp, name)));
+  return all.map(({ name, state, pausedBy }, n) => {
+    const last = histories[n]![0];
+    const standing = pausedBy === '' ? 'paused' : 'paused_by_guard';
+    return {
+      name,
+      state: state === 'active' ? 'active' : standing,
+      result: last === undefined ? null : resultOf(last),
+    };
+  });
+}

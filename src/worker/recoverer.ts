@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { anyRun, expireRun, noteCompleted } from '../ledger/end-run.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import type { Log } from '../logger.ts';
+import type { Feeder } from '../queue/feeder.ts';
+import { describeRedisError, describeRejection } from '../redis/errors.ts';
+import { keys } from '../redis/keys.ts';
+import { lostReason, otherReleaseReason } from './chunk-handler.ts';
+
+export type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
+
+const leaseMs = 2_500;
+const recheckIdleMs = 9_000;
+
+/**
+ * Keeps the runs of a target going: feeds what is due, puts back jobs the queue has lost, and does what follows a seal. One worker
+ * of a target does it at a time; if two did, nothing would be added twice. A run with which that fails keeps no other one from its turn.
+ */
+export class Recoverer {
+  readonly #options: RecovererOptions;
+  readonly #me = randomUUID();
+  readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
+  readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as logged last
+  readonly #nextCheckAt = new Map<string, number>(); // of runs that stand still
+
+  constructor(options: RecovererOptions) {
+    this.#options = options;
+  }
+
+  /** One turn, if no other worker has it. */
+  async recover(): Promise<void> {
+    const { ledger, fp } = this.#options;
+    const { redis } = ledger;
+    if ((await redis.set(keys.recoverer(fp), this.#me, 'PX', leaseMs, 'NX')) !== 'OK') return;
+    const runs = await redis.smembers(keys.targetRuns(fp));
+    for (const known of [this.#lastErrors, this.#nextCheckAt])
+      for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
+    for (const id of runs) {
+      if ((this.#nextCheckAt.get(id) ?? 0) > Date.now()) continue;
+      try {
+        await this.#recoverRun(id);
+        this.#lastErrors.delete(id);
+      } catch (error) {
+        if (redis.status !== 'ready') throw error; // all others would fail alike
+        this.#logFailure(id, error);
+      }
+    }
+  }
+
+  /** The same trouble comes with every turn, and is told once. That Redis rejects writes is told by those who delete. */
+  #logFailure(id: string, error: unknown): void {
+    const reason = describeRedisError(error);
+    if (this.#lastErrors.get(id) === reason) return;
+    this.#lastErrors.set(id, reason);
+    const level = describeRejection(error) === '' ? 'warn' : 'debug';
+    this.#options.log[level]({ run: id, reason }, 'the run could not be recovered, trying again');
+  }
+
+  /** A run that stands still is looked at now and then only: whoever lets it go on feeds it. */
+  async #recoverRun(id: string): Promise<void> {
+    const { ledger, feeder } = this.#options;
+    const [state, schema] = (await ledger.redis.hmget(keys.run(id), 'state', 'schema')) as [
+      RunState | null,
+      string | null,
+    ];
+    if (state === null) await this.#dropLostRun(id);
+    else if (schema !== String(schemaVersion)) this.#skipOtherRelease(id);
+    else if (state === 'running') await feeder.recover(id);
+    else if (state === 'cancelling') await ledger.reclaim(id);
+    else if (isSealed(state)) await this.#finishRun(id);
+    else this.#nextCheckAt.set(id, Date.now() + recheckIdleMs);
+  }
+
+  async #dropLostRun(id: string): Promise<void> {
+    const { ledger, fp, log } = this.#options;
+    log.error({ run: id, reason: lostReason }, 'abandoning the run');
+    await ledger.redis.srem(keys.targetRuns(fp), id);
+  }
+
+  /** Workers of the release that wrote the run process it. */
+  #skipOtherRelease(id: string): void {
+    if (this.#otherReleaseRuns.has(id)) return;
+    this.#otherReleaseRuns.add(id);
+    this.#options.log.error({ run: id, reason: otherReleaseReason }, 'abandoning the run');
+  }
+
+  /** What follows a seal. Repeating it after a crash is harmless; the run leaves the list last. */
+  async #finishRun(id: string): Promise<void> {
+    const { ledger, fp, log } = this.#options;
+    const run = await readRun(ledger.redis, id);
+    if (run === null) return;
+    const sealed = await sealTally(ledger.redis, run);
+    if (!sealed.isExpiring) await expireRun(ledger.redis, sealed);
+    if (sealed.state === 'completed') await noteCompleted(ledger.redis, fp, anyRun, sealed.endedAt);
+    await ledger.redis.srem(keys.targetRuns(fp), run.id);
+    log.info({ run: run.id, state: run.state, counts: sealed.counts }, 'run ended');
+  }
+}

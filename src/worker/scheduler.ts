@@ -1,0 +1,103 @@
+import { messageOf } from '../errors.ts';
+import { type Listener, type Notifier, openListener, openNotifier } from '../queue/notifier.ts';
+import { withTimeout } from '../queue/with-timeout.ts';
+import type { QueueConnection } from '../redis/connect.ts';
+import { describeRejection } from '../redis/errors.ts';
+import { reconcile } from '../schedule/reconcile.ts';
+import type { Schedule } from '../schedule/schedule.ts';
+import { listSchedules, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
+import { type Part, repeat } from './parts.ts';
+
+const checkEveryMs = 3_000;
+const drainMs = 500; // a lease that is not released expires
+
+/**
+ * Keeps the schedules whose source this process has: hears their bells, and looks after them now and then. It sets bells again that BullMQ
+ * has lost, and sees to slots whose bell nobody heard. Where several processes do that, each thing is still done once.
+ */
+export class Scheduler {
+  readonly #deps: ScheduleDeps;
+  readonly #sources: { notifier: Notifier; listener: Listener; name: string }[];
+  readonly #stop = new AbortController();
+  readonly #reconciling = new Map<string, Promise<void>>();
+
+  constructor(deps: ScheduleDeps, connection: QueueConnection) {
+    this.#deps = deps;
+    this.#sources = Object.keys(deps.sources).map((name) => {
+      const address = { fp: deps.target.fp, source: name, connection };
+      const listener = openListener(address, (schedule) => void this.#onNotified(name, schedule), deps.log);
+      return { name, notifier: openNotifier(address), listener };
+    });
+  }
+
+  /** In the order in which they start. A process without sources has none of them. */
+  get parts(): Part[] {
+    if (this.#sources.length === 0) return [];
+    return [
+      { name: 'schedules', drain: () => this.#drain() },
+      { name: 'schedule listeners', start: () => this.#startListeners(), drain: () => this.#drainListeners() },
+      repeat('scheduler', checkEveryMs, () => this.#checkAll(), this.#deps.log),
+    ];
+  }
+
+  #startListeners(): void {
+    for (const { listener } of this.#sources) listener.start();
+  }
+
+  async #drainListeners(): Promise<void> {
+    await Promise.all(this.#sources.map(({ listener }) => listener.drain()));
+  }
+
+  async #drain(): Promise<void> {
+    this.#stop.abort();
+    await withTimeout(drainMs, Promise.all(this.#reconciling.values()));
+    await Promise.all(this.#sources.map(({ notifier }) => notifier.close()));
+  }
+
+  async #checkAll(): Promise<void> {
+    const { ledger, target } = this.#deps;
+    for (const schedule of await listSchedules(ledger.redis, target.fp)) {
+      const source = this.#sources.find(({ name }) => name === schedule.from);
+      if (source === undefined) continue;
+      await updateNotifier(source.notifier, schedule);
+      void this.#reconcile(schedule.name);
+    }
+  }
+
+  /** The notification of a schedule that is gone or paused is removed. */
+  async #onNotified(source: string, name: string): Promise<void> {
+    try {
+      const { ledger, target } = this.#deps;
+      const schedule = await readSchedule(ledger.redis, target.fp, name);
+      if (schedule?.from === source && schedule.state === 'active') await this.#reconcile(name);
+      else await this.#sources.find((one) => one.name === source)?.notifier.remove(name);
+    } catch (error) {
+      this.#deps.log.warn(
+        { schedule: name, reason: messageOf(error) },
+        'a due schedule was not handled, checking again later',
+      );
+    }
+  }
+
+  /** Once at a time in this process; it ends with what it finds then, so another call meanwhile would find nothing more. */
+  #reconcile(name: string): Promise<void> {
+    const known = this.#reconciling.get(name);
+    if (known) return known;
+    const task = reconcile(this.#deps, name, this.#stop.signal)
+      .catch((error) => this.#logFailure(name, error))
+      .finally(() => this.#reconciling.delete(name));
+    this.#reconciling.set(name, task);
+    return task;
+  }
+
+  /** That Redis rejects writes is told by those who delete, and need not be told of each schedule. */
+  #logFailure(schedule: string, error: unknown): void {
+    const level = describeRejection(error) === '' ? 'warn' : 'debug';
+    this.#deps.log[level]({ schedule, reason: messageOf(error) }, 'a schedule failed, checking again later');
+  }
+}
+
+async function updateNotifier(notifier: Notifier, { name, state, cron, tz }: Schedule): Promise<void> {
+  if (state === 'active') await notifier.ensure(name, { cron, tz });
+  else await notifier.remove(name);
+}

@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto';
+import { ConnectionPool } from '../delete/connection-pool.ts';
+import type { Sender } from '../delete/delete-chunk.ts';
+import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
+import { targetLimits } from '../delete/target-limits.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { LimiterScope } from '../limiter/read-target.ts';
+import { type Stop, stopText } from '../limiter/stop.ts';
+import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
+import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
+import type { Log } from '../logger.ts';
+import { type Resource, resources } from '../model/outcome.ts';
+import { type Rate, storedRate } from '../model/rate.ts';
+import type { Target } from '../model/target.ts';
+import { withTimeout } from '../queue/with-timeout.ts';
+import type { WriteStatus } from '../redis/writes.ts';
+import type { Token } from '../token/token.ts';
+import { openStopFile, type StopFile } from './stop-file.ts';
+
+export type SendersOptions = {
+  ledger: Ledger;
+  target: Target;
+  token: Token;
+  connection: Omit<TargetConnectionOptions, 'origin'>;
+  maxConcurrency: number;
+  /** Of all requests to the target, over all processes; null = what is learned. */
+  rate: Rate | null;
+  burst: number | null;
+  /** The target limits annotations and views apart. */
+  separateLimits: boolean;
+  /** While this file exists nothing leaves; null = none is looked for. */
+  stopFile: string | null;
+  log: Log;
+};
+
+/** One limiter and its connection pool: for all requests, or for those of one resource. */
+type OpenSender = Sender & { scope: LimiterScope; limiter: TargetLimiter };
+
+/** The senders of this process. */
+export type Senders = {
+  of: Record<Resource, Sender>;
+  all: readonly OpenSender[];
+  start(): void;
+  /** There may be permits, room or a token again. */
+  pump(): void;
+  close(): Promise<void>;
+  /** Requests on the wire. */
+  readonly inFlight: number;
+  /** Why nothing leaves at the moment, or null. */
+  readonly hold: Hold | null;
+  /** Why nothing leaves until somebody lifts it, or null. */
+  readonly stop: Stop | null;
+  /** The rate that holds at the moment, per second; null while none has been met or set. */
+  readonly limit: number | null;
+};
+
+const closeTimeoutMs = 300;
+
+type SharedSenderDeps = { clock: () => number; writes: WriteStatus; onChange(): void; tooLong(reason: string): void };
+type SenderDeps = SharedSenderDeps & { process: string };
+
+/** One sender for everything, or one for each resource where the target limits them apart. */
+export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Senders {
+  const scopes = options.separateLimits ? resources : (['all'] as const);
+  const logStop = stopLogger(options.log);
+  const stop = () => all[0]?.limiter.stopped ?? null;
+  const changed = () => {
+    logStop(stop());
+    deps.onChange();
+  };
+  const file = openStopFile(options.stopFile, { clock: deps.clock, now: Date.now, onChange: () => pump() });
+  const process = randomUUID().slice(0, 8);
+  const all = scopes.map((scope) => openSender(scope, options, file, { ...deps, process, onChange: changed }));
+  const pump = () => {
+    for (const { connections: pool } of all) pool.pump();
+    changed();
+  };
+  const [first, second = first] = all;
+  return {
+    of: { annotations: first!, views: second! },
+    all,
+    start: () => {
+      file.start();
+      for (const { limiter, connections: pool } of all) limiter.start(() => pool.takeStarved());
+    },
+    pump,
+    close: async () => {
+      file.close();
+      const stopping = all.map(({ limiter }) => limiter.stop());
+      for (const { connections: pool } of all) pool.close();
+      await withTimeout(closeTimeoutMs, Promise.all(stopping));
+    },
+    get inFlight() {
+      return all.reduce((sum, { connections: pool }) => sum + pool.inFlight, 0);
+    },
+    get hold() {
+      if (options.token.waiting !== '') return { reason: options.token.waiting, leftMs: 0 };
+      return all.map(({ limiter }) => limiter.known?.hold ?? null).find((hold) => hold !== null) ?? null;
+    },
+    get stop() {
+      return stop();
+    },
+    get limit() {
+      const limits = all.flatMap(({ limiter }) => (limiter.known && isLimited(limiter) ? [limiter.known.rate] : []));
+      return limits.length === 0 ? null : limits.reduce((sum, limit) => sum + limit, 0);
+    },
+  };
+}
+
+function openSender(
+  scope: LimiterScope,
+  options: SendersOptions,
+  stopFile: StopFile,
+  { process, clock, writes, onChange, tooLong }: SenderDeps,
+): OpenSender {
+  const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
+  const limiter = new TargetLimiter({
+    process,
+    calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
+    ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
+    stopHere: () => stopFile.stop,
+    onChange: () => {
+      pool.pump();
+      onChange();
+    },
+  });
+  const limits = targetLimits(limiter, { token, now: Date.now, onLongThrottle: tooLong });
+  const origin = new URL(target.baseUrl).origin;
+  const pool: ConnectionPool = new ConnectionPool(
+    maxConcurrency,
+    () => new TargetConnection({ ...connection, origin }),
+    limits,
+    clock,
+  );
+  return { scope, limiter, limits, connections: pool };
+}
+
+/** The limiter writes once a second or more often, whatever there is to do: so it is noticed soon when Redis takes no writes, and when it does again. */
+function withWriteReports({ call, learned }: ReturnType<typeof openTargetCalls>, writes: WriteStatus) {
+  return {
+    call: async (report: Parameters<typeof call>[0]) => {
+      try {
+        const reply = await call(report);
+        writes.succeeded();
+        return reply;
+      } catch (error) {
+        writes.failed(error);
+        throw error;
+      }
+    },
+    learned,
+  };
+}
+
+function isLimited({ known, hasRate }: TargetLimiter): boolean {
+  return hasRate || (known !== null && known.limitMet > 0);
+}
+
+/** Logs a stop when it begins, when its reason changes and when it is over. */
+function stopLogger(log: Log): (stop: Stop | null) => void {
+  let logged = '';
+  return (stop) => {
+    const text = stop === null ? '' : stopText(stop);
+    if (text === logged) return;
+    if (stop === null) log.warn({}, 'sending resumed');
+    else log.warn({ reason: text }, 'sending stopped');
+    logged = text;
+  };
+}

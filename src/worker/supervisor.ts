@@ -1,0 +1,81 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { exitCodes } from '../errors.ts';
+import type { Log } from '../logger.ts';
+
+export type SupervisorOptions = {
+  /** How many workers. */
+  size: number;
+  /** Starts the process of the worker with this number, counted from 1, with a channel to talk to it. */
+  start(worker: number): ChildProcess;
+  /** Aborted when all shall drain. */
+  stop: AbortSignal;
+  log: Log;
+  /** From 0 to 1. */
+  random: () => number;
+};
+
+/** How a process ended. */
+type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
+
+const drainMs = 11_700; // a worker has ended by then, or hangs
+const stableAfterMs = 60_000; // a worker that ran this long started without a problem
+
+/** No other start would end better. */
+const fatalExits: readonly (number | null)[] = [
+  exitCodes.USAGE.exit,
+  exitCodes.CREDENTIALS.exit,
+  exitCodes.UNREACHABLE.exit, // a Redis that isn't there is waited for
+];
+
+/**
+ * Keeps worker processes alive, each under its number: one that ends is replaced. When `stop` is aborted, or one ends with what no other
+ * start would change, all drain. Returns the exit code: the first that wasn't 0.
+ */
+export async function superviseWorkers({ size, start, stop, log, random }: SupervisorOptions): Promise<number> {
+  const fatal = new AbortController();
+  const draining = AbortSignal.any([stop, fatal.signal]);
+  const runWorker = async (worker: number): Promise<ProcessExit> => {
+    const child = start(worker);
+    const drain = () => drainChild(child, () => log.warn({ worker }, 'the worker did not drain in time, killing it'));
+    draining.addEventListener('abort', drain, { once: true });
+    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // it could not be started
+    draining.removeEventListener('abort', drain);
+    return { code, signal };
+  };
+  const superviseWorker = async (worker: number): Promise<number> => {
+    for (let failures = 0; !draining.aborted; ) {
+      const startedAt = performance.now();
+      const end = await runWorker(worker);
+      if (draining.aborted) return end.code ?? exitCodes.INTERNAL.exit;
+      if (fatalExits.includes(end.code)) {
+        log.error({ worker, ...end }, 'a worker cannot run, stopping all workers');
+        fatal.abort();
+        return end.code!;
+      }
+      failures = performance.now() - startedAt > stableAfterMs ? 1 : failures + 1;
+      const againInMs = restartAfterMs(failures, random());
+      log.warn({ worker, ...end, againInMs }, 'a worker exited unexpectedly, restarting it');
+      await sleep(againInMs, undefined, { signal: draining }).catch(() => {});
+    }
+    return 0;
+  };
+  const codes = await Promise.all(Array.from({ length: size }, (_, n) => superviseWorker(n + 1)));
+  return codes.find((code) => fatalExits.includes(code)) ?? codes.find((code) => code !== 0) ?? 0;
+}
+
+/** Half a second to a second before the first new start, twice as long before each further one, half a minute at most. */
+export function restartAfterMs(failures: number, random: number): number {
+  return Math.round(Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.5 + random / 2));
+}
+
+/** By a message and not by a signal: a terminal, or whoever stops a service, sends its signals to the children as well. */
+function drainChild(child: ChildProcess, onLate: () => void): void {
+  child.send('drain', () => {}); // one that is gone has no need of it
+  const timer = setTimeout(() => {
+    onLate();
+    child.kill('SIGKILL');
+  }, drainMs);
+  child.once('exit', () => clearTimeout(timer));
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import { openLedger } from '../../../src/ledger/ledger.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import { startRun } from '../../../src/ledger/start-run.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
+import type { Log } from '../../../src/logger.ts';
+import { targetOf } from '../../../src/model/target.ts';
+import { sharedQueueName } from '../../../src/queue/queue.ts';
+import { addressFromUrl } from '../../../src/redis/address.ts';
+import { parseInfo } from '../../../src/redis/boot-check.ts';
+import { closeQueueConnection, openQueueConnection } from '../../../src/redis/connect.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { startSandbox } from '../../../src/sandbox/server.ts';
+import { fixedToken } from '../../../src/token/fixed-token.ts';
+import { Parts, repeat } from '../../../src/worker/parts.ts';
+import { Recoverer } from '../../../src/worker/recoverer.ts';
+import { openService } from '../../../src/worker/service.ts';
+import { passed } from '../../support/fleet.ts';
+import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
+import { startExpunge, until } from '../../support/processes.ts';
+import { openLedgerOn } from '../../support/redis.ts';
+import { writeTestRun } from '../ledger/lone-run.ts';
+
+type AtEnd = Parameters<typeof openOwnRedis>[0];
+type Told = { message: string; run?: string; reason?: string };
+
+const usualSizes = [3, 3, 3, 3, 3, 3];
+const idsOfRun = 18;
+const by = { who: 'test', reason: '' };
+
+/** A worker in this process, with a Redis and an API of its own. Its parts are not started, and it tends when it is told to. */
+async function openStage(atEnd: AtEnd) {
+  const own = await openOwnRedis(atEnd);
+  const sandbox = await startSandbox();
+  const address = addressFromUrl(own.url, false);
+  const redis = await openLedgerOn(address);
+  const queueConnection = openQueueConnection(address);
+  const told: Told[] = [];
+  const tell = (facts: object, message: string) => void told.push({ ...facts, message });
+  const log: Log = { debug() {}, info: tell, warn: tell, error: tell };
+  const target = targetOf(sandbox.url, '');
+  const ledger = openLedger(redis, haltRules);
+  const service = openService({
+    ...{ ledger, target, log, queueConnection, queueName: sharedQueueName },
+    token: fixedToken(sandbox.token, 'a test'),
+    connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
+    ...{ maxConcurrency: 8, rate: null, burst: null, separateLimits: false, retryDelaysMs: [1, 1, 1, 1, 1] },
+    ...{ unreachableTimeoutMs: 60_000, stopFile: null },
+  });
+  const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
+  const tending = repeat('recoverer', 3_000, () => recoverer.recover(), log);
+  const signal = new AbortController().signal;
+  let parts = new Parts([], log);
+  atEnd(async () => {
+    await parts.drain();
+    closeQueueConnection(queueConnection);
+    redis.disconnect();
+    await sandbox.close();
+  });
+  const make = async (state: 'running' | 'paused' | 'halted', sizes = usualSizes) => {
+    const run = await writeTestRun(redis, sizes, null, target);
+    await redis.sadd(keys.targetRuns(target.fp), run);
+    await startRun(ledger, (await readRun(redis, run))!, by);
+    if (state === 'running') return run;
+    await ledger.feed(run);
+    const action = state === 'paused' ? 'pause' : 'halt';
+    await ledger.steer(run, Date.now(), { action, by: 'operator', ...by });
+    return run;
+  };
+  const turn = async () => {
+    await redis.del(keys.recoverer(target.fp));
+    await recoverer.recover();
+  };
+  const start = ({ tends }: { tends: boolean }) => {
+    parts = new Parts(tends ? [...service.parts, tending] : service.parts, log);
+    return parts.start(signal);
+  };
+  const tended = async (run: string) => (await redis.hlen(keys.open(run))) > 0;
+  return { own, redis, target, told, make, turn, start, tended };
+}
+
+/** What Redis does a second, the commands of scripts included. */
+async function commandsPerSecond(own: OwnRedis, ms: number): Promise<number> {
+  const admin = own.connect();
+  const count = async () => Number(parseInfo(await admin.info('stats')).total_commands_processed);
+  const [before, from] = [await count(), performance.now()];
+  await passed(from, ms);
+  return ((await count()) - before) / ((performance.now() - from) / 1_000);
+}
+
+describe('a worker that recovers the runs of its target', () => {
+  test('goes on with the others where it fails with one, and names that one once', async ({ onTestFinished }) => {
+    const { redis, target, told, make, turn, tended } = await openStage(onTestFinished);
+    const runs = await Promise.all(Array.from({ length: 4 }, () => make('running')));
+    const [broken, next, ...others] = (await redis.smembers(keys.targetRuns(target.fp))) as [
+      string,
+      string,
+      ...string[],
+    ];
+    expect(others).toHaveLength(runs.length - 2);
+    await redis.set(keys.open(broken), 'no hash');
+    await turn();
+    for (const run of [next, ...others]) expect(await tended(run)).toBe(true);
+    await turn();
+    const named = () => told.filter(({ run }) => run === broken);
+    expect(named()).toMatchObject([{ reason: expect.stringContaining('WRONGTYPE') }]);
+    await redis.del(keys.open(broken));
+    await turn();
+    expect(await tended(broken)).toBe(true);
+    expect(named()).toHaveLength(1);
+    await redis.set(keys.run(broken), 'no hash'); // it cannot be read at all
+    await turn();
+    expect(named()).toHaveLength(2);
+  });
+
+  test('needs fewer than 50 commands of Redis a second for sixty runs that stand still', async ({ onTestFinished }) => {
+    const { own, make, start } = await openStage(onTestFinished);
+    await Promise.all(Array.from({ length: 60 }, (_, n) => make(n % 2 === 0 ? 'paused' : 'halted')));
+    await start({ tends: true });
+    expect(await commandsPerSecond(own, 6_000)).toBeLessThan(50);
+  });
+
+  test('need not look after a run that is resumed: its jobs are there at once', async ({ onTestFinished }) => {
+    const { own, redis, make, start } = await openStage(onTestFinished);
+    const run = await make('paused');
+    await start({ tends: false });
+    const resume = startExpunge(['resume', run], { REDIS_URL: own.url });
+    expect(await resume.ended, resume.stderr).toMatchObject({ code: 0 });
+    await until('all is settled', async () => (await readRun(redis, run))!.settled === idsOfRun);
+  });
+});
+
+test('a worker says with the halt of a run which rule it was, and why', async ({ onTestFinished }) => {
+  const { told, make, turn, start } = await openStage(onTestFinished);
+  const run = await make('running', [500]); // of ids that were never there
+  await start({ tends: false });
+  await turn();
+  const line = await until('the halt is told', () => told.find(({ message }) => message.includes('halted')));
+  expect(line).toMatchObject({ run, code: 'all_absent', reason: expect.stringContaining('ids were not there') });
+});

@@ -1,0 +1,131 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { FairQueue, FairScheduler } from '../../../src/limiter/fair-scheduler.ts';
+import { Permits } from '../../../src/limiter/permits.ts';
+
+/** Turns in a time of their own: `gone` says who left when. */
+function openTurns({ room = (): boolean => true } = {}) {
+  let now = 0;
+  const gone: string[] = [];
+  const unwilling = new Set<string>();
+  const permits = new Permits();
+  const turns = new FairScheduler<string>({
+    permits,
+    hasRoom: room,
+    send: (who) => gone.push(`${who}@${now}`),
+    clock: () => now,
+  });
+  onTestFinished(() => turns.close());
+  const line = (own: Permits | null, weight = () => 1) =>
+    new FairQueue<string>({ permits: () => own, weight, stillWants: (who) => !unwilling.has(who) });
+  const at = (ms: number) => {
+    now = ms;
+    turns.pump();
+  };
+  return { turns, permits, gone, unwilling, line, at };
+}
+
+function lease(firstMs: number, gapMs: number, count: number): Permits {
+  const permits = new Permits();
+  permits.add({ firstMs, gapMs, count }, 0);
+  return permits;
+}
+
+describe('the fair scheduler', () => {
+  it('never catches up with permits of the target for permits of the run that expired', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    const own = line(lease(0, 10, 100));
+    for (let n = 0; n < 40; n++) turns.enqueue(own, `${n}`);
+    permits.add({ firstMs: 200, gapMs: 1, count: 50 }, 0);
+    for (let ms = 0; ms <= 240; ms++) at(ms);
+    // Four of the last 40 ms before the target let somebody go, one in that moment, and four in the 40 ms after it.
+    expect(gone).toHaveLength(9);
+  });
+
+  it('serves queues in turn: a long one does not delay a short one', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    const [long, short] = [line(null), line(null)];
+    for (const who of ['a1', 'a2', 'a3', 'a4']) turns.enqueue(long, who);
+    for (const who of ['b1', 'b2']) turns.enqueue(short, who);
+    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    for (let ms = 1; ms <= 6; ms++) at(ms);
+    expect(gone).toEqual(['a1@1', 'b1@2', 'a2@3', 'b2@4', 'a3@5', 'a4@6']);
+  });
+
+  it('gives busy queues their shares by weight, also when weights change', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    let weight = 4;
+    const [heavy, light] = [line(null, () => weight), line(null)];
+    for (let n = 0; n < 100; n++) turns.enqueue(heavy, 'h');
+    for (let n = 0; n < 100; n++) turns.enqueue(light, 'l');
+    permits.add({ firstMs: 1, gapMs: 1, count: 100 }, 0);
+    for (let ms = 1; ms <= 20; ms++) at(ms);
+    weight = 1;
+    for (let ms = 21; ms <= 40; ms++) at(ms);
+    const lettersOf = (some: string[]) => some.map((who) => who[0]).join('');
+    expect(lettersOf(gone.slice(0, 20))).toBe('hhhhlhhhhlhhhhlhhhhl');
+    expect(lettersOf(gone.slice(24))).toBe('lhlhlhlhlhlhlhlh');
+  });
+
+  it('gives a single queue everything, whatever its weight', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    const light = line(null);
+    for (let n = 0; n < 5; n++) turns.enqueue(light, `${n}`);
+    turns.enqueue(
+      line(lease(100, 1, 1), () => 16),
+      'not yet',
+    );
+    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    for (let ms = 1; ms <= 5; ms++) at(ms);
+    expect(gone).toEqual(['0@1', '1@2', '2@3', '3@4', '4@5']);
+  });
+
+  it('skips a queue whose own rate has no permit yet', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    turns.enqueue(line(lease(5, 10, 10)), 'slow');
+    const fast = line(null);
+    for (const who of ['f1', 'f2', 'f3']) turns.enqueue(fast, who);
+    permits.add({ firstMs: 4, gapMs: 1, count: 10 }, 0);
+    for (let ms = 4; ms <= 7; ms++) at(ms);
+    expect(gone).toEqual(['f1@4', 'slow@5', 'f2@6', 'f3@7']);
+  });
+
+  it('uses no permit for a request that may not be sent any more', () => {
+    const { turns, permits, gone, unwilling, line, at } = openTurns();
+    const own = line(null);
+    for (const who of ['a', 'b', 'c']) turns.enqueue(own, who);
+    unwilling.add('a').add('b');
+    permits.add({ firstMs: 1, gapMs: 1, count: 1 }, 0);
+    at(1);
+    expect([gone, turns.length]).toEqual([['c@1'], 0]);
+  });
+
+  it('reports that a permit was due and no slot was free', () => {
+    let room = false;
+    const { turns, permits, gone, line, at } = openTurns({ room: () => room });
+    permits.add({ firstMs: 10, gapMs: 1, count: 5 }, 0);
+    turns.enqueue(line(null), 'a');
+    expect(turns.takeStarved()).toBe(false);
+    at(10);
+    expect([turns.takeStarved(), turns.takeStarved()]).toEqual([true, false]);
+    room = true;
+    at(11);
+    expect(gone).toEqual(['a@11']);
+  });
+
+  it('wakes up for a permit that is due later', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const permits = new Permits();
+    const gone: string[] = [];
+    const clock = () => Date.now();
+    const turns = new FairScheduler<string>({ permits, hasRoom: () => true, send: (who) => gone.push(who), clock });
+    permits.add({ firstMs: Date.now() + 30, gapMs: 10, count: 2 }, 0);
+    const line = new FairQueue<string>({ permits: () => null, stillWants: () => true });
+    turns.enqueue(line, 'a');
+    turns.enqueue(line, 'b');
+    vi.advanceTimersByTime(30);
+    expect(gone).toEqual(['a']);
+    vi.advanceTimersByTime(10);
+    expect(gone).toEqual(['a', 'b']);
+  });
+});
