@@ -2,7 +2,7 @@ import { CommanderError, Help, Option, Command as Program } from 'commander';
 import { settingText } from '../config/setting-text.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { suggest } from '../suggest.ts';
+import { suggest } from '../model/suggest.ts';
 import type { Command, OwnOption } from './command.ts';
 import { verbs } from './verbs.ts';
 

@@ -5,6 +5,7 @@ import { count } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { type List, withList } from '../input/with-list.ts';
+import { removeOldFiles } from '../ledger/file-retention.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -81,11 +82,12 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
       rows += n;
     };
     shown.push(startProgress(stderr, env, () => `Reading ${names}: ${count(rows)} rows`));
-    const { protect = null, limit = null, keep: keepMs, expectRejected } = config;
-    const bounds = { protectFile: protect, limit, keepMs, expectRejected };
+    const { protect = null, limit = null, expectRejected } = config;
+    const bounds = { protectFile: protect, limit, expectRejected };
     return { files, options: inputOptionsOf(config), ...bounds, onRows };
   };
   try {
+    await removeOldFiles(config.stateDir, config.keep, Date.now());
     return await withList(config.stateDir, open, (list) => {
       stop();
       return body(list);

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import type { Log } from '../logger.ts';
+import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { type Notifier, openNotifier } from '../queue/notifier.ts';
 import type { HistoryEntry, Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
-import { suggest } from '../suggest.ts';
 import { commandFor, targetName } from '../terminal/stop-text.ts';
 import type { Invocation } from './command.ts';
 import { type Session, whoAmI } from './session.ts';

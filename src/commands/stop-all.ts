@@ -2,9 +2,9 @@ import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { isLive, type KnownTarget, knownTargets, liveRuns, noteTarget } from '../ledger/known-targets.ts';
 import { startTarget, stopTarget } from '../ledger/steer-target.ts';
+import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { nearestFirst } from '../suggest.ts';
 import {
   commandFor,
   notReachedText,

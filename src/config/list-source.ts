@@ -1,4 +1,4 @@
-import { suggest } from '../suggest.ts';
+import { suggest } from '../model/suggest.ts';
 import { duration } from './parse-setting.ts';
 
 /**

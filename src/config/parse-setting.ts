@@ -1,7 +1,7 @@
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { resources } from '../model/outcome.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
-import { suggest } from '../suggest.ts';
+import { suggest } from '../model/suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 

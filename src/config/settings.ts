@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { suggest } from '../suggest.ts';
+import { suggest } from '../model/suggest.ts';
 import { explainFileError } from '../system-errors.ts';
 import { type ListSources, readSources } from './list-source.ts';
 import * as parse from './parse-setting.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { attemptsOf, type Cell, isSettled, settle, unmark } from '../ledger/cell.ts';
-import type { Grant, Join } from '../ledger/ledger.ts';
+import { attemptsOf, type Cell, isSettled, type Join, settle, unmark } from '../ledger/cell.ts';
+import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { attemptsOf, type Cell, hasManyMarks, isSettled } from '../ledger/cell.ts';
-import { type Claim, type Join, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
+import { attemptsOf, type Cell, hasManyMarks, isSettled, type Join } from '../ledger/cell.ts';
+import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
 import { bucketOf } from '../ledger/measures.ts';
 import type { HaltCode } from '../ledger/run.ts';

@@ -1,5 +1,4 @@
-import { isSettled } from '../ledger/cell.ts';
-import type { Join } from '../ledger/ledger.ts';
+import { isSettled, type Join } from '../ledger/cell.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import { type Answer, noContent } from './verdict.ts';

@@ -1,5 +1,6 @@
 import { constants, createReadStream, type Stats } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
+import { stdinName } from '../model/row.ts';
 import { explainFileError } from '../system-errors.ts';
 import { inputError } from './input-error.ts';
 
@@ -19,9 +20,6 @@ export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer>):
   if (paths.filter((path) => path === '-').length > 1) throw inputError('-', null, 'stdin can be read only once');
   return Promise.all(paths.map((path) => (path === '-' ? fromStdin(stdin) : fromFile(path))));
 }
-
-/** What stands for stdin where files are named. */
-export const stdinName = '(stdin)';
 
 function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
   return { name: stdinName, isStdin: true, isPipe: true, open: () => stdin };

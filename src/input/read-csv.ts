@@ -1,6 +1,6 @@
 import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
-import { suggest } from '../suggest.ts';
+import { suggest } from '../model/suggest.ts';
 import { peek } from './decompress.ts';
 import { inputError, shown } from './input-error.ts';
 import type { InputOptions, RowMaker } from './input-options.ts';

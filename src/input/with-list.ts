@@ -2,7 +2,6 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
 import { count } from '../format.ts';
-import { removeOldFiles } from '../ledger/file-retention.ts';
 import { csvCell, neutralised, type RejectCode, type Row } from '../model/row.ts';
 import { describeFileError } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
@@ -22,8 +21,6 @@ export type ReadOptions = {
   /** A file of ids that are never deleted. */
   protectFile: string | null;
   limit: number | null;
-  /** How long files of old runs and lists are kept beside it. */
-  keepMs: number;
   /** More than half of the rows may be unusable. */
   expectRejected: boolean;
   /** Told of rows as they are read; what it throws ends the reading. */
@@ -41,7 +38,6 @@ export async function withList<T>(
   try {
     const reading = await open();
     const spool = await readList(folder, reading);
-    await removeOldFiles(stateDir, reading.keepMs, Date.now());
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
     if (!reading.expectRejected) refuseMostlyRejected(spool, rejectsFile);
     return await body({ spool, rejectsFile });

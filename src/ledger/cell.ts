@@ -184,3 +184,36 @@ end
 export function cellReader({ state, doubtSince }: Pick<Run, 'state' | 'doubtSince'>): (cell: Cell) => IdState {
   return isSealed(state) ? (cell) => readCellAtSeal(cell, doubtSince > 0) : readCell;
 }
+
+/** An index of a chunk and its new cell. */
+export type Join = { index: number; cell: Cell };
+
+// Written byte by byte: this runs for every id, and a call for each number would cost several times as much.
+
+export function packJoins(joins: Join[]): Buffer {
+  const bytes = Buffer.allocUnsafe(4 * joins.length);
+  let at = 0;
+  for (const { index, cell } of joins) {
+    bytes[at++] = index >> 8;
+    bytes[at++] = index & 255;
+    bytes[at++] = cell >> 8;
+    bytes[at++] = cell & 255;
+  }
+  return bytes;
+}
+
+export function packIndexes(indexes: number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(2 * indexes.length);
+  let at = 0;
+  for (const index of indexes) {
+    bytes[at++] = index >> 8;
+    bytes[at++] = index & 255;
+  }
+  return bytes;
+}
+
+export function unpackCells(bytes: Buffer): Cell[] {
+  const cells: Cell[] = [];
+  for (let at = 0; at < bytes.length; at += 2) cells.push((bytes[at]! << 8) | bytes[at + 1]!);
+  return cells;
+}

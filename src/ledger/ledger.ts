@@ -3,7 +3,15 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { cacheServerIdentity, hasAllOf, type ServerIdentity } from '../redis/server-identity.ts';
 import { storedEntry } from './audit.ts';
-import { type Cell, decodeLedgerChunk, type LedgerChunk } from './cell.ts';
+import {
+  type Cell,
+  decodeLedgerChunk,
+  type Join,
+  type LedgerChunk,
+  packIndexes,
+  packJoins,
+  unpackCells,
+} from './cell.ts';
 import { claimLua, feedLua, handBackLua, hasOrphansLua, heartbeatLua, reclaimLua, recoverLua } from './chunks.lua.ts';
 import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
@@ -36,8 +44,6 @@ export type Claim = {
   passedMs: number; // since the last pass over it has ended
   ids: ChunkIds;
 };
-
-export type Join = { index: number; cell: Cell }; // an index of a chunk and its new cell
 
 /** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for, or is empty. */
 export type Grant = { state: ObservedState; cells: Cell[] };
@@ -273,34 +279,4 @@ function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
     expungeStepBuffer: Scripts['expungeStep'];
     expungeClaimBuffer: Scripts['expungeClaim'];
   };
-}
-
-// Written byte by byte: this runs for every id, and a call for each number would cost several times as much.
-
-function packJoins(joins: Join[]): Buffer {
-  const bytes = Buffer.allocUnsafe(4 * joins.length);
-  let at = 0;
-  for (const { index, cell } of joins) {
-    bytes[at++] = index >> 8;
-    bytes[at++] = index & 255;
-    bytes[at++] = cell >> 8;
-    bytes[at++] = cell & 255;
-  }
-  return bytes;
-}
-
-function packIndexes(indexes: number[]): Buffer {
-  const bytes = Buffer.allocUnsafe(2 * indexes.length);
-  let at = 0;
-  for (const index of indexes) {
-    bytes[at++] = index >> 8;
-    bytes[at++] = index & 255;
-  }
-  return bytes;
-}
-
-function unpackCells(bytes: Buffer): Cell[] {
-  const cells: Cell[] = [];
-  for (let at = 0; at < bytes.length; at += 2) cells.push((bytes[at]! << 8) | bytes[at + 1]!);
-  return cells;
 }

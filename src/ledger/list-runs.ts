@@ -1,6 +1,6 @@
 import { normalize } from 'node:path';
-import { stdinName } from '../input/open-inputs.ts';
 import { outcomes } from '../model/outcome.ts';
+import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';

@@ -1,4 +1,4 @@
-import { suggest } from '../suggest.ts';
+import { suggest } from './suggest.ts';
 
 /** What `--on-status` may say about a status instead of the table. Never `deleted`: only a 204 is that. */
 export const statusActions = ['failed', 'absent', 'retry', 'wait', 'halt'] as const;

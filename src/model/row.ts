@@ -1,5 +1,8 @@
 import type { Resource } from './outcome.ts';
 
+/** The name of the list that comes on stdin. */
+export const stdinName = '(stdin)';
+
 /** Where a row stands: index of its file in the order they were named, and its line there, counted from 1. */
 export type Position = { file: number; line: number };
 

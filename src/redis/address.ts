@@ -2,7 +2,17 @@ import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import { listenText } from '../config/parse-setting.ts';
 import { ExpungeError } from '../errors.ts';
-import type { PrivatePlace } from './private/place.ts';
+
+/** Where the private Redis of one state folder keeps its things. */
+export type PrivatePlace = {
+  folder: string; // <state folder>/redis: append-only files, log, locks
+  socket: string; // as Redis and its clients open it
+  socketLink: string | null; // points to the socket where that had to move to the temporary folder
+  pidFile: string;
+  logFile: string;
+  containerFile: string; // present where the data live in a container's volume
+  folderIdFile: string; // what the server of this folder shows of itself, and nobody else
+};
 
 /** A server of several. */
 export type RedisNode = { host: string; port: number };

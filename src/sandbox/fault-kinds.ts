@@ -1,4 +1,4 @@
-import { suggest } from '../suggest.ts';
+import { suggest } from '../model/suggest.ts';
 
 /** The forms a Retry-After header can have: seconds, and the three dates of RFC 9110, section 5.6.7. */
 export const retryAfterForms = ['seconds', 'imf-fixdate', 'rfc850', 'asctime'] as const;

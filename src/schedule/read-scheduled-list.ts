@@ -5,7 +5,8 @@ import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
-import { suggest } from '../suggest.ts';
+import { removeOldFiles } from '../ledger/file-retention.ts';
+import { suggest } from '../model/suggest.ts';
 import { describeFileError } from '../system-errors.ts';
 import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
@@ -34,9 +35,10 @@ export async function withScheduledList<T>(
     const { files, ...others } = await openSource(schedule.from, source, { ...deps, stop });
     opened = others;
     const onRows = () => stop.throwIfAborted();
-    const { keep: keepMs, expectRejected } = settings;
-    return { files, options: inputOptionsOf(settings), protectFile, limit, keepMs, expectRejected, onRows };
+    const { expectRejected } = settings;
+    return { files, options: inputOptionsOf(settings), protectFile, limit, expectRejected, onRows };
   };
+  await removeOldFiles(deps.stateDir, settings.keep, Date.now());
   return withList(deps.stateDir, open, ({ spool }) => {
     // Of files that were not read to their end something is left to delete: they stay.
     return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
@@ -67,8 +69,7 @@ export async function readProtectedList(
   settings: InputSettings,
 ): Promise<ProtectedList | null> {
   await checkProtectFile(protectFile);
-  const keepMs = Number.POSITIVE_INFINITY; // it makes nothing for which others would have to go
-  const nothing = { files: [], limit: null, keepMs, expectRejected: false, onRows: () => {} };
+  const nothing = { files: [], limit: null, expectRejected: false, onRows: () => {} };
   const reading = { ...nothing, options: inputOptionsOf(settings), protectFile };
   return withList(
     stateDir,

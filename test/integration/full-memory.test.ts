@@ -154,7 +154,7 @@ const refused: Case[] = [
       return () => ledger.recover(id, [0, 1], 'lost sight of');
     },
   },
-  { script: 'ledger/keeper.lua.ts makeRecordLua', arrange: async () => () => writeTestRun(redis, [3]) },
+  { script: 'ledger/doubt.lua.ts makeRecordLua', arrange: async () => () => writeTestRun(redis, [3]) },
   {
     script: `${ledgerScripts} claimLua`,
     when: 'the run is in doubt',

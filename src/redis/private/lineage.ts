@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis, RedisOptions } from 'ioredis';
+import type { PrivatePlace } from '../address.ts';
 import { parseInfo } from '../boot-check.ts';
 import { keys } from '../keys.ts';
 import { oneShot } from '../probe.ts';
-import type { PrivatePlace } from './place.ts';
 
 /*
  * How the private Redis is known to have lost nothing from one process to the next, although it only flushes each second.

@@ -3,7 +3,7 @@ import type { RedisOptions } from 'ioredis';
 import type { Config } from '../../config/settings.ts';
 import { ExpungeError } from '../../errors.ts';
 import { type RedisAccess, refuseAccess, withAccess } from '../access.ts';
-import { addressFromUrl, type RedisAddress } from '../address.ts';
+import { addressFromUrl, type PrivatePlace, type RedisAddress } from '../address.ts';
 import { oneShot, probeOwn } from '../probe.ts';
 import { containerServer, readContainer, serverOptions } from './container.ts';
 import { inheritAncestors, takeMarkerFile } from './lineage.ts';
@@ -12,7 +12,6 @@ import {
   folderIdOf,
   hasData,
   makePlace,
-  type PrivatePlace,
   privatePlace,
   type StartDeps,
   type StartMethod,

@@ -15,17 +15,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import { ExpungeError } from '../../errors.ts';
 import { describeFileError } from '../../system-errors.ts';
-
-/** Where the private Redis of one state folder keeps its things. */
-export type PrivatePlace = {
-  folder: string; // <state folder>/redis: append-only files, log, locks
-  socket: string; // as Redis and its clients open it
-  socketLink: string | null; // points to the socket where that had to move to the temporary folder
-  pidFile: string;
-  logFile: string;
-  containerFile: string; // present where the data live in a container's volume
-  folderIdFile: string; // what the server of this folder shows of itself, and nobody else
-};
+import type { PrivatePlace } from '../address.ts';
 
 const longestSocketPath = 100; // the kernel takes 107 bytes, macOS 103
 

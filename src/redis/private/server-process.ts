@@ -4,17 +4,11 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { withoutOwnSecrets } from '../../child-process.ts';
 import { systemCode } from '../../errors.ts';
 import { describeProgramError } from '../../system-errors.ts';
+import type { PrivatePlace } from '../address.ts';
 import { waitUntil } from '../await-redis.ts';
 import { type Answer, probeOwn } from '../probe.ts';
 import { isOldVersion, oldestVersion } from '../server.ts';
-import {
-  makeFolderId,
-  type PrivatePlace,
-  type ServerProgram,
-  type StartDeps,
-  type StartMethod,
-  type StartResult,
-} from './place.ts';
+import { makeFolderId, type ServerProgram, type StartDeps, type StartMethod, type StartResult } from './place.ts';
 
 const loadingMs = 600_000; // a large append-only file takes its time
 

@@ -1,13 +1,13 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../../errors.ts';
-import type { RedisAddress } from '../address.ts';
+import type { PrivatePlace, RedisAddress } from '../address.ts';
 import { waitUntil } from '../await-redis.ts';
 import { checkRedis, parseInfo, type RedisFacts } from '../boot-check.ts';
 import { clientName } from '../client.ts';
 import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';
 import { type Container, containerExists, readContainer, removeContainer, serverOptions } from './container.ts';
 import { writeMarkerFile, writeShutdownMarker } from './lineage.ts';
-import { anotherServer, folderIdOf, type PrivatePlace, privatePlace } from './place.ts';
+import { anotherServer, folderIdOf, privatePlace } from './place.ts';
 import { isServer, serverPid, worksIn } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../errors.ts';
+import type { PrivatePlace } from '../address.ts';
 import { libraryPath, missingTools, unpackPackages } from './apt-packages.ts';
-import type { PrivatePlace, ServerProgram, StartDeps, StartMethod, StartResult } from './place.ts';
+import type { ServerProgram, StartDeps, StartMethod, StartResult } from './place.ts';
 import { readServerProgram, startProcess } from './server-process.ts';
 
 /** Redis from the packages of this Debian or Ubuntu, unpacked into a cache: no root, nothing installed. */

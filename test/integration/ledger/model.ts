@@ -1,5 +1,5 @@
-import { attemptsOf, type Cell, isSettled, mark, mergeResult } from '../../../src/ledger/cell.ts';
-import type { Join, Steering } from '../../../src/ledger/ledger.ts';
+import { attemptsOf, type Cell, isSettled, type Join, mark, mergeResult } from '../../../src/ledger/cell.ts';
+import type { Steering } from '../../../src/ledger/ledger.ts';
 import type { RunState } from '../../../src/ledger/run.ts';
 import { type SentOutcome, sentOutcomes } from '../../../src/model/outcome.ts';
 

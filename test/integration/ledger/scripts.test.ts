@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { attemptsOf, type Cell, decodeLedgerChunk, isDoubtful, settle, unmark } from '../../../src/ledger/cell.ts';
-import { type Join, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import {
+  attemptsOf,
+  type Cell,
+  decodeLedgerChunk,
+  isDoubtful,
+  type Join,
+  settle,
+  unmark,
+} from '../../../src/ledger/cell.ts';
+import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, sentOutcomes } from '../../../src/model/outcome.ts';
