@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsOf, type Cell, isSettled, type Join, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
@@ -23,6 +22,8 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
   window: number;
   /** Monotonic milliseconds. */
   clock: () => number;
+  /** True after so many ms; false as soon as the signal is aborted. */
+  sleep(ms: number, ended: AbortSignal): Promise<boolean>;
   /** Whether requests of this run may be sent now. */
   isOpen: () => boolean;
   /** Aborted when nothing of this chunk may be sent any more. */
@@ -128,7 +129,6 @@ export class ChunkPass {
 
   #launch(wanted: number[], grant: Grant): void {
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
-    this.#next -= wanted.length - grant.cells.length; // a stale holder gets no cells
     const authorize = this.#authorizeWithin(markLifetimeMs);
     for (let i = 0; i < grant.cells.length; i++) {
       const index = wanted[i]!;
@@ -194,8 +194,7 @@ export class ChunkPass {
   }
 
   async #wait(ms: number): Promise<boolean> {
-    if (this.#ended) return false;
-    return sleep(ms, true, { signal: this.#deps.closed }).catch(() => false);
+    return !this.#ended && this.#deps.sleep(ms, this.#deps.closed);
   }
 
   #finish(index: number, cell: Cell, mayResend: boolean): void {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsOf, type Cell, hasManyMarks, isSettled, type Join } from '../ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, type ObservedState } from '../ledger/ledger.ts';
 import { noteDetail } from '../ledger/manifest.ts';
@@ -33,6 +32,8 @@ export type DeleteDeps = {
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   clock: () => number; // monotonic ms
+  /** True after so many ms; false as soon as the signal is aborted. */
+  sleep(ms: number, ended: AbortSignal): Promise<boolean>;
   random: () => number;
   /** Aborted at the end of the time that a shutdown may take. */
   shutdownDeadline: AbortSignal;
@@ -176,7 +177,7 @@ async function handBack(
 /** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */
 async function persist<T>(
   write: (n: number) => Promise<T>,
-  { writes, shutdownDeadline: giveUp, log }: DeleteDeps,
+  { writes, sleep, shutdownDeadline: giveUp, log }: DeleteDeps,
 ): Promise<T> {
   for (let n = 1; ; n++) {
     try {
@@ -186,7 +187,7 @@ async function persist<T>(
       if (giveUp.aborted) throw error;
       if (n === 1 && !isRefused)
         log.warn({ reason: describeRedisError(error) }, 'Redis does not accept results, retrying');
-      await sleep(redisRetryMs, undefined, { signal: giveUp }).catch(() => {});
+      await sleep(redisRetryMs, giveUp);
     }
   }
 }

@@ -157,7 +157,7 @@ const capMs = 10_000;
  * The wait before quick try number `attempt` + 1, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s.
  * `random` is from 0 to 1.
  */
-function backoffMs(attempt: number, random: number): number {
+export function backoffMs(attempt: number, random: number): number {
   return random * Math.min(capMs, baseMs * 2 ** attempt);
 }
 
@@ -165,7 +165,7 @@ function backoffMs(attempt: number, random: number): number {
 const quickAttempts = 3;
 
 /** Attempts an id has at most: the quick ones and one in each later pass. */
-function maxAttempts(retryDelaysMs: readonly number[]): number {
+export function maxAttempts(retryDelaysMs: readonly number[]): number {
   return quickAttempts + retryDelaysMs.length;
 }
 
@@ -176,7 +176,7 @@ export function retryDelayMs(attempts: number, retryDelaysMs: readonly number[])
 }
 
 /** How long an id waits that was told to, after being sent or handed back so many times: no attempt tells how often it was. */
-function waitDelayMs(times: number, retryDelaysMs: readonly number[]): number {
+export function waitDelayMs(times: number, retryDelaysMs: readonly number[]): number {
   return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
 }
 

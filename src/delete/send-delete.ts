@@ -121,7 +121,7 @@ type Controller = Pick<Dispatcher.DispatchController, 'abort'>;
  * Whether the request may have been executed is decided by one hook: as long as `onRequestStart` was not called it was never
  * written; after that and without a status, it may have been. Error codes cannot tell: the same ones occur on both sides.
  */
-class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler {
   readonly #authorization: string;
   #done: ((answer: Answer) => void) | null;
   #controller: Controller | null = null;

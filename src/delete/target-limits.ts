@@ -107,7 +107,7 @@ function whyOf(answer: Answer): string {
 }
 
 /** What an answer tells about the target as a whole, whatever it means for its id. `waits`: statuses by which it says "not now". */
-function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Signal {
+export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Signal {
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';

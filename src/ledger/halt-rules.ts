@@ -26,7 +26,7 @@ export type HaltRule = {
 };
 
 /** Whether a rule counts an id in this state. The step script does the same in Lua. */
-function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
+export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
   if (outcome === 'absent') return isAbsence === true;
   if (outcome !== 'failed' && outcome !== 'unknown') return false;
   return statuses.some(([from, to]) => status !== null && status >= from && status <= to);

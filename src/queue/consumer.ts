@@ -33,6 +33,12 @@ export type Consumer = {
   drain(): Promise<void>;
 };
 
+/** What a consumer needs of BullMQ, and of time. */
+type Source = {
+  connect(address: QueueAddress, log: Log): Pick<Worker<ChunkJob>, 'getNextJob' | 'startStalledCheckTimer' | 'close'>;
+  sleep(ms: number): Promise<unknown>;
+};
+
 /** Jobs in hand at once. */
 export const maxJobs = 16;
 const pollEveryMs = 2;
@@ -44,7 +50,10 @@ const finishMs = 500;
  * that wait for stragglers don't keep it from taking more. So BullMQ's own loop, which keeps a fixed number in hand, stays unused;
  * locks are renewed here. Our values become BullMQ's in this folder only.
  */
-export function openConsumer({ address, canTakeMore, handle, isDue, requeue, log }: ConsumerOptions): Consumer {
+export function openConsumer(
+  { address, canTakeMore, handle, isDue, requeue, log }: ConsumerOptions,
+  { connect, sleep }: Source = bullmq,
+): Consumer {
   const worker = lazily(() => connect(address, log));
   const stopping = new AbortController();
   const inHand = new Set<Promise<unknown>>();
@@ -82,7 +91,9 @@ export function openConsumer({ address, canTakeMore, handle, isDue, requeue, log
   };
 }
 
-function connect({ fp, name, connection }: QueueAddress, log: Log): Worker<ChunkJob> {
+const bullmq: Source = { connect: connectWorker, sleep };
+
+function connectWorker({ fp, name, connection }: QueueAddress, log: Log): Worker<ChunkJob> {
   const prefix = keys.queuePrefix(fp);
   const worker = new Worker<ChunkJob>(name, null, {
     ...workerOptions,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
@@ -47,8 +48,14 @@ const drainSpareMs = 400; // beyond that: to hand back what was on the wire
 const closeMs = 300;
 const refreshEveryMs = 500;
 
+/** How the parts that reach beyond this process are opened. */
+type Openers = { openRoads: typeof openSenders; openQueue: typeof openQueue; openConsumer: typeof openConsumer };
+
 /** Puts the parts together; `Parts` starts and drains them. */
-export function openService(options: ServiceOptions): Service {
+export function openService(
+  options: ServiceOptions,
+  { openRoads, openQueue, openConsumer }: Openers = openers,
+): Service {
   const { ledger, target, log, token } = options;
   const clock = () => performance.now();
   const giveUp = new AbortController();
@@ -56,7 +63,7 @@ export function openService(options: ServiceOptions): Service {
   const wakeWaiters = () => wakeAll(wakers, Math.random());
   const writes = trackWrites(clock, (refused) => logRejection(refused, log));
   const { halt, halted, pauseAll, abandon: drop } = runStopper({ ledger, writes, log, watch: () => watch });
-  const senders = openSenders(options, { clock, writes, onChange: wakeWaiters, tooLong: pauseAll });
+  const senders = openRoads(options, { clock, writes, onChange: wakeWaiters, tooLong: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
@@ -83,6 +90,7 @@ export function openService(options: ServiceOptions): Service {
     wakers,
     basePath: new URL(target.baseUrl).pathname.replace(/\/$/, ''),
     clock,
+    sleep: (ms, ended) => sleep(ms, true, { signal: ended }).catch(() => false),
     random: Math.random,
     shutdownDeadline: giveUp.signal,
     halt,
@@ -130,6 +138,8 @@ export function openService(options: ServiceOptions): Service {
     },
   };
 }
+
+const openers: Openers = { openRoads: openSenders, openQueue, openConsumer };
 
 function logRejection(refused: string, log: Log): void {
   if (refused === '') log.warn({}, 'Redis accepts writes again');

@@ -16,8 +16,8 @@ import { codeOfStatus, sentOutcomes } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
+import { RunModel } from '../../support/run-model.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
-import { RunModel } from './model.ts';
 
 let redis: RedisClient;
 let ledger: Ledger;

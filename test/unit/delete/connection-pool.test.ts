@@ -1,17 +1,320 @@
-import { describe, expect, it } from 'vitest';
-import { FairShares } from '../../../src/delete/connection-pool.ts';
+import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
+import { ConnectionPool, FairShares, type QueuedRequest } from '../../../src/delete/connection-pool.ts';
+import { type Answer, noContent } from '../../../src/delete/verdict.ts';
+import { FairQueue } from '../../../src/limiter/fair-scheduler.ts';
+import { Permits } from '../../../src/limiter/permits.ts';
+import { status } from './tries.ts';
+
+type Odd = { size?: number; permits?: number; inFlightShare?: number };
+
+/** Connections that answer when the test says so, in a time that only the test moves. */
+function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: Odd = {}) {
+  vi.useFakeTimers({ now: 0 });
+  const permits = new Permits();
+  permits.add({ firstMs: 0, gapMs: 0, count }, 0, Number.POSITIVE_INFINITY);
+  const limits = {
+    ...{ permits, inFlightShare, isBlocked: false },
+    told: [] as unknown[],
+    recordSent: (nowMs: number) => nowMs + 1_000,
+    recordAnswer: (tag: number, answer: Answer, ms: number, waits: ReadonlySet<number>) => {
+      limits.told.push({ tag, status: answer.kind === 'status' && answer.status, ms, waits: [...waits] });
+    },
+  };
+  const onWire: { path: string; authorization: string; lane: number; done: (answer: Answer) => void }[] = [];
+  const closed: number[] = [];
+  let opened = 0;
+  const open = () => {
+    const connection = opened++;
+    return {
+      send: (path: string, authorization: string, done: (answer: Answer) => void) =>
+        void onWire.push({ path, authorization, connection, done }),
+      close: () => void closed.push(connection),
+    };
+  };
+  const pool = new ConnectionPool(size, open, limits, () => Date.now());
+  onTestFinished(() => {
+    pool.close();
+    vi.useRealTimers();
+  });
+  const answer = (answer: Answer = noContent) => onWire.shift()!.done(answer);
+  return { pool, limits, permits, onWire, closed, answer };
+}
+
+/** A queue of a run, and what became of its requests. */
+function openQueue(weight = 1) {
+  const answers: string[] = [];
+  let leaves = true;
+  const queue = new FairQueue<QueuedRequest>({
+    permits: () => null,
+    weight: () => weight,
+    stillWants: (request) => {
+      if (leaves) request.authorization = `Bearer ${request.path}`;
+      else request.answered(null, 0);
+      return leaves;
+    },
+  });
+  const request = (path: string): QueuedRequest => ({
+    ...{ path, waitStatuses: new Set([429]), authorize: () => 'Bearer t' },
+    answered: (answer, ms) => {
+      const what = answer === null ? 'stayed' : answer.kind === 'status' ? answer.status : answer.kind;
+      answers.push(`${path} ${what} ${ms}`);
+    },
+  });
+  const shut = () => {
+    leaves = false;
+  };
+  return { queue, request, answers, shut };
+}
+
+const paths = (onWire: { path: string }[]) => onWire.map(({ path }) => path);
+
+describe('the connections of a process', () => {
+  test('carry one request each; the next leaves when one is answered', () => {
+    const { pool, onWire, answer } = openPool();
+    const { queue, request, answers } = openQueue();
+    for (const path of ['a', 'b', 'c']) pool.submit(queue, request(path));
+    expect(paths(onWire)).toEqual(['a', 'b']);
+    expect(new Set(onWire.map(({ lane }) => lane)).size).toBe(2);
+    expect(pool.inFlight).toBe(2);
+    answer();
+    expect(paths(onWire)).toEqual(['b', 'c']);
+    answer();
+    answer();
+    expect(pool.inFlight).toBe(0);
+    expect(answers).toEqual(['a 204 0', 'b 204 0', 'c 204 0']);
+  });
+
+  test('send the header that was given when the request left', () => {
+    const { pool, onWire } = openPool();
+    const { queue, request } = openQueue();
+    pool.submit(queue, request('a'));
+    expect(onWire[0]).toMatchObject({ path: 'a', authorization: 'Bearer a' });
+  });
+
+  test('let the runs take turns', () => {
+    const { pool, onWire, answer } = openPool({ size: 1 });
+    const [one, other] = [openQueue(), openQueue()];
+    for (const path of ['a1', 'a2', 'a3']) pool.submit(one.queue, one.request(path));
+    for (const path of ['b1', 'b2']) pool.submit(other.queue, other.request(path));
+    const order = [onWire[0]!.path];
+    for (let n = 0; n < 4; n++) {
+      answer();
+      order.push(onWire[0]!.path);
+    }
+    expect(order).toEqual(['a1', 'a2', 'b1', 'a3', 'b2']);
+  });
+
+  test('tell the limiter what each answer was, how long it took and with which permits it was sent', () => {
+    const { pool, limits, answer } = openPool();
+    const { queue, request, answers } = openQueue();
+    vi.setSystemTime(20);
+    pool.submit(queue, request('a'));
+    vi.setSystemTime(55);
+    answer(status(503));
+    expect(limits.told).toEqual([{ tag: 1_020, status: 503, ms: 35, waits: [429] }]);
+    expect(answers).toEqual(['a 503 35']);
+  });
+
+  test('give the one object for a plain success to whoever sent it, also where the answer had something to say', () => {
+    const { pool, answer } = openPool();
+    const { queue, request } = openQueue();
+    const answers: unknown[] = [];
+    pool.submit(queue, { ...request('a'), answered: (answer) => void answers.push(answer) });
+    pool.submit(queue, { ...request('b'), answered: (answer) => void answers.push(answer) });
+    const created = status(200);
+    answer(status(204, { 'ratelimit-remaining': '1' }));
+    answer(created);
+    expect(answers[0]).toBe(noContent);
+    expect(answers[1]).toBe(created);
+  });
+
+  test('are no more in use than the share of this process in what all may have on the wire', () => {
+    const { pool, limits, onWire, answer } = openPool({ size: 4, inFlightShare: 1 });
+    const { queue, request } = openQueue();
+    for (const path of ['a', 'b', 'c']) pool.submit(queue, request(path));
+    expect(paths(onWire)).toEqual(['a']);
+    limits.inFlightShare = 2;
+    pool.pump();
+    expect(paths(onWire)).toEqual(['a', 'b']);
+    answer();
+    expect(paths(onWire)).toEqual(['b', 'c']);
+  });
+
+  test('send nothing without a permit, and go on when there is one', () => {
+    const { pool, permits, onWire } = openPool({ permits: 1 });
+    const { queue, request } = openQueue();
+    for (const path of ['a', 'b']) pool.submit(queue, request(path));
+    expect(paths(onWire)).toEqual(['a']);
+    permits.add({ firstMs: 0, gapMs: 1, count: 1 }, 0);
+    pool.pump();
+    expect(paths(onWire)).toEqual(['a', 'b']);
+  });
+
+  test('note that permits had to wait for a free one', () => {
+    const { pool, answer } = openPool({ size: 1 });
+    const { queue, request } = openQueue();
+    pool.submit(queue, request('a'));
+    expect(pool.takeStarved()).toBe(false);
+    pool.submit(queue, request('b'));
+    expect(pool.takeStarved()).toBe(true);
+    expect(pool.takeStarved()).toBe(false);
+    answer();
+  });
+
+  test('ask ten times a second whether those in queue still want to leave, and at once when a gate closes', () => {
+    const { pool } = openPool({ permits: 0 });
+    const { queue, request, answers, shut } = openQueue();
+    pool.submit(queue, request('a'));
+    shut();
+    vi.advanceTimersByTime(99);
+    expect(answers).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(answers).toEqual(['a stayed 0']);
+    pool.submit(queue, request('b'));
+    pool.revalidate();
+    expect(answers).toEqual(['a stayed 0', 'b stayed 0']);
+  });
+
+  test('are closed together, and nobody is asked any more', () => {
+    const { pool, closed } = openPool({ size: 3, permits: 0 });
+    const { queue, request, answers, shut } = openQueue();
+    pool.submit(queue, request('a'));
+    pool.close();
+    shut();
+    vi.advanceTimersByTime(1_000);
+    expect(closed).toEqual([0, 1, 2]);
+    expect(answers).toEqual([]);
+  });
+});
+
+describe('room for requests that are not marked yet', () => {
+  test('is as large as the number of free connections while nothing was answered', () => {
+    const { pool } = openPool({ size: 8 });
+    const { queue, request } = openQueue();
+    expect(pool.room(queue, 100)).toBe(8);
+    expect(pool.room(queue, 3)).toBe(3);
+    pool.submit(queue, request('a'));
+    expect(pool.room(queue, 100)).toBe(7);
+  });
+
+  test('grows by two and a half times what was answered in a tenth of a second, this one or the last', () => {
+    const { pool, answer } = openPool({ size: 8 });
+    const { queue, request } = openQueue();
+    for (let n = 0; n < 5; n++) {
+      pool.submit(queue, request('a'));
+      answer();
+    }
+    expect(pool.room(queue, 100)).toBe(8 + 12);
+    vi.advanceTimersByTime(100);
+    expect(pool.room(queue, 100)).toBe(8 + 12);
+    pool.submit(queue, request('a'));
+    answer();
+    expect(pool.room(queue, 100)).toBe(8 + 12);
+    vi.advanceTimersByTime(100);
+    expect(pool.room(queue, 100)).toBe(8 + 2);
+    vi.advanceTimersByTime(100);
+    expect(pool.room(queue, 100)).toBe(8);
+  });
+
+  test('is no larger than the permits in hand', () => {
+    const { pool } = openPool({ size: 8, permits: 5 });
+    expect(pool.room(openQueue().queue, 100)).toBe(5);
+  });
+
+  test('is none while the server wants us to wait', () => {
+    const { pool, limits } = openPool();
+    limits.isBlocked = true;
+    expect(pool.room(openQueue().queue, 100)).toBe(0);
+  });
+
+  test('is what those in queue and those that are being marked leave of it', () => {
+    const { pool } = openPool({ size: 4, permits: 3 });
+    const [one, other] = [openQueue(), openQueue()];
+    pool.reserve(one.queue, 2);
+    expect(pool.room(other.queue, 100)).toBe(1);
+    pool.reserve(one.queue, -2);
+    expect(pool.room(one.queue, 100)).toBe(2); // the other one wants some as well
+  });
+
+  test('never goes below nothing', () => {
+    const { pool, limits } = openPool({ size: 2 });
+    const { queue, request } = openQueue();
+    for (const path of ['a', 'b', 'c', 'd']) pool.submit(queue, request(path));
+    limits.inFlightShare = 0;
+    expect(pool.room(queue, 100)).toBe(0);
+  });
+
+  test('is shared by weight with a run that wants some as well', () => {
+    const { pool } = openPool({ size: 20 });
+    const [high, low] = [openQueue(4), openQueue(1)];
+    pool.room(high.queue, 100);
+    expect(pool.room(low.queue, 100)).toBe(4);
+    expect(pool.room(high.queue, 100)).toBe(16);
+  });
+});
+
+describe('another chunk', () => {
+  test('is let in once in 3 ms', () => {
+    const { pool } = openPool();
+    expect(pool.admit(0, false)).toBe(true);
+    expect(pool.admit(1, false)).toBe(false);
+    vi.setSystemTime(2);
+    expect(pool.admit(1, false)).toBe(false);
+    vi.setSystemTime(3);
+    expect(pool.admit(1, false)).toBe(true);
+  });
+
+  test('is not let in while four requests a connection wait', () => {
+    const { pool, limits } = openPool({ size: 2 });
+    const { queue, request } = openQueue();
+    limits.inFlightShare = 0;
+    for (let n = 0; n < 7; n++) pool.submit(queue, request('a'));
+    expect(pool.admit(1, false)).toBe(true);
+    vi.setSystemTime(10);
+    pool.submit(queue, request('a'));
+    expect(pool.admit(1, false)).toBe(false);
+  });
+
+  test('is not let in beside four that want more room than there is, but for a run that waits, once in 20 ms', () => {
+    const { pool } = openPool({ size: 1 });
+    const { queue } = openQueue();
+    pool.room(queue, 2);
+    expect(pool.isSaturated(3)).toBe(false);
+    expect(pool.isSaturated(4)).toBe(true);
+    expect(pool.admit(3, false)).toBe(true);
+    vi.setSystemTime(10);
+    expect(pool.admit(4, false)).toBe(false);
+    vi.setSystemTime(19);
+    expect(pool.admit(4, true)).toBe(false);
+    vi.setSystemTime(20);
+    expect(pool.admit(4, true)).toBe(true);
+  });
+
+  test('finds them crowded for 150 ms after somebody wanted more than there was', () => {
+    const { pool } = openPool({ size: 2 });
+    const { queue } = openQueue();
+    expect(pool.isSaturated(16)).toBe(false);
+    pool.room(queue, 2);
+    expect(pool.isSaturated(16)).toBe(false);
+    pool.room(queue, 3);
+    vi.setSystemTime(149);
+    expect(pool.isSaturated(16)).toBe(true);
+    vi.setSystemTime(150);
+    expect(pool.isSaturated(16)).toBe(false);
+  });
+});
 
 describe('demand', () => {
-  const line = (weight: number, length = 0) => ({ weight, length });
+  const queue = (weight: number, length = 0) => ({ weight, length });
 
   describe('room in the connection pool', () => {
     it('is all for a queue that is alone, whatever its weight', () => {
-      expect(new FairShares().roomFor(line(1), 100, 0)).toBe(100);
+      expect(new FairShares().roomFor(queue(1), 100, 0)).toBe(100);
     });
 
     it('is shared by their weights among those that want some', () => {
       const demand = new FairShares();
-      const [high, normal] = [line(16), line(4)];
+      const [high, normal] = [queue(16), queue(4)];
       demand.roomFor(high, 100, 0);
       expect(demand.roomFor(normal, 100, 0)).toBe(20);
       expect(demand.roomFor(high, 100, 0)).toBe(80);
@@ -19,7 +322,7 @@ describe('demand', () => {
 
     it('counts what a queue holds, and what it has reserved', () => {
       const demand = new FairShares();
-      const [one, other] = [line(4, 10), line(4)];
+      const [one, other] = [queue(4, 10), queue(4)];
       demand.roomFor(other, 100, 0);
       demand.reserve(one, 15);
       expect(demand.roomFor(one, 100, 0)).toBe(25);
@@ -31,7 +334,7 @@ describe('demand', () => {
 
     it('goes to the others once a queue wants none any more', () => {
       const demand = new FairShares();
-      const [quiet, busy] = [line(16), line(4)];
+      const [quiet, busy] = [queue(16), queue(4)];
       demand.roomFor(quiet, 100, 0);
       expect(demand.roomFor(busy, 100, 250)).toBe(20);
       expect(demand.roomFor(busy, 100, 251)).toBe(100);
@@ -39,8 +342,8 @@ describe('demand', () => {
 
     it('never leaves a queue without the last place', () => {
       const demand = new FairShares();
-      demand.roomFor(line(16), 1, 0);
-      expect(demand.roomFor(line(1), 1, 0)).toBe(1);
+      demand.roomFor(queue(16), 1, 0);
+      expect(demand.roomFor(queue(1), 1, 0)).toBe(1);
     });
   });
 });

@@ -1,10 +1,9 @@
-import { expect, test } from 'vitest';
-import { RequestMeter } from '../../../src/delete/meters.ts';
-import { type Answer, noContent } from '../../../src/delete/verdict.ts';
+import { describe, expect, test } from 'vitest';
+import { RequestMeter, RunMeter } from '../../../src/delete/meters.ts';
+import { noContent } from '../../../src/delete/verdict.ts';
 import { settle, unmark, untouched } from '../../../src/ledger/cell.ts';
 import { bucketOf, latencyBounds } from '../../../src/ledger/measures.ts';
-
-const status = (status: number): Answer => ({ kind: 'status', status, headers: {}, body: '', authorization: '' });
+import { status, timeout } from './tries.ts';
 
 test('counts answers by status, and requests without one by why', () => {
   const meter = new RequestMeter();
@@ -48,3 +47,44 @@ test.each(latencyBounds)(
     expect(bucketOf(bound.seconds * 1_001)).toBeGreaterThan(bound.bucket);
   },
 );
+
+test('counts why ids are sent once more, and settled ids only among the outcomes', () => {
+  const meter = new RequestMeter();
+  meter.recordRetry('status');
+  meter.recordRetry('status');
+  meter.recordRetry('outage');
+  expect(Object.fromEntries(meter.retries)).toEqual({ status: 2, outage: 1 });
+  meter.recordResults([{ index: 0, cell: 0x1fff }]);
+  expect(meter.outcomes.every(([, ids]) => ids === 0)).toBe(true);
+});
+
+describe('run meter', () => {
+  const taken = (meter: RunMeter) => Object.fromEntries(meter.take());
+
+  test('counts requests, refusals and how long answers took, once', () => {
+    const meter = new RunMeter();
+    meter.recordAnswer(status(204), 3);
+    meter.recordAnswer(status(204), 3);
+    meter.recordAnswer(status(429), 5);
+    meter.recordAnswer(timeout, 9);
+    expect(taken(meter)).toEqual({ requests: 4, refused: 1, l3: 2, l5: 1 });
+    expect(taken(meter)).toEqual({});
+  });
+
+  test('counts anew after its sums were taken', () => {
+    const meter = new RunMeter();
+    meter.recordAnswer(status(429), 1);
+    meter.take();
+    meter.recordAnswer(status(204), 2);
+    expect(taken(meter)).toEqual({ requests: 1, l2: 1 });
+  });
+
+  test('adds up what it is told, and names nothing that did not happen', () => {
+    const meter = new RunMeter();
+    expect(taken(meter)).toEqual({});
+    meter.add('workMs', 5);
+    meter.add('workMs', 7);
+    meter.add('heldMs', 1);
+    expect(taken(meter)).toEqual({ workMs: 12, heldMs: 1 });
+  });
+});

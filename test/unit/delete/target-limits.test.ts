@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { targetLimits } from '../../../src/delete/target-limits.ts';
-import { type Answer, verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
+import { signalOf, targetLimits } from '../../../src/delete/target-limits.ts';
+import { type Answer, noContent, verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
+import { Permits } from '../../../src/limiter/permits.ts';
 import type { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
+import { givenToken, refusedConnection, status, timeout } from './tries.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {
   return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };
@@ -39,5 +41,137 @@ describe('what is reported to the limiter', () => {
     const locked = answered(423, { 'retry-after': '7' });
     expect(toldOf(locked, '423=wait')).toEqual(['hold 7000', 'throttled']);
     expect(toldOf(locked)).toEqual(['accepted']);
+  });
+});
+
+/** Everything that is told of an answer, with the words for it. */
+function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
+  const told: unknown[] = [];
+  const limiter = {
+    isReleased: (epoch: number) => epoch === 7 && isReleased,
+    throttleFor: (ms: number, why: string) => void told.push(`hold ${ms}: ${why}`),
+    advise: (perSecond: number, ms: number) => void told.push(`advise ${perSecond}/s for ${ms}`),
+    see: (epoch: number, signal: string, ms: number, why: string) => void told.push(`${epoch} ${signal} ${ms}: ${why}`),
+  } as unknown as TargetLimiter;
+  const token = givenToken({ accepted: () => void told.push('the token works') });
+  const limits = targetLimits(limiter, {
+    token,
+    now: () => 0,
+    onLongThrottle: (why) => void told.push(`too long: ${why}`),
+  });
+  limits.recordAnswer(7, answer, 30, new Set([429]));
+  return told;
+}
+
+describe('an answer', () => {
+  test.each<[string, Answer, unknown[]]>([
+    ['that is good', answered(200), ['7 accepted 30: the API answers 200 to everything', 'the token works']],
+    ['of 401', answered(401), ['7 nothing 30: the API answers 401 to everything']],
+    ['that was lost', timeout, ['7 lost 30: the API gives no answers (timeout)']],
+    [
+      'of a refused connection',
+      refusedConnection,
+      ['7 unreachable 30: the API cannot be reached (connection refused)'],
+    ],
+  ])('%s is told in words', (_, answer, told) => {
+    expect(allToldOf(answer)).toEqual(told);
+  });
+
+  test('with a Retry-After is obeyed for what it says, rounded up in words', () => {
+    expect(allToldOf(answered(429, { 'retry-after': '7' }))[0]).toBe(
+      'hold 7000: the server answered 429 and sent Retry-After 7',
+    );
+    expect(allToldOf(answered(500, { 'retry-after': '7' }))[1]).toMatch(/^7 closed 30/);
+    expect(allToldOf(answered(499, { 'retry-after': '7' }))).toHaveLength(2);
+    expect(allToldOf(answered(429, { 'retry-after': '0' }))[1]).toMatch(/^7 refused 30/);
+  });
+
+  test('that asks for more than an hour is obeyed for an hour, and told of', () => {
+    expect(allToldOf(answered(429, { 'retry-after': '3600' })).join()).not.toContain('too long');
+    expect(allToldOf(answered(429, { 'retry-after': '3601' })).slice(0, 2)).toEqual([
+      'hold 3600000: the server answered 429 and sent Retry-After 3601',
+      'too long: the server answered 429 and sent Retry-After 3601',
+    ]);
+  });
+
+  test('holds nothing where an operator has lifted the hold since it was sent', () => {
+    expect(allToldOf(answered(429, { 'retry-after': '7' }), { isReleased: true })).toEqual([
+      '7 refused 30: the API answers 429 to everything',
+      'the token works',
+    ]);
+    const empty = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
+    expect(allToldOf(answered(204, empty), { isReleased: true })).toHaveLength(2);
+  });
+
+  test('that says what is left of a limit slows down, or holds where nothing is', () => {
+    const left = (remaining: string, reset: string) =>
+      allToldOf(
+        answered(204, { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': remaining, 'x-ratelimit-reset': reset }),
+      );
+    expect(left('6', '3')[0]).toMatch(/^advise .* for 3000$/);
+    expect(left('0', '3')[0]).toBe('hold 3000: the server answered 204 and says that nothing is left of its limit');
+    expect(left('0', '2')[0]).toMatch(/^hold 2000/);
+    expect(left('0', '1')).toHaveLength(2);
+  });
+});
+
+test('deleting sees the limiter as it stands, and a token that is waited for as a hold', () => {
+  const calls: unknown[] = [];
+  const state = {
+    ...{
+      permits: new Permits(),
+      inFlightShare: 3,
+      isHeld: false,
+      throttledMs: 4,
+      stopped: null as unknown,
+      isOut: true,
+    },
+    known: null as { budget: number } | null,
+    outageMs: (kind: string) => (kind === 'unreachable' ? 5 : 0),
+    enter: () => void calls.push('enter'),
+    leave: () => void calls.push('leave'),
+    sent: (nowMs: number) => nowMs + 1,
+  };
+  const token = { ...givenToken(), waiting: '' };
+  const limits = targetLimits(state as unknown as TargetLimiter, { token, now: () => 0, onLongThrottle: () => {} });
+  expect(limits).toMatchObject({
+    permits: state.permits,
+    inFlightShare: 3,
+    throttledMs: 4,
+    isOut: true,
+    unreachableMs: 5,
+  });
+  expect([limits.isBlocked, limits.isStopped, limits.mayRetry, limits.recordSent(8)]).toEqual([false, false, true, 9]);
+  Object.assign(state, { isHeld: true, stopped: {}, known: { budget: 0 } });
+  expect([limits.isBlocked, limits.isStopped, limits.mayRetry]).toEqual([true, true, false]);
+  Object.assign(state, { isHeld: false, known: { budget: 1 } });
+  token.waiting = 'the token is being fetched';
+  expect([limits.isBlocked, limits.mayRetry]).toEqual([true, true]);
+  limits.enter();
+  limits.leave();
+  expect(calls).toEqual(['enter', 'leave']);
+});
+
+describe('signal', () => {
+  test.each([
+    [204, 'accepted'],
+    [404, 'accepted'],
+    [401, 'nothing'],
+    [408, 'trouble'],
+    [429, 'refused'],
+    [423, 'refused'],
+    [499, 'accepted'],
+    [500, 'trouble'],
+    [501, 'accepted'],
+    [505, 'accepted'],
+    [599, 'trouble'],
+  ])('a %i says of the target: %s', (code, signal) => {
+    expect(signalOf(status(code), new Set([423]))).toBe(signal);
+  });
+
+  test('so do a plain success, a lost answer and a connection that was refused', () => {
+    expect(signalOf(noContent, new Set([204]))).toBe('accepted');
+    expect(signalOf(timeout, new Set())).toBe('lost');
+    expect(signalOf(refusedConnection, new Set())).toBe('unreachable');
   });
 });

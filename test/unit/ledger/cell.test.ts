@@ -3,13 +3,17 @@ import { describe, expect, test } from 'vitest';
 import {
   attemptsOf,
   type Cell,
+  hasManyMarks,
   isDoubtful,
   isSettled,
   join,
   mark,
+  mergeResult,
   readCell,
   readCellAtSeal,
+  resetMarks,
   settle,
+  timesMarked,
   unmark,
   untouched,
 } from '../../../src/ledger/cell.ts';
@@ -88,6 +92,18 @@ describe('an open id', () => {
     for (let i = 0; i < 1_000; i++) cell = unmark(mark(cell), attemptsOf(cell), false);
     expect(isSettled(cell)).toBe(false);
     expect(attemptsOf(cell)).toBe(7);
+  });
+
+  test('does not get a smaller one either when its marks come to their end: the 255th makes it doubtful, and stays', () => {
+    let cell = untouched;
+    for (let n = 1; n <= 300; n++) {
+      const marked = mark(cell);
+      const back = unmark(marked, 0, false);
+      expect([n, marked >= cell && back >= marked]).toEqual([n, true]);
+      expect([n, isDoubtful(back)]).toEqual([n, n >= 128]);
+      cell = back;
+    }
+    expect(cell).toBe(0x1ff0);
   });
 
   test('is doubtful once it was marked while it was still marked', () => {
@@ -183,5 +199,75 @@ describe('at the seal', () => {
         expect(readCellAtSeal(cell).outcome).not.toBe('pending');
       }),
     );
+  });
+});
+
+describe('what a holder reports', () => {
+  const known = unmark(mark(untouched), 1, false);
+  const of = (outcome: (typeof sentOutcomes)[number]) => settle(outcome, 2, codeOfStatus(404));
+
+  test.each(sentOutcomes)('is taken for what it is: %s', (outcome) => {
+    expect(mergeResult(known, of(outcome), true)).toBe(of(outcome));
+  });
+
+  test.each([
+    ['failed', 'unknown'],
+    ['unknown', 'unknown'],
+    ['absent', 'gone_unconfirmed'],
+    ['gone_unconfirmed', 'gone_unconfirmed'],
+    ['deleted', 'deleted'],
+  ] as const)('is less sure from one who lost the chunk: %s becomes %s', (outcome, learned) => {
+    const { attempts, status, ...fate } = readCell(mergeResult(known, of(outcome), false));
+    expect([fate.outcome, attempts, status]).toEqual([learned, 2, 404]);
+  });
+
+  test('never replaces better evidence', () => {
+    expect(mergeResult(of('deleted'), of('absent'), true)).toBe(of('deleted'));
+    expect(mergeResult(of('unknown'), of('failed'), false)).toBe(of('unknown'));
+  });
+
+  test('says of an open id nothing but its doubt, where it lost the chunk', () => {
+    const [back, doubtfulBack] = [unmark(mark(known), 3, false), unmark(mark(known), 3, true)];
+    expect(mergeResult(known, back, true)).toBe(back);
+    expect(mergeResult(known, back, false)).toBe(known);
+    expect(mergeResult(known, doubtfulBack, false)).toBe(known | 0x1000);
+    expect(mergeResult(of('failed'), doubtfulBack, false)).toBe(of('failed'));
+  });
+});
+
+describe('marks', () => {
+  const markedTimes = (times: number) => {
+    let cell = unmark(mark(untouched), 3, true);
+    for (let n = 1; n < times; n++) cell = unmark(mark(cell), 3, false);
+    return cell;
+  };
+
+  test.each([
+    [untouched, 0],
+    [mark(untouched), 1],
+    [markedTimes(1), 1],
+    [markedTimes(40), 40],
+  ])('of %i were made %i times', (cell, times) => {
+    expect(timesMarked(cell)).toBe(times);
+  });
+
+  test('are many from 128 on, of open ids', () => {
+    expect(hasManyMarks(markedTimes(63))).toBe(false);
+    expect(hasManyMarks(markedTimes(64))).toBe(true);
+    expect(hasManyMarks(settle('deleted', 15, 511))).toBe(false);
+  });
+
+  test('that are counted anew are 16, and nothing else of the id changes', () => {
+    const cell = resetMarks(markedTimes(64));
+    expect([timesMarked(cell), attemptsOf(cell), isDoubtful(cell)]).toEqual([8, 3, true]);
+  });
+
+  test.each([
+    ['of one that may be on its way', mark(markedTimes(64))],
+    ['that are 16', markedTimes(8)],
+    ['that are fewer', markedTimes(2)],
+    ['of a settled id', settle('deleted', 15, 511)],
+  ])('%s are left as they are', (_, cell) => {
+    expect(resetMarks(cell)).toBe(cell);
   });
 });

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { OutageDetector, type Signal } from '../../../src/limiter/outage.ts';
+import { describe, expect, it, test } from 'vitest';
+import { AnswerTally, OutageDetector, type Signal } from '../../../src/limiter/outage.ts';
 
 /** After how many of these answers, repeated, the breaker opens; null = not within 1,000. */
 function opensAfter(...signals: Signal[]): number | null {
@@ -30,5 +30,38 @@ describe('an outage is noticed', () => {
     for (let n = 0; n < 19; n++) watch.observe('trouble');
     watch.reset();
     expect(watch.observe('trouble')).toBe(false);
+  });
+});
+
+describe('tally', () => {
+  test.each<[Signal, counts: number[]]>([
+    ['accepted', [1, 0, 0]],
+    ['refused', [0, 1, 0]],
+    ['throttled', [0, 1, 0]],
+    ['unavailable', [0, 1, 0]],
+    ['trouble', [0, 0, 1]],
+    ['lost', [0, 0, 1]],
+    ['unreachable', [0, 0, 1]],
+    ['nothing', [0, 0, 0]],
+  ])('an answer that says %s counts as %j', (signal, counts) => {
+    const tally = new AnswerTally();
+    tally.add(0, signal, 5);
+    expect(tally.flat()).toEqual([0, ...counts]);
+    expect(tally.lost).toBe(signal === 'lost' ? 1 : 0);
+    expect(tally.latencies).toBe(signal === 'accepted' ? 1 : 0);
+  });
+
+  test('answers are counted by the epoch of the permits they were sent with', () => {
+    const tally = new AnswerTally();
+    for (const epoch of [0, 3, 3, 0, 4]) tally.add(epoch, 'accepted', 1);
+    expect(tally.flat()).toEqual([0, 2, 0, 0, 3, 2, 0, 0, 4, 1, 0, 0]);
+  });
+
+  test('latencies are summed with their squares, for their spread', () => {
+    const tally = new AnswerTally();
+    tally.add(0, 'accepted', 3);
+    tally.add(0, 'accepted', 5);
+    tally.add(0, 'refused', 100);
+    expect([tally.latencies, tally.latencySum, tally.latencySquares]).toEqual([2, 8, 34]);
   });
 });

@@ -1,5 +1,38 @@
 import { describe, expect, test } from 'vitest';
-import { codeOfStatus, codeOfWord, statusOfCode, textOfCode } from '../../../src/model/outcome.ts';
+import {
+  codeOfStatus,
+  codeOfWord,
+  isSuccess,
+  outcomes,
+  resources,
+  sentOutcomes,
+  statusOfCode,
+  textOfCode,
+} from '../../../src/model/outcome.ts';
+
+test.each([
+  ['deleted', true],
+  ['absent', true],
+  ['gone_unconfirmed', true],
+  ['duplicate', true],
+  ['protected', true],
+  ['failed', false],
+  ['unknown', false],
+  ['not_attempted', false],
+  ['rejected', false],
+] as const)('a row that is %s needs nobody: %s', (outcome, isFine) => {
+  expect(isSuccess(outcome)).toBe(isFine);
+});
+
+test('outcomes stand in the order of their evidence, which the cells in Redis rely on', () => {
+  expect(sentOutcomes).toEqual(['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted']);
+});
+
+test('every outcome that an id can be sent to is a word of the reports', () => {
+  expect(outcomes).toEqual(expect.arrayContaining([...sentOutcomes]));
+  expect(new Set(outcomes).size).toBe(9);
+  expect(resources).toEqual(['annotations', 'views']);
+});
 
 describe('code', () => {
   test('keeps every status from 200 to 599 in 9 bits', () => {

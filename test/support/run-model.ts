@@ -1,7 +1,7 @@
-import { attemptsOf, type Cell, isSettled, type Join, mark, mergeResult } from '../../../src/ledger/cell.ts';
-import type { Steering } from '../../../src/ledger/ledger.ts';
-import type { RunState } from '../../../src/ledger/run.ts';
-import { type SentOutcome, sentOutcomes } from '../../../src/model/outcome.ts';
+import { attemptsOf, type Cell, isSettled, type Join, mark, mergeResult } from '../../src/ledger/cell.ts';
+import type { Steering } from '../../src/ledger/ledger.ts';
+import type { RunState } from '../../src/ledger/run.ts';
+import { type SentOutcome, sentOutcomes } from '../../src/model/outcome.ts';
 
 const allowed: Record<Steering['action'], Partial<Record<RunState, RunState>>> = {
   start: { planned: 'running', paused: 'running', halted: 'running' },

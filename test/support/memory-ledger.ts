@@ -1,0 +1,50 @@
+import { resetMarks } from '../../src/ledger/cell.ts';
+import type { Claim, Ledger } from '../../src/ledger/ledger.ts';
+import type { Resource } from '../../src/model/outcome.ts';
+import { RunModel } from './run-model.ts';
+
+/** What `deleteChunk` asks of a ledger. */
+type Asked = Pick<Ledger, 'claim' | 'step' | 'handBack' | 'stillHolds' | 'feed' | 'steer' | 'heartbeat'>;
+
+/**
+ * A ledger of one running run in memory. `odd` answers instead of it where a test wants something else to happen. `redis` takes notes for
+ * people and has nothing to say.
+ */
+export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, more: Partial<Claim> = {}) {
+  const model = new RunModel(cells.map(({ length }) => length));
+  cells.forEach((chunk, n) => {
+    model.cells[n] = [...chunk];
+  });
+  model.state = 'running';
+  model.feed(0);
+  const details: string[] = [];
+  const redis = {
+    defineCommand() {},
+    hincrby: async () => 1,
+    hset: async (_key: string, field: string, value: string) => void details.push(`${field} ${value}`),
+  };
+  const ids = { resource: 'annotations' as Resource, idAt: (index: number) => `id-${index}` };
+  const asked: Asked = {
+    claim: async (_run, chunk) => {
+      const [epoch, fed] = model.claim(chunk, 0);
+      if (epoch === 0) return model.state;
+      const ledgerChunk = { passEndedAt: 0, times: Buffer.alloc(0), cells: [...model.cells[chunk]!] };
+      const keeper = { process: 'p', isDurable: null, ancestors: [] };
+      return { ...{ fed, epoch, server: keeper, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids }, ...more };
+    },
+    step: async (_run, chunk, epoch, joins, wanted) => {
+      const isHolder = model.open.get(chunk) === epoch;
+      const granted = model.step(chunk, epoch, joins, wanted);
+      return { state: isHolder ? model.state : 'stale', cells: granted };
+    },
+    handBack: async (_run, chunk, epoch, dueInMs, resetsMarks) => {
+      if (resetsMarks) model.cells[chunk] = model.cells[chunk]!.map(resetMarks);
+      return model.handBack(chunk, epoch, dueInMs);
+    },
+    stillHolds: async () => true,
+    feed: async () => model.feed(0),
+    steer: async (_run, _now, { action }) => model.steer(action, 0),
+    heartbeat: async () => {},
+  };
+  return { model, details, ledger: { redis, ...asked, ...odd } as unknown as Ledger };
+}

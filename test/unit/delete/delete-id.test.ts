@@ -1,0 +1,295 @@
+import { describe, expect, test } from 'vitest';
+import {
+  backoffMs,
+  type DeleteIdDeps,
+  deleteId,
+  excerptOf,
+  maxAttempts,
+  retryDelayMs,
+  waitDelayMs,
+} from '../../../src/delete/delete-id.ts';
+import { type Answer, verdictsWith } from '../../../src/delete/verdict.ts';
+import {
+  attemptsOf,
+  type Cell,
+  isDoubtful,
+  isSettled,
+  mark,
+  readCell,
+  unmark,
+  untouched,
+} from '../../../src/ledger/cell.ts';
+import { givenToken, openLimits, refusedConnection, status, timeout, triesWith } from './tries.ts';
+
+/** A marked cell of an id that had so many attempts before. */
+function markedAfter(attempts: number, ambiguous = false): Cell {
+  return mark(attempts === 0 ? untouched : unmark(mark(untouched), attempts, ambiguous));
+}
+
+/** An end as a test reads it: `deleted http_204 ×1`, or of an open id its attempts and whether it is doubtful. */
+function told(cell: Cell): string {
+  if (!isSettled(cell)) return `open ×${attemptsOf(cell)}${isDoubtful(cell) ? ', doubtful' : ''}`;
+  const { outcome, code, attempts } = readCell(cell);
+  return `${outcome} ${code} ×${attempts}`;
+}
+
+async function endOf(marked: Cell, answers: readonly [Answer, ...Answer[]], odd: Partial<DeleteIdDeps> = {}) {
+  const [first, ...further] = answers;
+  const { tries, told: heard } = triesWith(further, odd);
+  const { cell, mayResend: again, waitMs } = await deleteId(marked, first, tries);
+  return { end: told(cell), cell, again, waitMs, ...heard };
+}
+
+describe('the answers of an id decide', () => {
+  test.each<[name: string, answers: [Answer, ...Answer[]], end: string, retried: string[]]>([
+    ['a 204', [status(204)], 'deleted http_204 ×1', []],
+    ['a 404', [status(404)], 'absent http_404 ×1', []],
+    ['a 400', [status(400)], 'failed http_400 ×1', []],
+    ['a 200, which is no success', [status(200)], 'unknown http_200 ×1', []],
+    ['a 503 and a 204', [status(503), status(204)], 'deleted http_204 ×2', ['status']],
+    [
+      'a 503, which may have been executed, and a 404',
+      [status(503), status(404)],
+      'gone_unconfirmed http_404 ×2',
+      ['status'],
+    ],
+    ['a 409, which was not executed, and a 404', [status(409), status(404)], 'absent http_404 ×2', ['status']],
+    ['no answer and a 404', [timeout, status(404)], 'gone_unconfirmed http_404 ×2', ['timeout']],
+    ['no answer and a 400', [timeout, status(400)], 'unknown http_400 ×2', ['timeout']],
+    ['two 409 and a 400', [status(409), status(409), status(400)], 'failed http_400 ×3', ['status', 'status']],
+  ])('%s', async (_, answers, end, retried) => {
+    const found = await endOf(markedAfter(0), answers);
+    expect(found).toMatchObject({ end, retried, again: false, waitMs: 0, sent: answers.length - 1, halts: [] });
+  });
+
+  test('of an id that was doubtful before, a 404 is gone_unconfirmed and a 400 unknown', async () => {
+    expect(await endOf(markedAfter(1, true), [status(404)])).toMatchObject({ end: 'gone_unconfirmed http_404 ×2' });
+    expect(await endOf(markedAfter(1, true), [status(400)])).toMatchObject({ end: 'unknown http_400 ×2' });
+  });
+});
+
+describe('quick tries', () => {
+  test('are three, after waits with full jitter, and then the id waits for a later pass', async () => {
+    const found = await endOf(markedAfter(0), [status(409), status(409), status(409), status(204)]);
+    expect(found).toMatchObject({ end: 'open ×3', again: false, waitMs: 0, sent: 2, waits: [400, 800] });
+    expect(found.retried).toEqual(['status', 'status', 'status']);
+  });
+
+  test('wait for a share of the longest wait that chance decides', async () => {
+    const found = await endOf(markedAfter(0), [status(409), status(204)], { random: () => 0.25 });
+    expect(found.waits).toEqual([100]);
+  });
+
+  test('count those of earlier passes: a later pass has one', async () => {
+    expect(await endOf(markedAfter(3), [status(409), status(204)])).toMatchObject({
+      end: 'open ×4',
+      sent: 0,
+      waits: [],
+    });
+    expect(await endOf(markedAfter(2), [status(409), status(204)])).toMatchObject({
+      end: 'open ×3',
+      sent: 0,
+      waits: [],
+    });
+    expect(await endOf(markedAfter(1), [status(409), status(204)])).toMatchObject({ end: 'deleted http_204 ×3' });
+  });
+
+  test('are left for a later pass where much of the target fails', async () => {
+    const limits = openLimits({ mayRetry: false });
+    const found = await endOf(markedAfter(0), [status(503), status(204)], { limits });
+    expect(found).toMatchObject({ end: 'open ×1, doubtful', again: false, sent: 0, waits: [] });
+  });
+
+  test('end when the pass does, with what is known of the id', async () => {
+    const found = await endOf(markedAfter(0), [timeout, status(204)], { wait: async () => false });
+    expect(found).toMatchObject({ end: 'open ×1, doubtful', again: false, waitMs: 0, sent: 0 });
+  });
+
+  test('leave the id to be sent again when nothing may leave any more', async () => {
+    const found = await endOf(markedAfter(0), [timeout]);
+    expect(found).toMatchObject({ end: 'open ×1, doubtful', again: true, waitMs: 0, sent: 1 });
+  });
+});
+
+describe('the last attempt', () => {
+  test.each<[name: string, marked: Cell, answer: Answer, end: string]>([
+    ['of an id that was never executed settles it as failed', markedAfter(4), status(409), 'failed http_409 ×5'],
+    ['that may have been executed settles it as unknown', markedAfter(4), status(503), 'unknown http_503 ×5'],
+    ['without an answer settles it as unknown', markedAfter(4), timeout, 'unknown timeout ×5'],
+    ['of a doubtful id settles it as unknown', markedAfter(4, true), status(409), 'unknown http_409 ×5'],
+    ['but one leaves it open', markedAfter(3), status(409), 'open ×4'],
+  ])('%s', async (_, marked, answer, end) => {
+    expect(await endOf(marked, [answer])).toMatchObject({ end, again: false, waitMs: 0, sent: 0 });
+  });
+
+  test('is not told as one after which the id is sent again', async () => {
+    expect(await endOf(markedAfter(3), [status(409)])).toMatchObject({ retried: ['status'] });
+    expect(await endOf(markedAfter(4), [status(409)])).toMatchObject({ retried: [] });
+  });
+
+  test('is the third where there are no later passes', async () => {
+    const found = await endOf(markedAfter(0), [status(409), status(409), status(409)], { retryDelaysMs: [] });
+    expect(found).toMatchObject({ end: 'failed http_409 ×3', retried: ['status', 'status'] });
+  });
+});
+
+describe('no attempt is used', () => {
+  test('by a 429: the id goes again with the next permit', async () => {
+    const found = await endOf(markedAfter(1), [status(429)]);
+    expect(found).toMatchObject({ end: 'open ×1', again: true, waitMs: 0, retried: ['throttled'], sent: 0 });
+  });
+
+  test('by another status that means "not now": the id waits longer each time it was sent', async () => {
+    const verdicts = verdictsWith('423=wait');
+    const waitOf = async (marked: Cell) => (await endOf(marked, [status(423)], { verdicts })).waitMs;
+    const [once, twice] = [mark(untouched), mark(unmark(mark(untouched), 0, false))];
+    expect(await waitOf(once)).toBe(5_000);
+    expect(await waitOf(twice)).toBe(30_000);
+    expect(await waitOf(mark(unmark(twice, 0, false)))).toBe(30_000);
+    const found = await endOf(once, [status(423)], { verdicts });
+    expect(found).toMatchObject({ end: 'open ×0', again: false, retried: ['throttled'] });
+  });
+
+  test('by a wait that may have been executed: the id is doubtful from then on', async () => {
+    const verdicts = verdictsWith('503=wait');
+    expect(await endOf(markedAfter(0), [status(503)], { verdicts })).toMatchObject({ end: 'open ×0, doubtful' });
+  });
+
+  test('by an outage of the target, though the id stays doubtful', async () => {
+    const found = await endOf(markedAfter(1), [timeout], { limits: openLimits({ isCircuitOpen: true }) });
+    expect(found).toMatchObject({ end: 'open ×1, doubtful', again: true, retried: ['outage'], sent: 0 });
+  });
+
+  test('by a refused token: the id goes again, with another one', async () => {
+    const refused: string[] = [];
+    const token = givenToken({
+      refused: (header) => {
+        refused.push(header);
+        return 'again';
+      },
+    });
+    const found = await endOf(markedAfter(1), [status(401)], { token });
+    expect(found).toMatchObject({ end: 'open ×1', again: true, waitMs: 0, retried: ['credentials'], halts: [] });
+    expect(refused).toEqual(['Bearer t']);
+  });
+
+  test('by a token that is refused for good, which halts the run', async () => {
+    const token = givenToken({ refused: () => ({ halt: 'the API refused the token' }) });
+    const found = await endOf(markedAfter(0), [status(401)], { token });
+    expect(found).toMatchObject({ end: 'open ×0', again: true, retried: [] });
+    expect(found.halts).toEqual(['credentials: the API refused the token']);
+  });
+
+  test('by an unreachable target, which halts the run when patience is over', async () => {
+    const unreachableFor = (unreachableMs: number) =>
+      endOf(markedAfter(0), [refusedConnection], { limits: openLimits({ unreachableMs }) });
+    expect(await unreachableFor(60_000)).toMatchObject({
+      end: 'open ×0',
+      again: true,
+      retried: ['unreachable'],
+      halts: [],
+    });
+    expect(await unreachableFor(60_001)).toMatchObject({
+      ...{ end: 'open ×0', again: true, retried: ['unreachable'] },
+      halts: ['target_unreachable: the API cannot be reached: connection refused'],
+    });
+  });
+
+  test('by a status that halts the run, though one that may have been executed leaves the id doubtful', async () => {
+    expect(await endOf(markedAfter(0), [status(402)])).toMatchObject({
+      ...{ end: 'open ×0', again: true, retried: [] },
+      halts: ['halting_status: the API answered 402, which stops a run at the first'],
+    });
+    const verdicts = verdictsWith('503=halt');
+    expect(await endOf(markedAfter(0), [status(503)], { verdicts })).toMatchObject({ end: 'open ×0, doubtful' });
+  });
+});
+
+test('a bug in the tries is not taken for an answer', async () => {
+  const broken = { send: () => Promise.reject(new RangeError('a bug')) };
+  await expect(endOf(markedAfter(0), [status(409)], broken)).rejects.toThrow('a bug');
+});
+
+test('a mark is taken back with the end of the tries: an open id has no request on its way', async () => {
+  const { cell } = await endOf(markedAfter(0), [status(409), status(409), status(409)]);
+  expect((cell >> 4) & 255).toBe(2);
+});
+
+describe('backoff', () => {
+  const delays = [5_000, 30_000, 120_000];
+
+  test.each([
+    [1, 1, 400],
+    [2, 1, 800],
+    [2, 0.5, 400],
+    [5, 1, 6_400],
+    [6, 1, 10_000],
+    [60, 1, 10_000],
+    [3, 0, 0],
+  ])('quick try %i + 1 with chance %d comes after %d ms', (attempt, random, ms) => {
+    expect(backoffMs(attempt, random)).toBe(ms);
+  });
+
+  test('an id has three quick tries and one for each delay', () => {
+    expect(maxAttempts([])).toBe(3);
+    expect(maxAttempts(delays)).toBe(6);
+  });
+
+  test.each([
+    ['none', 0, 0],
+    ['one of the quick tries', 1, 5_000],
+    ['all quick tries', 3, 5_000],
+    ['one later pass', 4, 30_000],
+    ['two later passes', 5, 120_000],
+    ['more than there are', 6, 0],
+  ])('after %s an id is due again when its delay is over', (_, attempts, ms) => {
+    expect(retryDelayMs(attempts, delays)).toBe(ms);
+  });
+
+  test.each([
+    [1, 5_000],
+    [2, 30_000],
+    [3, 120_000],
+    [4, 120_000],
+  ])('an id that was told %i times to wait does so', (times, ms) => {
+    expect(waitDelayMs(times, delays)).toBe(ms);
+  });
+
+  test('without delays nothing waits', () => {
+    expect(retryDelayMs(3, [])).toBe(0);
+    expect(waitDelayMs(1, [])).toBe(0);
+  });
+});
+
+describe('excerpt', () => {
+  function said(body: string, headers: Record<string, string | string[]> = {}, authorization = 'Bearer secret-1') {
+    return excerptOf({ kind: 'status', status: 400, headers, body, authorization });
+  }
+
+  test('begins with the request id, by which the people of the API find it', () => {
+    expect(said('no', { 'x-request-id': 'r-1' })).toBe('[r-1] no');
+    expect(said('no', { 'x-correlation-id': 'c-1' })).toBe('[c-1] no');
+    expect(said('no', { 'x-amzn-requestid': 'a-1' })).toBe('[a-1] no');
+    expect(said('no', { 'cf-ray': 'f-1', 'x-correlation-id': 'c-1' })).toBe('[c-1] no');
+    expect(said('no', { server: 'x' })).toBe('no');
+  });
+
+  test('has 200 characters at most, the request id among them', () => {
+    expect(said('x'.repeat(300), { 'cf-ray': 'f' })).toBe(`[f] ${'x'.repeat(196)}`);
+  });
+
+  test('never shows a token: not the one that was sent, nor what looks like one', () => {
+    expect(said('bad secret-1, and secret-1 again')).toBe('bad ***, and *** again');
+    expect(said('got BEARER abc.def and bearer  xyz!')).toBe('got Bearer *** and Bearer ***');
+    expect(said('got nothing', {}, '')).toBe('got nothing');
+  });
+
+  test('is one line of printable characters', () => {
+    expect(said('  a\r\n\tb\u0000\u001b[31mc  ')).toBe('a b [31mc');
+  });
+
+  test('says what became of the connection where there was no answer', () => {
+    expect(excerptOf({ kind: 'not-sent', why: 'ECONNREFUSED' })).toBe('connection refused');
+    expect(excerptOf({ kind: 'maybe-sent', code: 'timeout', why: 'no answer in time' })).toBe('no answer in time');
+  });
+});

@@ -1,0 +1,70 @@
+import type { DeleteIdDeps } from '../../../src/delete/delete-id.ts';
+import type { TargetLimits } from '../../../src/delete/target-limits.ts';
+import { type Answer, verdictTable } from '../../../src/delete/verdict.ts';
+import { Permits } from '../../../src/limiter/permits.ts';
+import type { Token } from '../../../src/token/token.ts';
+
+/** An answer with a status, as the server gives it to a request with the token `t`. */
+export function status(code: number, headers: Record<string, string> = {}): Answer & { kind: 'status' } {
+  return { kind: 'status', status: code, headers, body: '', authorization: 'Bearer t' };
+}
+
+export const timeout: Answer = { kind: 'maybe-sent', code: 'timeout', why: 'no answer in time' };
+export const refusedConnection: Answer = { kind: 'not-sent', why: 'ECONNREFUSED' };
+
+/** Limits of a target that takes everything, but for what is given. */
+export function openLimits(odd: Partial<TargetLimits> = {}): TargetLimits {
+  const permits = new Permits();
+  permits.add({ firstMs: 0, gapMs: 0, count: 1_000_000 }, 0, Number.POSITIVE_INFINITY);
+  return {
+    ...{
+      permits,
+      inFlightShare: 1_000,
+      isBlocked: false,
+      throttledMs: 0,
+      isStopped: false,
+      isCircuitOpen: false,
+      unreachableMs: 0,
+    },
+    ...{ mayRetry: true, recordSent: () => 0, recordAnswer: () => {}, enter: () => {}, leave: () => {} },
+    ...odd,
+  };
+}
+
+/** A token that never changes, but for what is given. */
+export function givenToken(odd: Partial<Token> = {}): Token {
+  return {
+    ...{ authorization: () => 'Bearer t', refused: () => 'again' as const, accepted: () => {}, waiting: '' },
+    ...{ refreshes: 0, failedRefreshes: 0, lifeMs: null, source: 'test', start: async () => {} },
+    ...{ onChange: () => {}, onRefused: () => {}, close: async () => {} },
+    ...odd,
+  };
+}
+
+/** What the tries of an id told those around them. */
+export type Told = { retried: string[]; halts: string[]; waits: number[]; sent: number };
+
+/** Tries whose further requests get these answers in turn; then nothing may leave any more. */
+export function triesWith(
+  answers: readonly Answer[] = [],
+  odd: Partial<DeleteIdDeps> = {},
+): { tries: DeleteIdDeps; told: Told } {
+  const told: Told = { retried: [], halts: [], waits: [], sent: 0 };
+  const left = [...answers];
+  const tries: DeleteIdDeps = {
+    ...{ limits: openLimits(), token: givenToken(), verdicts: verdictTable },
+    ...{ retryDelaysMs: [5_000, 30_000], unreachableTimeoutMs: 60_000, random: () => 1 },
+    send: async () => {
+      told.sent++;
+      return left.shift() ?? null;
+    },
+    wait: async (ms) => {
+      told.waits.push(ms);
+      return true;
+    },
+    retried: (reason) => void told.retried.push(reason),
+    halt: (code, reason) => void told.halts.push(`${code}: ${reason}`),
+    ...odd,
+  };
+  return { tries, told };
+}
