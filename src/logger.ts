@@ -6,10 +6,14 @@ type Write = (facts: object, message: string) => void;
 export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
- * The service's log: JSON lines on stderr, each with `who` wrote it. Errors are reduced to code and message, because error objects of the Redis
+ * The service's log: JSON lines on stderr, each with `who` wrote it; a line to a file descriptor is written before the call returns. Errors are reduced to code and message, because error objects of the Redis
  * client carry the command's arguments, passwords included.
  */
-export function createLogger(level: string, who: { worker?: number } = {}): Log {
+export function createLogger(
+  level: string,
+  stderr: NodeJS.WritableStream & { fd?: number },
+  who: { worker?: number } = {},
+): Log {
   return pino(
     {
       level,
@@ -19,7 +23,7 @@ export function createLogger(level: string, who: { worker?: number } = {}): Log 
       serializers: { err: plainError },
       redact: ['*.authorization', 'headers.authorization', '*.token', '*.password'],
     },
-    pino.destination({ dest: 2, sync: true }),
+    stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true }),
   );
 }
 

@@ -128,7 +128,12 @@ async function send(invocation: Invocation, { redis }: Session, { target, creden
   const path = idPath(probe.resource, probe.id);
   const authorization = credentials.token.authorization();
   if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
-  const order = { at: Date.now(), by: 'operator', who: whoAmI(), reason: reasonOf(invocation.options) } as const;
+  const order = {
+    at: Date.now(),
+    by: 'operator',
+    who: whoAmI(invocation.env),
+    reason: reasonOf(invocation.options),
+  } as const;
   await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
   const answer = await ask(
     new TargetConnection(laneOptions(invocation, credentials.ca)),

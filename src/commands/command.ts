@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Config, SettingName, Sources } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
+import type { SignalSource } from './interrupts.ts';
 
 /** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
 export type OwnOption = {
@@ -29,14 +30,16 @@ type Example = readonly [line: string, does: string];
 /** The module of a verb. `execute` returns the exit code, and throws ExpungeError for what the operator can change. */
 export type Verb = { execute(invocation: Invocation): Promise<number> };
 
-/** What a verb is given. Signals are its own business; it never ends the process. */
+/** What a verb is given. It listens for signals itself; only a second one ends the process. */
 export type Invocation = {
   verb: string; // 'run', 'runs remove'
   args: string[];
   options: Record<string, unknown>; // its own options, by their name in camelCase; those not given are missing
   config: Config;
   sources: Sources;
+  argv: readonly string[]; // the whole command line behind the program's name
   env: NodeJS.ProcessEnv;
+  signals: SignalSource;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;

@@ -32,13 +32,13 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   const queueName = ownQueueName(run.id);
   const log = logAsLines((line) => taker.addEvent(line));
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
-  const by = { who: whoAmI(), reason: reasonOf(invocation.options) };
+  const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
   const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
   const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
-  const interrupts = listenForInterrupts(() => {
+  const interrupts = listenForInterrupts(invocation, () => {
     panel.stop();
     sayStopping(invocation, service);
   });

@@ -42,7 +42,7 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
   const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
-  const details = { files, pace: paceLines(pace), examples };
+  const details = { argv: invocation.argv, files, pace: paceLines(pace), examples };
   stderr.write(`\n${endingText(endingOf(run, kindOf(run), details), styleOf(stderr))}\n`);
   if (trouble !== null) stderr.write(`error: ${trouble}\n`);
   jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
@@ -53,12 +53,13 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
 /** Finishes a run that ended while its command could not: nothing is sent, so it needs neither a token nor a confirmation. */
 export async function finishEnded(work: Finish): Promise<number> {
   const { id, state } = work.run;
-  const { stderr } = work.invocation;
+  const { invocation } = work;
+  const { stderr } = invocation;
   stderr.write(
     `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.\n` +
       '  After that the same command makes a new run of the list.\n',
   );
-  const interrupts = listenForInterrupts(() => {});
+  const interrupts = listenForInterrupts(invocation, () => {});
   try {
     return await finishRun(work, interrupts);
   } finally {
@@ -91,7 +92,7 @@ async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | nul
   return retryWhileRedisFails(work, interrupts, async () => {
     const seen = await readRun(session.redis, run.id); // fails where Redis is away; what asks the queue would wait for it
     const exit = seen === null || isSealed(seen.state) ? null : interrupts.exit();
-    if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(session, run.id, exit);
+    if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(work, exit);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
@@ -127,9 +128,9 @@ async function retryWhileRedisFails<T>(
 const gone = `${lostReason}.
   Restore its data and run the same command to resume, or start over: the same command with --expect-absent.`;
 
-async function pause({ ledger }: Session, run: string, exit: number): Promise<void> {
+async function pause({ session: { ledger }, invocation, run }: Finish, exit: number): Promise<void> {
   const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
-  await ledger.steer(run, Date.now(), { action: 'pause', reason, by: 'interrupt', who: whoAmI() });
+  await ledger.steer(run.id, Date.now(), { action: 'pause', reason, by: 'interrupt', who: whoAmI(invocation.env) });
 }
 
 type Reported = { files: RunFiles | null; trouble: string | null };
@@ -160,13 +161,18 @@ function kindOf({ state, by }: Run): EndingKind {
 }
 
 /** What was written, measured and noticed about a run, where there is any of it. `examples`: ids that show why it halted. */
-type EndingDetails = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
+type EndingDetails = {
+  argv: readonly string[];
+  files?: RunFiles | null;
+  pace?: readonly string[];
+  examples?: readonly string[];
+};
 
 /** The facts of a command's last words. */
 export function endingOf(
   run: Run,
   kind: EndingKind,
-  { files = null, pace = [], examples = [] }: EndingDetails = {},
+  { argv, files = null, pace = [], examples = [] }: EndingDetails,
 ): Ending {
   const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
@@ -190,10 +196,10 @@ export function endingOf(
     examples,
     files: written.map((file) => file.path),
     failuresFile: files?.failures?.path ?? null,
-    command: typedCommand(),
+    command: typedCommand(argv),
   };
 }
 /** The command line as somebody would type it again, without what may be a secret: it is printed, and stays with the run. */
-export function typedCommand(): string {
-  return commandLine(process.argv.slice(2));
+export function typedCommand(argv: readonly string[]): string {
+  return commandLine(argv);
 }

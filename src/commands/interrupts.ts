@@ -1,3 +1,5 @@
+import type { Invocation } from './command.ts';
+
 /** The first SIGINT, SIGTERM or SIGHUP asks a command to end; a second one ends the process at once. */
 export type Interrupts = {
   /** Aborted at the first signal. */
@@ -10,6 +12,9 @@ export type Interrupts = {
 const exits = { SIGINT: 130, SIGTERM: 143, SIGHUP: 143 } as const;
 type Signal = keyof typeof exits;
 
+/** Where signals arrive and how a second one ends everything: the process itself. */
+export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
+
 const checkEveryMs = 500;
 const parent = process.ppid;
 
@@ -19,18 +24,21 @@ const parent = process.ppid;
  * npm and npx put a shell before us that dies of a SIGTERM and hands none on. So where they have started us, the end of our parent is one.
  * Elsewhere it is none: whoever starts us in the background may leave.
  */
-export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrupts {
+export function listenForInterrupts(
+  { signals: source, env }: Pick<Invocation, 'signals' | 'env'>,
+  onFirst: (signal: Signal) => void,
+): Interrupts {
   const controller = new AbortController();
   let exit: number | null = null;
   const handle = (signal: Signal) => {
-    if (exit !== null) process.exit(exits[signal]);
+    if (exit !== null) source.exit(exits[signal]);
     exit = exits[signal];
     onFirst(signal);
     controller.abort();
   };
   const signals = Object.keys(exits) as Signal[];
-  for (const signal of signals) process.on(signal, handle);
-  const byNpm = process.env.npm_execpath !== undefined;
+  for (const signal of signals) source.on(signal, handle);
+  const byNpm = env.npm_execpath !== undefined;
   const parentPoll = setInterval(() => {
     if (byNpm && exit === null && process.ppid !== parent) handle('SIGTERM');
   }, checkEveryMs).unref();
@@ -39,7 +47,7 @@ export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrup
     exit: () => exit,
     dispose: () => {
       clearInterval(parentPoll);
-      for (const signal of signals) process.off(signal, handle);
+      for (const signal of signals) source.off(signal, handle);
     },
   };
 }

@@ -9,11 +9,11 @@ type Pace = { rate: Rate | null; burst: number | null };
 
 /** Gives a live run another rate, from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, stderr, stdout } = invocation;
+  const { args, env, options, stderr, stdout } = invocation;
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const run = await findRun(session, args[0]);
-    const { state, before } = await change(session, run, wanted, reasonOf(options));
+    const { state, before } = await change(session, run, wanted, { who: whoAmI(env), reason: reasonOf(options) });
     const now = { ...before, ...wanted };
     stderr.write(`${changeText(run.id, before, now)}\n`);
     jsonLines(stdout, options.json)('rate', { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
@@ -36,8 +36,8 @@ function readRate(text: string): Rate {
   }
 }
 
-async function change(session: Session, run: Run, wanted: Partial<Pace>, reason: string) {
-  const order = { ...wanted, by: 'operator' as const, who: whoAmI(), reason };
+async function change(session: Session, run: Run, wanted: Partial<Pace>, by: { who: string; reason: string }) {
+  const order = { ...wanted, ...by, by: 'operator' as const };
   const { state, ...before } = await session.ledger.changeRate(run.id, Date.now(), order);
   if (state === 'missing') {
     throw new ExpungeError('USAGE', `run ${run.id} is no longer in Redis`, { next: 'expunge runs lists them' });

@@ -136,15 +136,19 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
-export async function detach({ options, stdout, stderr }: Invocation, session: Session, run: Run): Promise<number> {
+export async function detach(
+  { argv, env, options, stdout, stderr }: Invocation,
+  session: Session,
+  run: Run,
+): Promise<number> {
   const { redis, ledger, queueConnection } = session;
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
-    const by = { who: whoAmI(), reason: reasonOf(options) };
+    const by = { who: whoAmI(env), reason: reasonOf(options) };
     await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
-    stderr.write(`${endingText(endingOf(now, 'detached'), styleOf(stderr))}\n`);
+    stderr.write(`${endingText(endingOf(now, 'detached', { argv }), styleOf(stderr))}\n`);
     warnIfNoWorkers(stderr, workers, run);
     const { target: stop } = await readStops(redis, run.fp);
     if (stop !== null)

@@ -83,7 +83,13 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   }
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
-  const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
+  const noted = {
+    at: Date.now(),
+    action: 'remove',
+    by: 'operator',
+    who: whoAmI(env),
+    reason: reasonOf(options),
+  } as const;
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
   await removeRun(session.redis, run);

@@ -53,8 +53,9 @@ function windowMs(text: string): number {
   throw new Error(`expected a duration above 0, got "${text}"`);
 }
 
-export async function execute({ options, stdout }: Invocation): Promise<number> {
-  const interrupts = listenForInterrupts(() => {});
+export async function execute(invocation: Invocation): Promise<number> {
+  const { options, stdout } = invocation;
+  const interrupts = listenForInterrupts(invocation, () => {});
   const { writeToken, tokenLife, rateLimit, rateWindow, ...rest } = options as Record<string, never>;
   const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
   const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };

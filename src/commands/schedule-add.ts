@@ -31,7 +31,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const now = Date.now();
     const reason = definition.note;
     const replace = options.replace === true;
-    const order = { at: now, by: 'operator', who: whoAmI(), reason, replace, protectedList } as const;
+    const order = { at: now, by: 'operator', who: whoAmI(invocation.env), reason, replace, protectedList } as const;
     const done = await addSchedule(session.redis, target.fp, name, definition, order);
     if (done === 'exists') throw exists(name, before, definition);
     await noteTarget(session.redis, target, now);

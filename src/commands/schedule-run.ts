@@ -19,7 +19,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const { name } = await findSchedule(session, target, args[0] ?? '');
     const { queueConnection, ledger } = session;
-    const interrupts = listenForInterrupts(() => stderr.write('\nStopping: no run was started.\n'));
+    const interrupts = listenForInterrupts(invocation, () => stderr.write('\nStopping: no run was started.\n'));
     const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
     try {
       const feeder = createFeeder(ledger, queue);

@@ -24,7 +24,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     await steerSchedule(session.redis, target.fp, schedule.name, action, {
       at: now,
       by: 'operator',
-      who: whoAmI(),
+      who: whoAmI(env),
       reason,
     });
     await updateNotifier(session, target, schedule, action);

@@ -21,7 +21,7 @@ export function scheduleWork({ invocation, session, target, feeder, log }: Sched
     ...{ ledger: session.ledger, target, feeder, log, env },
     ...{ sources: config.sources, stateDir: config.stateDir, protectFile: config.protect ?? null },
     ...{ proxy: config.proxy ?? null, allowHttp: config.allowHttp },
-    ...{ who: whoAmI(), now: Date.now },
+    ...{ who: whoAmI(env), now: Date.now },
     wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
   };
 }

@@ -39,7 +39,7 @@ export type EarlySession = Session & {
 };
 
 /** Who gives orders, for the audit trail: EXPUNGE_USER where it is set, else `user@machine`. */
-export function whoAmI(env: NodeJS.ProcessEnv = process.env): string {
+export function whoAmI(env: NodeJS.ProcessEnv): string {
   if (env.EXPUNGE_USER) return env.EXPUNGE_USER.slice(0, longestName);
   try {
     return `${userInfo().username}@${hostname()}`;

@@ -127,10 +127,11 @@ async function expiry(run: Run): Promise<string[]> {
   return [`${forgets}, and what happened to each row; to keep that: expunge report ${run.id} --output FILE`];
 }
 
-async function watch({ stderr, env }: Invocation, session: Session, run: Run): Promise<Run> {
+async function watch(invocation: Invocation, session: Session, run: Run): Promise<Run> {
+  const { stderr, env } = invocation;
   const taker = new SnapshotTaker(run, null);
   const panel = new LivePanel(stderr, env, () => taker.take());
-  const interrupts = listenForInterrupts(() => {});
+  const interrupts = listenForInterrupts(invocation, () => {});
   let last = run;
   panel.start();
   while (!interrupts.signal.aborted && !isSealed(last.state)) {

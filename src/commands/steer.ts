@@ -26,16 +26,17 @@ type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, verb, options, config, stderr, stdout } = invocation;
+  const { args, verb, env, options, config, stderr, stdout } = invocation;
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
-    if (options.detach) await releaseFromForeground(session, run, reasonOf(options));
+    const by = { who: whoAmI(env), reason: reasonOf(options) };
+    if (options.detach) await releaseFromForeground(session, run, by);
     // One that has ended keeps what it was asked to expect: its exit code goes by that.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const now = await steer(session, run, action, { reason: reasonOf(options), expectAbsent, say: sayOn(stderr) });
+    const now = await steer(session, run, action, { by, expectAbsent, say: sayOn(stderr) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     const isAbandonedNow = action === 'resume' && (await isAbandoned(session, now));
@@ -52,8 +53,10 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
+type By = { who: string; reason: string };
+
 /** Workers will go on with a run whose command has ended. Throws USAGE while a command works on it, or where nothing is left to do. */
-async function releaseFromForeground(session: Session, run: Run, reason: string): Promise<void> {
+async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
   if (isSealed(run.state) || run.state === 'cancelling') throw refused(run.id, 'resume', run.state);
   if (run.state === 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} can't be detached: its list was not written completely`, {
@@ -68,7 +71,7 @@ async function releaseFromForeground(session: Session, run: Run, reason: string)
   }
   await session.redis.hset(keys.run(run.id), 'detached', 1);
   await removeOwnQueue(session, run);
-  const noted = { at: Date.now(), action: 'detach', by: 'operator', who: whoAmI(), reason } as const;
+  const noted = { at: Date.now(), action: 'detach', ...by, by: 'operator' } as const;
   await noteRunAction(session.redis, run.id, noted);
 }
 
@@ -92,9 +95,9 @@ async function steer(
   session: Session,
   run: Run,
   action: Action,
-  { reason, expectAbsent, say }: { reason: string; expectAbsent: boolean; say: (line: string) => void },
+  { by, expectAbsent, say }: { by: By; expectAbsent: boolean; say: (line: string) => void },
 ): Promise<Run> {
-  const order = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() } as const;
+  const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator' } as const;
   const steering: Steering = expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);

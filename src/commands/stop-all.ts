@@ -25,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const named = namedTarget(config);
   return withRedis(invocation, options.json ? () => {} : sayOn(invocation.stderr), async ({ redis }) => {
     const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
-    const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
+    const order = { who: whoAmI(invocation.env), reason: reasonOf(options), at: Date.now() };
     const change = verb === 'stop-all' ? stopTarget : startTarget;
     const before = await Promise.all(targets.map((target) => change(redis, target.fp, order)));
     // What it reaches is counted afterwards: a stop has no time to lose.

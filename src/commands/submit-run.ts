@@ -23,10 +23,10 @@ export async function submitRun(
   target: Target,
   spool: Spool,
 ): Promise<Run> {
-  const { config, options, sources } = invocation;
-  const { who, reason: note } = orderOf(options);
+  const { argv, config, options, sources } = invocation;
+  const { who, reason: note } = orderOf(invocation);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
-  const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand()}`;
+  const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}`;
   const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority, command });
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
@@ -56,21 +56,22 @@ async function written(redis: RedisClient, id: string): Promise<Run> {
 }
 
 /** A run that is resumed with another rate than it had takes it over, unless it has ended meanwhile. Whether it was another. */
-async function changeRate({ config, options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+async function changeRate(invocation: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { config } = invocation;
   const { rate = run.rate, burst = run.burst } = config;
   if (isDeepStrictEqual([rate, burst], [run.rate, run.burst])) return false;
-  await ledger.changeRate(run.id, Date.now(), { rate, burst, ...orderOf(options) });
+  await ledger.changeRate(run.id, Date.now(), { rate, burst, ...orderOf(invocation) });
   return true;
 }
 
 /** The same for its priority. */
-async function changePriority({ options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
-  const { priority = run.priority } = options as { priority?: Priority };
+async function changePriority(invocation: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { priority = run.priority } = invocation.options as { priority?: Priority };
   if (priority === run.priority) return false;
-  await ledger.changePriority(run.id, Date.now(), { priority, ...orderOf(options) });
+  await ledger.changePriority(run.id, Date.now(), { priority, ...orderOf(invocation) });
   return true;
 }
 
-function orderOf(options: Invocation['options']) {
-  return { by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
+function orderOf({ env, options }: Invocation) {
+  return { by: 'operator', who: whoAmI(env), reason: reasonOf(options) } as const;
 }

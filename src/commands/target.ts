@@ -13,13 +13,13 @@ import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLi
 
 /** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, options, stdout, stderr } = invocation;
+  const { verb, args, config, env, options, stdout, stderr } = invocation;
   const target = namedTarget(config);
   const rate = verb === 'target pin-rate' ? readRate(args[0] ?? '') : null;
   return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async ({ redis }) => {
     const before = await readTargetStatus(redis, target, config.separateLimits);
     if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknown(redis, verb, target);
-    const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
+    const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
     const warnings = await unknownTargetLines(redis, before, `target pin-rate ${args[0]}`);
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readTargetStatus(redis, target, config.separateLimits);

@@ -44,8 +44,12 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
   const supervision = readSupervision(env);
-  const log = createLogger(config.logLevel ?? 'info', supervision === null ? {} : { worker: supervision.worker });
-  const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
+  const log = createLogger(
+    config.logLevel ?? 'info',
+    invocation.stderr,
+    supervision === null ? {} : { worker: supervision.worker },
+  );
+  const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   const size = (options.workers as number | undefined) ?? 1;
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);

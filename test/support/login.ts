@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import type { HarnessRedis } from './harness.ts';
+import type { OwnRedis } from './harness.ts';
 import { between } from './readme-tables.ts';
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
@@ -32,7 +32,7 @@ export async function makeLogin(
   folder: string,
   url: string,
   ...more: string[]
-): Promise<HarnessRedis> {
+): Promise<OwnRedis> {
   const password = 'a pass:word/of@its own';
   for (const admin of admins) await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
   const [username, secret] = [join(folder, 'username'), join(folder, 'password')];
