@@ -3,6 +3,9 @@ import { pino } from 'pino';
 /** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, says why in words. */
 type Write = (facts: object, message: string) => void;
 
+/** `quiet` (-q): results, warnings, errors and questions only. `verbose` (-v): the log, too, down to debug. */
+export type Verbosity = 'quiet' | 'normal' | 'verbose';
+
 export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
@@ -23,8 +26,13 @@ export function createLogger(level: string, who: { worker?: number } = {}): Log 
   );
 }
 
-/** A log for commands that speak to people: warnings and errors as a line, the rest is dropped. */
-export function logAsLines(tell: (line: string) => void): Log {
+/** The log of a command that speaks to people, unless somebody wants all of it. */
+export function logFor(verbosity: Verbosity, tell: (line: string) => void): Log {
+  return verbosity === 'verbose' ? createLogger('debug') : logAsLines(tell);
+}
+
+/** Warnings and errors as a line, the rest is dropped. */
+function logAsLines(tell: (line: string) => void): Log {
   const line = (facts: object, message: string) => {
     const { reason } = facts as { reason?: unknown };
     tell(reason === undefined ? message : `${message}: ${String(reason)}`);

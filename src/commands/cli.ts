@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { loadConfig } from '../config/settings.ts';
+import { loadConfig, type Source, type Sources } from '../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -17,6 +17,7 @@ const { env, stdin, stdout, stderr } = process;
 const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
+let isVerbose = false;
 
 // Whoever read our output may leave before the end (`| head`): no mistake, and no reason to leave a run half done. A full disk is one.
 stdout.on('error', (error) => {
@@ -29,16 +30,35 @@ process.on('uncaughtException', (error) => end(complain(error)));
 await end(await main(process.argv.slice(2)).catch(complain));
 
 async function main(argv: string[]): Promise<number> {
+  if (argv[0] === 'complete') return answerShell(argv.slice(1));
   const call = readCommandLine(argv, readVersion(), (text) => stdout.write(text));
   return call ? execute(call) : 0;
 }
 
-async function execute({ command, verb, args, options, flags, configFile, color }: Call): Promise<number> {
+/** What a completion script asks for at a TAB. No verb: nobody types it, and it reads a line that is not finished. */
+async function answerShell(line: string[]): Promise<number> {
+  const { complete } = await import('./complete.ts');
+  stdout.write(await complete(line, env));
+  return 0;
+}
+
+async function execute({ command, verb, args, options, flags, configFile, color, verbosity }: Call): Promise<number> {
   if (!color) forbidColor();
-  const { config, sources } = loadConfig({ flags, env, configFile });
+  isVerbose = verbosity === 'verbose';
+  const given = command.withoutSettings ? { flags: {}, env: {}, configFile: null } : { flags, env, configFile };
+  const { config, sources } = loadConfig(given);
   const { execute } = (await command.load!()) as Verb;
   const streams = { stdin, stdout, stderr, outputClosed: outputClosed.signal };
-  return execute({ verb, args, options, config, sources, env, ...streams });
+  const log = isVerbose ? (await import('../logger.ts')).createLogger('debug') : null;
+  log?.debug({ verb, version: readVersion(), node: process.version, settings: notDefault(sources) }, 'command started');
+  const exit = await execute({ verb, args, options, config, sources, verbosity, env, ...streams });
+  log?.debug({ verb, exit, ms: Math.round(performance.now()) }, 'command ended');
+  return exit;
+}
+
+/** Settings that are not the default, and where they come from; never their values. */
+function notDefault(sources: Sources): Record<string, Source> {
+  return Object.fromEntries(Object.entries(sources).filter(([, source]) => source !== 'default'));
 }
 
 /** FORCE_COLOR would win over NO_COLOR. */
@@ -50,10 +70,10 @@ function forbidColor(): void {
 /** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
 function complain(error: unknown): number {
   const known = error instanceof ExpungeError ? error : refusedFile(error);
-  const next = known ? known.next : 'run it again with EXPUNGE_LOG_LEVEL=debug to see where, and report it';
+  const next = known ? known.next : 'run it again with --verbose to see where, and report it';
   stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(known ?? error))}\n`);
   if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
-  if (env.EXPUNGE_LOG_LEVEL === 'debug' && error instanceof Error) stderr.write(`${error.stack}\n`);
+  if ((isVerbose || env.EXPUNGE_LOG_LEVEL === 'debug') && error instanceof Error) stderr.write(`${error.stack}\n`);
   return exitCodes[known?.code ?? 'INTERNAL'].exit;
 }
 

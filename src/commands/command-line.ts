@@ -2,6 +2,7 @@ import { CommanderError, Help, Option, Command as Program } from 'commander';
 import { settingText } from '../config/setting-text.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
+import type { Verbosity } from '../logger.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Command, OwnOption } from './command.ts';
 import { verbs } from './verbs.ts';
@@ -15,6 +16,7 @@ export type Call = {
   flags: Record<string, string | boolean>; // by the name of their setting
   configFile: string | undefined;
   color: boolean;
+  verbosity: Verbosity;
 };
 
 type Write = (text: string) => void;
@@ -36,12 +38,15 @@ export function readCommandLine(argv: string[], version: string, write: Write): 
   return call;
 }
 
-function makeProgram(version: string, write: Write, found: (call: Call) => void): Program {
+/** The model of all verbs and flags. `found` gets the call that a line makes. */
+export function makeProgram(version: string, write: Write, found: (call: Call) => void): Program {
   const program = new Program('expunge')
     .description('Deletes annotations and views in bulk, and says what happened to every id.')
     .version(version, '-V, --version', 'print the version')
     .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
+    .option('-q, --quiet', 'only results, warnings, errors and questions: no progress, no next steps')
+    .option('-v, --verbose', 'a log on stderr, down to debug, and where an error comes from')
     .helpOption('-h, --help', 'print this help')
     .configureHelp({ showGlobalOptions: true, subcommandTerm })
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
@@ -56,6 +61,7 @@ function addVerb(parent: Program, command: Command, verb: string, found: (call: 
   if (command.arguments) program.arguments(command.arguments);
   for (const { flags, help } of command.options ?? []) program.option(flags, help);
   for (const name of command.settings) program.addOption(settingOption(name));
+  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row are one verb's
   addHelp(program, command);
   throwUsage(program);
   if (command.load) program.action(() => found(readCall(program, command, verb)));
@@ -63,10 +69,17 @@ function addVerb(parent: Program, command: Command, verb: string, found: (call: 
 }
 
 function readCall(program: Program, command: Command, verb: string): Call {
-  const { config, color } = program.optsWithGlobals();
+  const { config, color, quiet, verbose } = program.optsWithGlobals();
   const options = Object.fromEntries((command.options ?? []).flatMap((option) => readOwn(program, option)));
   const flags = Object.fromEntries(command.settings.flatMap((name) => readFlag(program, name)));
-  return { verb, command, args: program.args, options, flags, configFile: config, color };
+  if (quiet && verbose) throw new ExpungeError('USAGE', '--quiet and --verbose exclude each other');
+  if ((quiet || verbose) && flags.logLevel !== undefined)
+    throw new ExpungeError(
+      'USAGE',
+      `--log-level and --${quiet ? 'quiet' : 'verbose'} both say what is logged: give one of them`,
+    );
+  const verbosity = quiet ? 'quiet' : verbose ? 'verbose' : 'normal';
+  return { verb, command, args: program.args, options, flags, configFile: config, color, verbosity };
 }
 
 function readFlag(program: Program, name: SettingName): [string, string | boolean][] {

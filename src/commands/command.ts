@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Config, SettingName, Sources } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
+import type { Verbosity } from '../logger.ts';
 
 /** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
 export type OwnOption = {
@@ -18,6 +19,8 @@ export type Command = {
   options?: readonly OwnOption[];
   examples: readonly Example[];
   hidden?: boolean;
+  /** Goes by no setting: a mistake in a variable or in the configuration file doesn't keep it from doing its work. */
+  withoutSettings?: boolean;
   subcommands?: readonly Command[];
   /** Null for a group, which only has subcommands. */
   load: (() => Promise<Verb>) | null;
@@ -36,6 +39,7 @@ export type Invocation = {
   options: Record<string, unknown>; // its own options, by their name in camelCase; those not given are missing
   config: Config;
   sources: Sources;
+  verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;

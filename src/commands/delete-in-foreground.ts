@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { plural } from '../format.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
-import { logAsLines } from '../logger.ts';
+import { logTo } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
@@ -30,7 +30,7 @@ const progressEveryMs = 10_000;
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run } = work;
   const queueName = ownQueueName(run.id);
-  const log = logAsLines((line) => taker.addEvent(line));
+  const log = logTo((line) => taker.addEvent(line));
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
   const by = { who: whoAmI(), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs

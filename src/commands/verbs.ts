@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { type Command, json, reason, sending, share, store, target, yes } from './command.ts';
+import { shells } from './completion-scripts.ts';
 import { runs } from './runs-verb.ts';
 import { sandboxOptions } from './sandbox-options.ts';
 import { schedule } from './schedule-verbs.ts';
@@ -178,6 +179,7 @@ const report: Command = {
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
+    { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
   ],
   examples: [
     ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
@@ -251,7 +253,7 @@ const redis: Command = {
       name: 'stop',
       summary: 'stop the private Redis; its data is kept; where others use it, it asks first',
       settings: store,
-      options: [yes],
+      options: [yes, json],
       examples: [
         ['expunge redis stop', 'of ./.expunge'],
         ['expunge redis stop --yes', 'also under a worker'],
@@ -285,6 +287,20 @@ const quickstart: Command = {
   load: () => import('./quickstart.ts'),
 };
 
+const completion: Command = {
+  name: 'completion',
+  summary: 'print a script that lets a shell complete verbs, options, their values and run ids',
+  arguments: `<${shells.join('|')}>`,
+  settings: [],
+  examples: [
+    ['source <(expunge completion bash)', 'in ~/.bashrc'],
+    ['source <(expunge completion zsh)', 'in ~/.zshrc, below compinit'],
+    ['expunge completion fish | source', 'in ~/.config/fish/config.fish'],
+  ],
+  withoutSettings: true,
+  load: () => import('./completion.ts'),
+};
+
 /** Every verb, in the order of the help. */
 export const verbs: readonly Command[] = [
   run,
@@ -305,5 +321,6 @@ export const verbs: readonly Command[] = [
   config,
   redis,
   sandbox,
+  completion,
   quickstart,
 ];

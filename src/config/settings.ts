@@ -462,7 +462,7 @@ const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(
 type Inputs = {
   flags: Partial<Record<string, string | boolean>>;
   env: NodeJS.ProcessEnv;
-  configFile: string | undefined; // named on the command line: must exist
+  configFile: string | undefined | null; // named on the command line: must exist; null: none is read
 };
 
 /**
@@ -471,7 +471,8 @@ type Inputs = {
  */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
-  const { file, lists } = readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
+  const { file, lists } =
+    configFile === null ? noFile : readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
   const values: Record<string, unknown> = { sources: lists };
   const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
@@ -516,14 +517,16 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
 
 type ConfigFile = { file: Record<string, string>; lists: ListSources };
 
+const noFile: ConfigFile = { file: {}, lists: {} };
+
 function readConfigFile(named: string | undefined): ConfigFile {
   const path = named ?? './expunge.config.json';
-  if (!named && !existsSync(path)) return { file: {}, lists: {} };
+  if (!named && !existsSync(path)) return noFile;
   const content = parseJson(readFile(path), path);
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
-  const { sources = {}, ...others } = content as Record<string, unknown>;
+  const { sources = {}, $schema: _, ...others } = content as Record<string, unknown>; // "$schema" is for editors
   const texts = Object.entries(others).map(([name, value]) => [knownName(name, path), asText(value, name, path)]);
   return { file: Object.fromEntries(texts), lists: readLists(sources, path) };
 }

@@ -142,6 +142,35 @@ describe('expunge config show', () => {
   });
 });
 
+describe('--verbose', () => {
+  const logged = (stderr: string) =>
+    stderr
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line));
+
+  it('logs what a command is, which settings it was given, and how it ended; never their values', async () => {
+    const { code, stdout, stderr } = await expunge(['config', 'show', '-v', '--rate', '5/s'], {
+      EXPUNGE_ACCOUNT: 'acme',
+    });
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('{');
+    expect(stderr).not.toContain('acme');
+    expect(logged(stderr)).toMatchObject([
+      { level: 'debug', msg: 'command started', settings: { rate: 'flag', account: 'environment' } },
+      { level: 'debug', msg: 'command ended', verb: 'config show', exit: 0 },
+    ]);
+  });
+
+  it('shows where an error comes from', async () => {
+    const line = ['run', 'missing.csv', '--resource', 'views', '--base-url', 'https://api.example.com', '--dry-run'];
+    const [short, long] = [await expunge(line), await expunge([...line, '--verbose'])];
+    expect(short.stderr).not.toMatch(/^ {4}at /m);
+    expect(long.stderr).toContain(short.stderr);
+    expect(long.stderr).toMatch(/^ {4}at /m);
+  });
+});
+
 describe('the version guard', () => {
   const pretend = (version: string) =>
     `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`;

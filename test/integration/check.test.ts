@@ -37,7 +37,8 @@ async function check(
   const { config, sources } = loadConfig({ flags, env: {}, configFile: undefined });
   const streams = { stdin: process.stdin, stdout: stream, stderr: stream };
   const outputClosed = new AbortController().signal;
-  const all = { verb: 'check', args: [], options, config, sources, env: { ...usual, ...env }, outputClosed };
+  const verbosity = 'normal' as const;
+  const all = { verb: 'check', args: [], options, config, sources, verbosity, env: { ...usual, ...env }, outputClosed };
   try {
     return { exit: await execute({ ...all, ...streams }), out };
   } catch (error) {

@@ -24,11 +24,11 @@ export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
   const stderr = stream((text) => {
     told += text;
   });
-  const { command, verb, args, options, flags } = readCommandLine(argv, '', () => {})!;
+  const { command, verb, args, options, flags, verbosity } = readCommandLine(argv, '', () => {})!;
   const { PATH: _, ...variables } = env;
   const { config, sources } = loadConfig({ flags, env: variables, configFile: undefined });
   const invocation: Invocation = {
-    ...{ verb, args, options, config, sources, env, stdout },
+    ...{ verb, args, options, config, sources, verbosity, env, stdout },
     ...{ stdin: Readable.from([]) as unknown as NodeJS.ReadStream, stderr },
     outputClosed: new AbortController().signal,
   };
