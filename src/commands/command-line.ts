@@ -1,7 +1,9 @@
 import { CommanderError, Help, Option, Command as Program } from 'commander';
 import { settingText } from '../config/setting-text.ts';
 import { type SettingName, settings } from '../config/settings.ts';
-import { ExpungeError, messageOf } from '../errors.ts';
+import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
+import { foldCommand, readingWidth } from '../help/render.ts';
+import { isTopic, type Topic, topicNames, topics } from '../help/topics.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Command, OwnOption } from './command.ts';
 import { verbs } from './verbs.ts';
@@ -25,8 +27,10 @@ type Write = (text: string) => void;
  */
 export function readCommandLine(argv: string[], version: string, write: Write): Call | null {
   let call: Call | null = null;
-  const program = makeProgram(version, write, (made) => {
-    call = made;
+  // An option of `runs`, too: beside --help it does no harm there.
+  const all = argv.includes('--all') || (argv[0] === 'help' && argv.length === 1);
+  const program = makeProgram(version, write, all, (made) => {
+    call = made.verb === 'help' ? topicCall(made, program) : made;
   });
   try {
     program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
@@ -36,30 +40,48 @@ export function readCommandLine(argv: string[], version: string, write: Write): 
   return call;
 }
 
-function makeProgram(version: string, write: Write, found: (call: Call) => void): Program {
+/** `expunge help` of a command, or without one, is the help of that program, which is then written; of a topic it is a call like others. */
+function topicCall(call: Call, program: Program): Call | null {
+  const [first = '', ...more] = call.args;
+  if (isTopic(first) && more.length === 0) return call;
+  const asked = call.args.reduce<Program | undefined>(
+    (above, name) => above?.commands.find((sub) => sub.name() === name),
+    program,
+  );
+  if (!asked) {
+    const known = [...topicNames, ...program.commands.map((sub) => sub.name())];
+    throw new ExpungeError('USAGE', `no such topic or command: ${call.args.join(' ')}.${suggest(first, known)}`, {
+      next: 'expunge help lists them',
+    });
+  }
+  asked.outputHelp();
+  return null;
+}
+
+function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
   const program = new Program('expunge')
     .description('Deletes annotations and views in bulk, and says what happened to every id.')
     .version(version, '-V, --version', 'print the version')
     .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
-    .helpOption('-h, --help', 'print this help')
-    .configureHelp({ showGlobalOptions: true, subcommandTerm })
+    .helpOption('-h, --help', 'print this help; with --all, all of it')
+    .helpCommand(false)
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
-  addHelp(program, null);
+  configureHelp(program, '', null, all);
   throwUsage(program);
-  for (const verb of verbs) addVerb(program, verb, verb.name, found);
+  for (const verb of verbs) addVerb(program, verb, verb.name, all, found);
   return program;
 }
 
-function addVerb(parent: Program, command: Command, verb: string, found: (call: Call) => void): void {
+function addVerb(parent: Program, command: Command, verb: string, all: boolean, found: (call: Call) => void): void {
   const program = parent.command(command.name, { hidden: command.hidden ?? false }).description(command.summary);
   if (command.arguments) program.arguments(command.arguments);
   for (const { flags, help } of command.options ?? []) program.option(flags, help);
-  for (const name of command.settings) program.addOption(settingOption(name));
-  addHelp(program, command);
+  for (const name of command.settings) program.addOption(settingOption(name, all));
+  configureHelp(program, verb, command, all);
   throwUsage(program);
   if (command.load) program.action(() => found(readCall(program, command, verb)));
-  for (const sub of command.subcommands ?? []) addVerb(program, sub, `${verb} ${sub.name}`, found);
+  for (const sub of command.subcommands ?? []) addVerb(program, sub, `${verb} ${sub.name}`, all, found);
 }
 
 function readCall(program: Program, command: Command, verb: string): Call {
@@ -145,14 +167,74 @@ function pathOf(program: Program): string {
   return program.parent ? `${pathOf(program.parent)} ${program.name()}` : program.name();
 }
 
-const settingsHeading = 'Settings (flag, else variable, else configuration file, else default):';
+/** The settings of daily use: all that the help of a verb shows without `--all`. */
+export const dailySettings: readonly SettingName[] = [
+  'baseUrl',
+  'account',
+  'resource',
+  'column',
+  'limit',
+  'protect',
+  'maxDeletes',
+  'rate',
+  'tokenFile',
+  'http',
+  'logLevel',
+];
 
-/** The flag of a setting; its help names the default and the variable. */
-function settingOption(name: SettingName): Option {
+/** What the settings are about: each heading holds from its setting on, in the order of the table of settings. */
+const groups: readonly [first: SettingName, heading: string][] = [
+  ['baseUrl', 'The target'],
+  ['resource', 'The list'],
+  ['maxDeletes', 'Guards and answers'],
+  ['rate', 'The rate'],
+  ['maxConcurrency', 'Requests'],
+  ['tokenFile', 'The token'],
+  ['caFile', 'The connection to the API'],
+  ['keep', 'State'],
+  ['allowPlaintextRedis', 'Redis'],
+  ['http', 'Workers'],
+];
+
+/** The heading of a setting. */
+export function settingHeading(name: SettingName): string {
+  const order = Object.keys(settings);
+  return groups.findLast(([first]) => order.indexOf(first) <= order.indexOf(name))![1];
+}
+
+/** Topics that explain a verb, by the first word of it; those with `exit-codes` show them in their help. */
+const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
+  run: ['input', 'outcomes', 'rates', 'exit-codes'],
+  worker: ['workers', 'monitoring', 'exit-codes'],
+  schedule: ['schedules'],
+  runs: ['control'],
+  status: ['control'],
+  pause: ['control'],
+  resume: ['control', 'recovery'],
+  cancel: ['control'],
+  rate: ['rates'],
+  priority: ['workers'],
+  'stop-all': ['control'],
+  'start-all': ['control'],
+  target: ['rates'],
+  report: ['reports', 'outcomes'],
+  check: ['check', 'outcomes', 'exit-codes'],
+  config: ['settings'],
+  redis: ['redis', 'recovery'],
+  sandbox: ['sandbox'],
+};
+
+/** The flag of a setting. With `all`, its help names the variable and stands under a heading; else a setting that is no daily one is left out. */
+function settingOption(name: SettingName, all = true): Option {
   const { flag, arg, env, help, fallback, ifRepeated } = settings[name];
   const value = arg === null ? null : settingText(name, fallback as never);
-  const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', env ?? ''].filter(Boolean).join(', ');
-  const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
+  const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', (all && env) || '']
+    .filter(Boolean)
+    .join(', ');
+  const text = all ? help : help.split(';')[0]!; // its first clause says enough for daily use
+  const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, notes ? `${text} (${notes})` : text);
+  if (all) option.helpGroup(`${settingHeading(name)}:`);
+  else option.hideHelp(!dailySettings.includes(name));
   return ifRepeated === undefined ? option : option.argParser(ifRepeated === 'joined' ? joined : onlyOnce(flag));
 }
 
@@ -170,27 +252,66 @@ function onlyOnce(flag: string) {
   };
 }
 
-/** How the list of commands names one: without `[options]`, which they all have. */
-function subcommandTerm(program: Program): string {
-  return new Help().subcommandTerm(program).replace(' [options]', '');
+/** Makes the help of a verb, or of the whole program: usage, examples, options, exit codes, and where to read more. */
+function configureHelp(program: Program, verb: string, command: Command | null, all: boolean): void {
+  program.configureOutput({ getOutHelpWidth: () => readingWidth(process.stdout, process.env) });
+  program.configureHelp({
+    showGlobalOptions: all,
+    minWidthToWrap: 24,
+    subcommandTerm: (sub) => new Help().subcommandTerm(sub).replace(' [options]', ''),
+    formatHelp: (asked, helper) => {
+      const text = Help.prototype.formatHelp.call(helper, asked, helper).trimEnd();
+      const [usage = '', about = '', ...sections] = text.split('\n\n');
+      const examples = command ? examplesOf(command, helper) : '';
+      const below = command ? endOfVerb(verb, command, all, helper) : endOfProgram(all, helper);
+      return `${[usage, about, examples, ...sections, ...below].filter(Boolean).join('\n\n')}\n`;
+    },
+  });
 }
 
-/** What stands below the options: numbered examples, and for the whole program the variables that are no settings. */
-function addHelp(program: Program, command: Command | null): void {
-  const text = command ? examplesText(command) : variablesText;
-  if (text) program.addHelpText('after', `\n${text}`);
-}
-
-function examplesText({ examples }: Command): string {
-  const lines = examples.map(([line, does], i) => `  ${i + 1}. ${does}\n     $ ${line}`);
+/** Each line as it can be copied, below what it does. */
+function examplesOf({ examples }: Command, helper: Help): string {
+  const lines = examples.map(([line, does]) => `  ${does}\n    ${foldCommand(`$ ${line}`, widthOf(helper), 8)}`);
   return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
 }
 
-const variablesText = [
-  'Variables:',
-  '  EXPUNGE_TOKEN           the access token, unless it comes from a file, a command or a token endpoint',
-  '  EXPUNGE_CLIENT_SECRET   the client secret for --token-url, unless --client-secret-file holds it',
-  '  REDIS_URL               the Redis to use; without it expunge starts a private one',
-  '',
-  'Begin with: expunge run --help',
-].join('\n');
+/** Exit codes where a script needs them, and where to read more. */
+function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helper: Help): string[] {
+  const reading = furtherReading[verb.split(' ')[0]!] ?? [];
+  const exits = Object.values(exitCodes).map(({ exit, meaning }) => `${exit} ${meaning.split(/;|, or/)[0]}`);
+  const isCut = !all && own.some((name) => !dailySettings.includes(name));
+  const more = [
+    isCut ? paragraph('--help --all lists every setting, expunge help settings explains them.', helper) : '',
+    reading.length > 0 ? paragraph(`To read: expunge help ${reading.join(', ')}`, helper) : '',
+  ];
+  const codes = reading.includes('exit-codes') ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
+  return [codes, more.filter(Boolean).join('\n')];
+}
+
+function endOfProgram(all: boolean, helper: Help): string[] {
+  const lines = (rows: readonly (readonly [string, string])[]) => {
+    const widest = Math.max(...rows.map(([term]) => term.length));
+    return rows.map(([term, about]) => helper.formatItem(term, widest, about, helper)).join('\n');
+  };
+  return [
+    `Variables:\n${lines(variables)}`,
+    all
+      ? `Topics:\n${lines(topicNames.map((name) => [name, topics[name]]))}`
+      : paragraph(`Topics: ${topicNames.join(', ')}`, helper),
+    `Begin with: expunge run --help${all ? '' : ', or expunge help to see what each topic is about'}`,
+  ];
+}
+
+const variables = [
+  ['EXPUNGE_TOKEN', 'the access token, unless a file, a command or a token endpoint provides it'],
+  ['EXPUNGE_CLIENT_SECRET', 'the client secret for --token-url, unless --client-secret-file holds it'],
+  ['REDIS_URL', 'the Redis to use; without it expunge starts a private one'],
+] as const;
+
+function paragraph(text: string, helper: Help): string {
+  return helper.boxWrap(text, widthOf(helper));
+}
+
+function widthOf(helper: Help): number {
+  return helper.helpWidth ?? 80;
+}

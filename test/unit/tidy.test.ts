@@ -3,15 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import {
-  between,
-  exitCodesTable,
-  haltsTable,
-  loginCommand,
-  metricsTable,
-  settingsTable,
-  verdictsTable,
-} from '../support/readme-tables.ts';
+import { pages, readPage } from '../support/docs.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -156,35 +148,9 @@ describe('the sources', () => {
   });
 });
 
-describe.runIf(existsSync(`${root}README.md`))('the README', () => {
-  const readme = existsSync(`${root}README.md`) ? readFileSync(`${root}README.md`, 'utf8') : '';
-
-  it('has the settings as they are', () => {
-    expect(between(readme, 'settings')).toBe(settingsTable());
-  });
-
-  it('has the meanings of answers and the halts as they are', () => {
-    expect(between(readme, 'verdicts')).toBe(verdictsTable());
-    expect(between(readme, 'halts')).toBe(haltsTable());
-  });
-
-  it('has the metrics as they are', () => {
-    expect(between(readme, 'metrics')).toBe(metricsTable());
-  });
-
-  it('has the rights of the login as they are', () => {
-    expect(between(readme, 'login')).toBe(loginCommand());
-  });
-
-  it('has the exit codes as they are', () => {
-    expect(between(readme, 'exit-codes')).toBe(exitCodesTable());
-  });
-});
-
 describe('what users are told to type', () => {
   it('is never `npx expunge`: outside of this folder that asks the registry for a name that anybody may take', () => {
-    const readme = `${root}README.md`;
-    const texts = [...sources, { path: 'README.md', text: existsSync(readme) ? readFileSync(readme, 'utf8') : '' }];
+    const texts = [...sources, ...pages.map((path) => ({ path, text: readPage(path) }))];
     const teaching = texts.filter(({ text }) => text.includes('npx expunge')).map(({ path }) => path);
     expect(teaching).toEqual([]);
   });
