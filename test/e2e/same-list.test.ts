@@ -68,7 +68,7 @@ describe.concurrent('a list that another command deletes', () => {
     expect(stderr).toContain(`run ${id} of the same list is being deleted by another command in the foreground`);
     expect(stderr).toContain(`expunge status ${id} --watch`);
     const taken = await ended(harness.expunge(['resume', id, '--detach']));
-    expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('a command works on it')]);
+    expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('a command is deleting it')]);
     faster(harness);
     expect((await ended(first)).code).toBe(0);
   });
@@ -84,7 +84,7 @@ describe.concurrent('a run whose command was killed', () => {
     const status = await ended(harness.expunge(['status', id]));
     expect(status.stdout).toContain('Its command has ended and no process is deleting it.');
     expect(status.stdout).not.toContain('Deleting');
-    expect(status.stdout).toMatch(/go on: cd \S+ && expunge run \S+list\.txt --resource annotations --yes/);
+    expect(status.stdout).toMatch(/resume: cd \S+ && expunge run \S+list\.txt --resource annotations --yes/);
     expect(status.stdout).toContain(`or detach it: expunge resume ${id} --detach`);
     const json = await ended(harness.expunge(['status', id, '--json']));
     expect(JSON.parse(json.stdout)).toMatchObject({ reason: expect.stringContaining('its command has ended') });
@@ -112,7 +112,7 @@ describe.concurrent('a run whose command was killed', () => {
     faster(harness);
     harness.list([...ids, 'l-added']);
     const { stderr } = await ended(again(['--expect-absent']));
-    expect(stderr).toMatch(new RegExp(`Beside +run ${id} of \\S+list\\.txt has \\d+ ids left \\(running\\)`));
+    expect(stderr).toMatch(new RegExp(`Overlaps +run ${id} of \\S+list\\.txt has \\d+ ids left \\(running\\)`));
     expect(stderr).toContain('both would run');
   });
 });
@@ -136,6 +136,6 @@ describe.concurrent('a trial', () => {
     expect(wrong.stderr).toMatch(/Warning +the address ends in \/v2/);
     const again = await run('--expect-absent');
     expect(again.code).toBe(0);
-    expect(again.stderr).toMatch(/Before +run \S+ of the same list completed on .*: 4 absent/);
+    expect(again.stderr).toMatch(/Previous +run \S+ of the same list completed on .*: 4 absent/);
   });
 });
