@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { withoutOwnSecrets } from '../child-process.ts';
-import { readingWidth, renderMarkdown } from '../help/render.ts';
 import { isTopic, readTopic } from '../help/topics.ts';
+import { readingWidth, renderMarkdown } from '../terminal/render-markdown.ts';
 import { isTerminal, styleOf } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 

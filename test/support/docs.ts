@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { dailySettings, settingHeading } from '../../src/commands/command-line.ts';
+import { dailySettings, settingHeading } from '../../src/commands/help.ts';
 import { settingText } from '../../src/config/setting-text.ts';
 import { type SettingName, settings } from '../../src/config/settings.ts';
 import { verdictTable } from '../../src/delete/verdict.ts';

@@ -47,7 +47,7 @@ const floors = [
   /^src\/(input|limiter)\//,
   /^src\/redis\/private\//,
   /^src\/(redis|token)\//,
-  /^src\/(config|http)\//,
+  /^src\/(config|help|http)\//,
   /^src\/[a-z-]+\.ts$/, // errors, words, logger: what every floor uses
   /^src\/model\//,
 ];

@@ -11,12 +11,6 @@ import { pages, readPage, withGenerated } from '../../support/docs.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** Flags under a name of before, until the table of settings has theirs. */
-const renamed: Record<string, string> = {
-  '--on-status': '--on-status',
-  '--unreachable-timeout-ms': '--unreachable-timeout-ms',
-};
-const asTyped = (flag: string) => renamed[flag] ?? flag;
 const toBeWritten = ['src/README.md'];
 
 /** The commands of the blocks of code, by their words: what stands before a pipe or behind a semicolon is another program's. */
@@ -56,12 +50,12 @@ describe.each(pages)('%s', (path) => {
     const spans = [...page.matchAll(/`((?:expunge|--|[a-z-]+ --)[^`]*)`/g)].map(([, span]) => span!);
     const ours = spans.filter((span) => span.startsWith('--') || isOurs(span));
     const named = ours.flatMap((span) => span.match(/(?<![\w-])--[a-z][\w-]*/g) ?? []);
-    expect(named.filter((flag) => !flags.includes(asTyped(flag)))).toEqual([]);
+    expect(named.filter((flag) => !flags.includes(flag))).toEqual([]);
   });
 
   it('shows only commands that can be read', () => {
     for (const words of commandsOf(page))
-      expect(() => readCommandLine(words.map(asTyped), '0', () => {}), words.join(' ')).not.toThrow();
+      expect(() => readCommandLine(words, '0', () => {}), words.join(' ')).not.toThrow();
   });
 
   it('has only links that lead somewhere', () => {

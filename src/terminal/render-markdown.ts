@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { Style } from '../terminal/style.ts';
+import type { Style } from './style.ts';
 
 const usualWidth = 80;
 const leastWidth = 60;

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { readingWidth, renderMarkdown } from '../../../src/help/render.ts';
 import { readTopic, topicNames } from '../../../src/help/topics.ts';
+import { readingWidth, renderMarkdown } from '../../../src/terminal/render-markdown.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 
 const bold = { ...plainStyle, bold: (text: string) => `\u001b[1m${text}\u001b[22m` };
