@@ -148,6 +148,16 @@ describe('the sources', () => {
     expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
   });
 
+  it('name only files that exist in their comments', () => {
+    const named = sources.flatMap(({ path, text }) =>
+      [...text.matchAll(/\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ .*$/gm)].flatMap(([comment]) =>
+        [...comment.matchAll(/[\w/-]+(?:\.lua)?\.ts\b/g)].map(([name]) => ({ path, name })),
+      ),
+    );
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter(({ name }) => !sources.some(({ path }) => path.endsWith(`/${name}`)))).toEqual([]);
+  });
+
   it('are compared with floors and circles by functions that see them', () => {
     expect(floorOf('src/commands/run.ts')).toBeLessThan(floorOf('src/ledger/run.ts'));
     const graph = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] };
