@@ -114,6 +114,6 @@ export const reason: OwnOption = {
 
 export const share: OwnOption = {
   flags: '--priority <share>',
-  help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+  help: 'its share of the workers: high, normal or low (default: normal)',
   parse: parse.oneOf(priorities),
 };

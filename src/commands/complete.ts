@@ -14,6 +14,7 @@ export async function complete(line: readonly string[], env: NodeJS.ProcessEnv):
     makeProgram(
       '',
       () => {},
+      true,
       () => {},
     ),
     verbs,

@@ -24,7 +24,7 @@ const input = [
 
 const run: Command = {
   name: 'run',
-  summary: 'delete the ids of a list, and report what happened to each; the same command again resumes',
+  summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
   settings: [...input, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
   options: [
@@ -37,12 +37,9 @@ const run: Command = {
     reason,
   ],
   examples: [
-    [
-      'expunge run old.csv --resource annotations --base-url https://api.example.com --dry-run',
-      'show what would happen',
-    ],
+    ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
-    ["psql -Atc 'select id from old_views' | expunge run - --resource views --confirm 1203", 'take ids from a pipe'],
+    ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   load: () => import('./run.ts'),
 };
@@ -287,6 +284,19 @@ const quickstart: Command = {
   load: () => import('./quickstart.ts'),
 };
 
+const help: Command = {
+  name: 'help',
+  summary: 'explain a topic or a command; without one, list them',
+  arguments: '[topic...]',
+  settings: [],
+  options: [{ flags: '--all', help: 'of a command: every setting' }],
+  examples: [
+    ['expunge help rates', 'how fast ids are deleted, and what makes a run wait'],
+    ['expunge help exit-codes', 'what a script can rely on'],
+  ],
+  load: () => import('./show-help.ts'),
+};
+
 const completion: Command = {
   name: 'completion',
   summary: 'print a script that lets a shell complete verbs, options, their values and run ids',
@@ -322,5 +332,6 @@ export const verbs: readonly Command[] = [
   redis,
   sandbox,
   completion,
+  help,
   quickstart,
 ];

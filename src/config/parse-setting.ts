@@ -147,7 +147,7 @@ export function isLoopback(hostname: string): boolean {
 
 /**
  * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
- * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `guard/check-target.ts`.
+ * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `check-target.ts`.
  */
 export const baseUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;

@@ -21,7 +21,7 @@ function setting<T, F extends T | undefined>(row: Omit<Setting<T>, 'fallback'> &
 
 /**
  * Every setting once: its flag, its variable, its default and how its text is read. Help, configuration file, `config show`
- * and the README's table follow from it. Secrets are not settings: see `token/token.ts`.
+ * and the tables of the documentation follow from it. Secrets are not settings: see `token/token.ts`.
  */
 export const settings = {
   baseUrl: setting({
@@ -135,7 +135,7 @@ export const settings = {
     arg: '<n>',
     parse: parse.positiveInteger,
     fallback: undefined,
-    help: 'refuse a list with more ids than this before the first delete',
+    help: 'refuse a list with more ids than this; nothing of it is sent',
   }),
   onStatus: setting({
     flag: 'on-status',
@@ -510,7 +510,7 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   for (const name of Object.keys(env)) {
     if (!name.startsWith('EXPUNGE_') || known.includes(name) || serviceVariables.test(name)) continue;
     throw new ExpungeError('USAGE', `${name}: no such setting.${suggest(name, known)}`, {
-      next: 'expunge config show --help lists every variable',
+      next: 'expunge help settings lists every variable',
     });
   }
 }

@@ -56,13 +56,28 @@ describe('expunge', () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('helps with a verb: usage, every setting with its variable and default, and examples', async () => {
-    const { code, stdout } = await expunge(['run', '--help'], { COLUMNS: '300' });
+  it('helps with a verb on one screen: examples, the options of daily use, exit codes, and where the others are', async () => {
+    const { code, stdout } = await expunge(['run', '--help'], { COLUMNS: '80' });
     expect(code).toBe(0);
-    expect(stdout).toContain('Usage: expunge run [options] <files...>');
-    expect(stdout).toContain('(default: 64, EXPUNGE_MAX_CONCURRENCY)');
+    expect(stdout).toMatch(/^Usage: expunge run \[options\] <files\.\.\.>\n\ndelete .*\n\nExamples:\n/);
+    expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+    for (const text of ['--max-deletes', 'Exit codes: 0 ', '--help --all lists every setting'])
+      expect(stdout).toContain(text);
+    expect(stdout).not.toContain('--redis-ca-file');
+  });
+
+  it('helps with all of it: every setting with its variable and default', async () => {
+    const { code, stdout } = await expunge(['run', '--help', '--all'], { COLUMNS: '100' });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\(default: 64,\s+EXPUNGE_MAX_CONCURRENCY\)/);
     for (const name of verbs[0]!.settings) expect(stdout).toContain(`--${settings[name].flag}`);
-    expect(stdout).toMatch(/1\. .*\n {5}\$ expunge run/);
+  });
+
+  it('prints a topic into a pipe as plain text', async () => {
+    const { code, stdout, stderr } = await expunge(['help', 'exit-codes'], { COLUMNS: '60' });
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^Exit codes: what a script can rely on\n\nexit {2}meaning\n/);
+    expect(stdout).not.toContain('\u001b');
   });
 
   it.each([

@@ -143,7 +143,7 @@ describe('with --quiet, a question', () => {
     const line = ['run', 'FOLDER/list.txt --resource views'] as const;
     await expect(done(...line, '-q')).rejects.toMatchObject({
       code: 'USAGE',
-      message: expect.stringContaining('nobody can confirm here'),
+      message: expect.stringContaining('there is no terminal to confirm on'),
       told: expect.stringContaining('2 views'),
     });
   });
@@ -152,6 +152,7 @@ describe('with --quiet, a question', () => {
 describe('every verb', () => {
   /** Why a verb has no `--json`. */
   const reasons: Record<string, string> = {
+    help: 'it prints pages for people',
     completion: 'prints a script',
     worker: 'its log on stderr is JSON already, and it has no results',
     quickstart: 'shows people what a run is like; the run in it has --json',

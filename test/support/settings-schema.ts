@@ -53,7 +53,7 @@ function valueSchema(name: SettingName): Schema {
 /** A text says the same with commas. */
 const lists = new Map<unknown, Schema>([
   [parse.rate, listSchema(1)],
-  [parse.treat, listSchema(1)],
+  [parse.onStatus, listSchema(1)],
   [parse.durations, listSchema(5, 5)],
 ]);
 

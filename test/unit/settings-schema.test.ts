@@ -21,7 +21,7 @@ const withBounds = names.filter((name) => properties[name]!.minimum !== undefine
 const withWords = names.filter((name) => properties[name]!.enum !== undefined);
 
 describe('the schema of the configuration file', () => {
-  it('is the one in the repository: `npm run schema` writes it', () => {
+  it('is the one in the repository: `npm run docs` writes it', () => {
     expect(readFileSync(schemaFile, 'utf8')).toBe(schemaText());
   });
 
@@ -57,7 +57,7 @@ describe('the schema of the configuration file', () => {
 
   it.each<[SettingName, string[]]>([
     ['rate', ['200/s', '100000/day']],
-    ['treat', ['409=retry', '404=failed']],
+    ['onStatus', ['409=retry', '404=failed']],
     ['retryDelays', ['1s', '2s', '3s', '4s', '5s']],
   ])('allows a list for %s, which is read like a text with commas', (name, list) => {
     expect(properties[name]).toMatchObject({ type: ['string', 'array'] });

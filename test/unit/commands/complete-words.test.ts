@@ -9,6 +9,7 @@ const at = (...line: string[]) =>
     makeProgram(
       '',
       () => {},
+      true,
       () => {},
     ),
     verbs,
