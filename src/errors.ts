@@ -5,7 +5,7 @@ import { describeFileError, type Explanation, explainFileError, isFileError } fr
 /** What kind of trouble ended a command; each kind has one exit code. */
 export type ErrorCode = keyof typeof exitCodes;
 
-/** The exit codes a script can rely on. The table in the README is checked against this one. */
+/** The exit codes a script can rely on. The tables of the documentation are written from this one. */
 export const exitCodes = {
   OK: { exit: 0, meaning: 'all settled as success' },
   INTERNAL: { exit: 1, meaning: 'internal error, or a ledger that does not add up' },

@@ -175,7 +175,7 @@ function describeNameMismatch({ host = 'this host', cert }: AltnameError): strin
   return `its certificate is for ${names}, not for ${host}`;
 }
 
-/** For what is reached by HTTP; for Redis see `redis/trouble.ts`. */
+/** Advice for HTTP servers; for Redis see `redis/errors.ts`. */
 const tlsAdvice: [RegExp, string][] = [
   [/not trusted here/, 'name that authority with --ca-file, if it is yours'],
   [/certificate (has expired|is not valid|was revoked)/, 'have the certificate of that server renewed'],

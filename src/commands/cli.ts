@@ -7,7 +7,8 @@ import { complain, executeLine } from './execute.ts';
 // time. This keeps a run of millions under 200 MB and costs no measurable time.
 setFlagsFromString('--heap-growing-percent=50');
 
-const { stdout, stderr } = process;
+const { env, stdin, stdout, stderr } = process;
+const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug' || process.argv.some((arg) => arg === '-v' || arg === '--verbose');
 const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
@@ -18,9 +19,8 @@ stdout.on('error', (error) => {
   outputClosed.abort();
 });
 stderr.on('error', () => {});
-process.on('uncaughtException', (error) => end(complain(error, process)));
+process.on('uncaughtException', (error) => end(complain(error, stderr, isVerbose)));
 
-const { env, stdin } = process;
 await end(
   await executeLine(process.argv.slice(2), {
     ...{ env, stdin, stdout, stderr },
@@ -31,7 +31,7 @@ await end(
 /** Ends the process though sockets may be open, after everything written has gone out. */
 async function end(code: number): Promise<void> {
   await flush(stdout);
-  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), process) : code;
+  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, isVerbose) : code;
   await flush(stderr);
   process.exit(exit);
 }

@@ -1,7 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import type { Config, SettingName, Sources } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
-import type { SignalSource } from './interrupts.ts';
+import type { Verbosity } from '../logger.ts';
 
 /** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
 export type OwnOption = {
@@ -19,6 +19,8 @@ export type Command = {
   options?: readonly OwnOption[];
   examples: readonly Example[];
   hidden?: boolean;
+  /** Goes by no setting: a mistake in a variable or in the configuration file doesn't keep it from doing its work. */
+  withoutSettings?: boolean;
   subcommands?: readonly Command[];
   /** Null for a group, which only has subcommands. */
   load: (() => Promise<Verb>) | null;
@@ -30,6 +32,9 @@ type Example = readonly [line: string, does: string];
 /** The module of a verb. `execute` returns the exit code, and throws ExpungeError for what the operator can change. */
 export type Verb = { execute(invocation: Invocation): Promise<number> };
 
+/** Where signals arrive and how a second one ends everything: the process itself. */
+export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
+
 /** What a verb is given. It listens for signals itself; only a second one ends the process. */
 export type Invocation = {
   verb: string; // 'run', 'runs remove'
@@ -38,6 +43,7 @@ export type Invocation = {
   config: Config;
   sources: Sources;
   argv: readonly string[]; // the whole command line behind the program's name
+  verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
   signals: SignalSource;
   stdin: NodeJS.ReadStream;
@@ -113,6 +119,6 @@ export const reason: OwnOption = {
 
 export const share: OwnOption = {
   flags: '--priority <share>',
-  help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+  help: 'its share of the workers: high, normal or low (default: normal)',
   parse: parse.oneOf(priorities),
 };

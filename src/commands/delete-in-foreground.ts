@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { plural } from '../format.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
-import { logAsLines } from '../logger.ts';
+import { logFor } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
@@ -13,7 +13,7 @@ import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { type Credentials, sayOn, serviceOptions, whoAmI } from './session.ts';
+import { type Credentials, progressOn, sayOn, serviceOptions, whoAmI } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
 export type ForegroundDeletion = Finish & { target: Target; credentials: Credentials };
@@ -30,14 +30,17 @@ const progressEveryMs = 10_000;
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run } = work;
   const queueName = ownQueueName(run.id);
-  const log = logAsLines((line) => taker.addEvent(line));
+  const isQuiet = invocation.verbosity === 'quiet'; // no panel shows a warning then
+  const log = logFor(invocation.verbosity, invocation.stderr, (line) =>
+    isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line),
+  );
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
   const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
-  const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
+  const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {
     panel.stop();
     sayStopping(invocation, service);
@@ -92,6 +95,11 @@ function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
     next = performance.now() + ms;
     await task();
   };
+}
+
+/** The log would run through a panel that is redrawn: beside it the run is shown in lines. */
+function panelEnv({ env, verbosity }: Invocation): NodeJS.ProcessEnv {
+  return verbosity === 'verbose' ? { ...env, TERM: 'dumb' } : env;
 }
 
 function sayStopping({ config, stderr }: Invocation, { senders }: Service): void {

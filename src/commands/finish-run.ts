@@ -19,7 +19,7 @@ import { lostReason } from '../worker/chunk-handler.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { hasOtherForegroundCommand, removeOwnQueue } from './foreground.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { type Session, whoAmI } from './session.ts';
+import { progressOn, type Session, sayOf, whoAmI } from './session.ts';
 
 /** A run of this command that is to be left in order. */
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
@@ -38,12 +38,13 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
   if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is written
   if (isSealed(run.state)) await removeOwnQueue(session, run); // where Redis was away, or a command was killed, it is still there
   const exit = trouble === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
-  const { stderr, stdout, options } = invocation;
+  const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
   const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
   const details = { argv: invocation.argv, files, pace: paceLines(pace), examples };
-  stderr.write(`\n${endingText(endingOf(run, kindOf(run), details), styleOf(stderr))}\n`);
+  const isQuiet = verbosity === 'quiet';
+  stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
   if (trouble !== null) stderr.write(`error: ${trouble}\n`);
   jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exit, Date.now()))}\n`);
@@ -54,10 +55,9 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
 export async function finishEnded(work: Finish): Promise<number> {
   const { id, state } = work.run;
   const { invocation } = work;
-  const { stderr } = invocation;
-  stderr.write(
+  sayOf(invocation)(
     `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.\n` +
-      '  After that the same command makes a new run of the list.\n',
+      '  After that the same command makes a new run of the list.',
   );
   const interrupts = listenForInterrupts(invocation, () => {});
   try {
@@ -139,7 +139,11 @@ type Reported = { files: RunFiles | null; trouble: string | null };
 async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
   const { session, invocation, outputFolder } = work;
   if (!isSealed(run.state)) return { files: null, trouble: null };
-  const progress = startProgress(invocation.stderr, invocation.env, () => 'Checking the ledger and writing the report');
+  const progress = startProgress(
+    progressOn(invocation),
+    invocation.env,
+    () => 'Checking the ledger and writing the report',
+  );
   try {
     return await retryWhileRedisFails(work, interrupts, async () => {
       const mismatch = checkConservation(run, await tallyLedger(session.redis, run));

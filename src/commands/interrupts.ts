@@ -12,9 +12,6 @@ export type Interrupts = {
 const exits = { SIGINT: 130, SIGTERM: 143, SIGHUP: 143 } as const;
 type Signal = keyof typeof exits;
 
-/** Where signals arrive and how a second one ends everything: the process itself. */
-export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
-
 const checkEveryMs = 500;
 const parent = process.ppid;
 

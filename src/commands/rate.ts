@@ -2,7 +2,7 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** What bounds a run by itself. A burst of null is the default. */
 type Pace = { rate: Rate | null; burst: number | null };
@@ -11,11 +11,12 @@ type Pace = { rate: Rate | null; burst: number | null };
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, env, options, stderr, stdout } = invocation;
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const { state, before } = await change(session, run, wanted, { who: whoAmI(env), reason: reasonOf(options) });
     const now = { ...before, ...wanted };
     stderr.write(`${changeText(run.id, before, now)}\n`);
+    sayOf(invocation)(`  Follow it: expunge status ${run.id} --watch`);
     jsonLines(stdout, options.json)('rate', { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
     return 0;
   });
@@ -50,11 +51,8 @@ async function change(session: Session, run: Run, wanted: Partial<Pace>, by: { w
 
 function changeText(run: string, before: Pace, now: Pace): string {
   const [was, is] = [paceText(before), paceText(now)];
-  const told =
-    was === is
-      ? `Run ${run} has that rate already: ${is}.`
-      : `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
-  return `${told}\n  Follow it: expunge status ${run} --watch`;
+  if (was === is) return `Run ${run} has that rate already: ${is}.`;
+  return `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
 }
 
 function paceText({ rate, burst }: Pace): string {

@@ -8,6 +8,7 @@ import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } fro
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
+import type { JsonLines } from './command.ts';
 
 export type ReportDeps = {
   redis: RedisClient;
@@ -18,6 +19,7 @@ export type ReportDeps = {
   verify: boolean; // count instead of writing a report
   out: NodeJS.WritableStream;
   say: (line: string) => void;
+  print: JsonLines; // what was done, as --json has it
 };
 
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
@@ -30,7 +32,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
   return exitCodes.OK.exit;
 }
 
-async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
+async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number> {
   if (run.state === 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written completely`, {
       next: `run its command again: ${run.command}`,
@@ -40,6 +42,15 @@ async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
   const tally = await tallyLedger(redis, sealed);
   const trouble = checkConservation(sealed, tally);
   say(trouble ?? `adds up: ${sumInWords(tally)}`);
+  const { counts, pending } = tally;
+  print('verification', {
+    run: run.id,
+    adds_up: trouble === null,
+    problem: trouble,
+    rows: run.rows,
+    pending,
+    ...counts,
+  });
   return trouble === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
@@ -55,6 +66,7 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
     await file.commit();
     if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
     deps.say(`${rows.toLocaleString('en-US')} rows in ${path}`);
+    deps.print('report', { run: deps.run.id, rows, format: deps.format, file: path });
   } catch (error) {
     await file.discard();
     throw error;

@@ -33,7 +33,7 @@ import {
   refuseLoneBurst,
   refuseOtherRelease,
   type Session,
-  sayOn,
+  sayOf,
   whoAmI,
   withRedis,
 } from './session.ts';
@@ -44,7 +44,7 @@ type Work = { target: Target; credentials: Credentials; list: List };
 
 /** Makes or finds the run of a list, lets somebody confirm it, and does it or leaves it to workers. The same call again resumes. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
-  return withRedis(invocation, sayOn(invocation.stderr), (session) => runIn(session, invocation, work), true);
+  return withRedis(invocation, sayOf(invocation), (session) => runIn(session, invocation, work), true);
 }
 
 async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
@@ -63,7 +63,7 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
   const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool) : [];
   const plan = planOf(invocation, target, list, { learned, stop, existing, isJoined, last, overlapping });
-  invocation.stderr.write(`${planText(plan, styleOf(invocation.stderr))}\n`);
+  showPlan(invocation, plan);
   await confirm(invocation, plan);
   const run = await submitRun(invocation, session, target, list.spool);
   await removeSpool(list.spool.folder); // all of it is in Redis by now, and a run may take days
@@ -71,6 +71,12 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   await refuseOtherMode(invocation, session, run);
   if (run.detached) return detach(invocation, session, run);
   return deleteInForeground({ invocation, session, target, credentials, run, outputFolder: folderOf(run) });
+}
+
+/** With --quiet only to whom it is asked about: nobody can agree to what he does not see. */
+function showPlan({ options, stderr, verbosity }: Invocation, plan: Plan): void {
+  const isAsked = options.yes !== true && options.confirm === undefined;
+  if (verbosity !== 'quiet' || isAsked) stderr.write(`${planText(plan, styleOf(stderr))}\n`);
 }
 
 /** What the requests of the run would wait for. The file of a detached run's workers is their own matter. */
@@ -137,7 +143,7 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
 export async function detach(
-  { argv, env, options, stdout, stderr }: Invocation,
+  { argv, env, options, stdout, stderr, verbosity }: Invocation,
   session: Session,
   run: Run,
 ): Promise<number> {
@@ -148,7 +154,7 @@ export async function detach(
     await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
-    stderr.write(`${endingText(endingOf(now, 'detached', { argv }), styleOf(stderr))}\n`);
+    stderr.write(`${endingText(endingOf(now, 'detached', { argv }), styleOf(stderr), verbosity === 'quiet')}\n`);
     warnIfNoWorkers(stderr, workers, run);
     const { target: stop } = await readStops(redis, run.fp);
     if (stop !== null)

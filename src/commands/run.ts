@@ -12,7 +12,7 @@ import { styleOf } from '../terminal/style.ts';
 import { checkMaxDeletes } from './check-max-deletes.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
 import { noListHistory, planOf } from './run-list.ts';
-import { readCredentials } from './session.ts';
+import { progressOn, readCredentials } from './session.ts';
 
 /** Plan, confirm, delete, report. The same command again resumes. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -42,11 +42,11 @@ function refuseOfWorkers({ sources }: Invocation): void {
 
 /** Shows the plan and sends nothing; needs neither a token nor Redis. */
 export async function showDryRun(
-  { stdout, stderr, options }: Invocation,
+  { stdout, stderr, options, verbosity }: Invocation,
   { spool }: List,
   plan: Plan,
 ): Promise<number> {
-  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids)}\n`);
+  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
   const { rows, ids, duplicates, rejected, sha256 } = spool;
   const facts = {
     rows,
@@ -62,15 +62,15 @@ export async function showDryRun(
   return 0;
 }
 
-/** What stands below the plan: how to go on, where there is anything to delete. */
-export function dryRunEnd(ids: Plan['ids']): string {
+/** What stands below the plan: how to go on, where there is anything to delete, unless `isQuiet`. */
+export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
   if (ids.annotations + ids.views === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
-  return 'Dry run: nothing was sent.\n  Delete them: the same command without --dry-run';
+  return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
 /** Reads the list of a command and does `body` with it; shows how far the reading has come. */
 export async function withNamedList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
-  const { args, config, stdin, stderr, env } = invocation;
+  const { args, config, stdin, env } = invocation;
   const shown: Progress[] = [];
   const stop = () => shown.pop()?.stop();
   const open = async () => {
@@ -81,7 +81,7 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
     const onRows = (n: number) => {
       rows += n;
     };
-    shown.push(startProgress(stderr, env, () => `Reading ${names}: ${count(rows)} rows`));
+    shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
     const { protect = null, limit = null, expectRejected } = config;
     const bounds = { protectFile: protect, limit, expectRejected };
     return { files, options: inputOptionsOf(config), ...bounds, onRows };

@@ -44,7 +44,7 @@ export const runs: Command = {
       summary: 'remove an ended run from Redis; a report of it that was written stays',
       arguments: '<run>',
       settings: store,
-      options: [yes, reason],
+      options: [yes, reason, json],
       examples: [
         ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
         ['expunge runs remove 20261120-1602-m4tz --yes --reason "a trial"', 'for scripts'],

@@ -11,14 +11,14 @@ import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
-import { type Invocation, reasonOf } from './command.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { removeOwnQueue } from './foreground.ts';
 import { describeReportLocation } from './report-location.ts';
-import { type EarlySession, findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type EarlySession, findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const say = invocation.options.json ? () => {} : sayOn(invocation.stderr);
+  const say = invocation.options.json ? () => {} : sayOf(invocation);
   return withRedis(invocation, say, (session) =>
     invocation.verb === 'runs' ? list(invocation, session) : remove(invocation, session),
   );
@@ -74,7 +74,7 @@ function cellsOf(run: ListedRun): string[] {
   return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(files)];
 }
 
-async function remove({ args, options, stdin, stderr, env }: Invocation, session: Session): Promise<number> {
+async function remove({ args, options, stdin, stdout, stderr, env }: Invocation, session: Session): Promise<number> {
   const run = await findRun(session, args[0]);
   if (!isSealed(run.state) && run.state !== 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
@@ -97,6 +97,7 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   const full = isNoted ? '' : await note();
   stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
   if (full !== '') stderr.write(`warning: the audit trail does not record it: Redis rejects writes: ${full}\n`);
+  jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
   return 0;
 }
 

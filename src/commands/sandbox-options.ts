@@ -1,7 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
-import type { Invocation, OwnOption } from './command.ts';
+import { type Invocation, json, jsonLines, type OwnOption } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { runSandbox } from './sandbox.ts';
 
@@ -45,6 +45,7 @@ export const sandboxOptions: readonly OwnOption[] = [
     parse: parse.integerFrom(1, 600_000),
   },
   { flags: '--journal', help: 'keep every request, and show at /journal what came and what was executed' },
+  json,
 ];
 
 function windowMs(text: string): number {
@@ -56,8 +57,9 @@ function windowMs(text: string): number {
 export async function execute(invocation: Invocation): Promise<number> {
   const { options, stdout } = invocation;
   const interrupts = listenForInterrupts(invocation, () => {});
-  const { writeToken, tokenLife, rateLimit, rateWindow, ...rest } = options as Record<string, never>;
+  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options as Record<string, never>;
   const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
   const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
-  return runSandbox(flags, (line) => stdout.write(`${line}\n`), interrupts.signal);
+  const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
+  return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
 }

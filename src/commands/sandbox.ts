@@ -7,6 +7,7 @@ import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError } from '../system-errors.ts';
+import type { JsonLines } from './command.ts';
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
 export type SandboxFlags = {
@@ -30,20 +31,26 @@ export type SandboxFlags = {
   journal?: boolean | undefined; // keep every request, and show what became of it
 };
 
-/** Serves the sandbox until the signal aborts. Returns the exit code. Throws USAGE for flags that cannot be met. */
+/**
+ * Serves the sandbox until the signal aborts, and tells about it in lines, or to `print` as --json has it. Returns the exit code. Throws
+ * USAGE for flags that cannot be met.
+ */
 export async function runSandbox(
   flags: SandboxFlags,
   out: (line: string) => void,
   signal: AbortSignal,
+  print: JsonLines = () => {},
 ): Promise<number> {
   const sandbox = await start(flags);
   try {
     if (flags.tokenFile) await writeToken(flags.tokenFile, sandbox.token);
+    print('sandbox', factsOf(sandbox, flags));
     for (const line of introduce(sandbox, flags)) out(line);
     if (!signal.aborted) await once(signal, 'abort');
   } finally {
     await sandbox.close();
   }
+  print('sandbox_summary', summaryOf(sandbox));
   for (const line of sumUp(sandbox)) out(line);
   return 0;
 }
@@ -103,6 +110,20 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
     `try           ${example(sandbox, flags)}`,
     'stop          Ctrl-C',
   ];
+}
+
+function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: SandboxFlags): Record<string, unknown> {
+  return {
+    ...{ url, token, token_file: flags.tokenFile ?? null, token_url: tokenUrl },
+    ...{ client_id: client.id, client_secret: client.secret },
+    ...{ annotations: remaining('annotations'), views: remaining('views') },
+    journal: flags.journal ? new URL(journalPath, url).href : null,
+  };
+}
+
+function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
+  const answers = Object.fromEntries(counts.byStatus);
+  return { requests: counts.requests, answers, deleted: counts.executed, remaining: remaining() };
 }
 
 function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {

@@ -14,11 +14,11 @@ import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { unknownLiveness } from './run-list.ts';
 import { scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { refuseLoneBurst, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { refuseLoneBurst, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, config, env, stderr, stdout } = invocation;
+  const { args, options, config, env, stderr, stdout, verbosity } = invocation;
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
   const [name = ''] = args;
@@ -37,14 +37,14 @@ export async function execute(invocation: Invocation): Promise<number> {
     await noteTarget(session.redis, target, now);
     const schedule = (await readSchedule(session.redis, target.fp, name))!;
     const listeners = await setNotifier(session, target, schedule, before);
-    stderr.write(`${addedText(done, schedule, now, before)}\n`);
+    stderr.write(`${addedText(done, schedule, now, before, verbosity === 'quiet')}\n`);
     if (before?.settings.protect !== undefined && protect === undefined)
       stderr.write(`warning: it no longer protects the ids of ${before.settings.protect}\n`);
     if (!listeners) warnOfSource(invocation, schedule, listeners);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
     return 0;
   };
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), add, true);
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), add, true);
 }
 
 /** What was asked for. Throws USAGE for what is missing or contradicts itself. */

@@ -1,7 +1,7 @@
 import { namedTarget, readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
-import { logAsLines } from '../logger.ts';
+import { logFor } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
@@ -10,20 +10,20 @@ import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { warnIfNoWorkers } from './run-list.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
-import { sayOn, withRedis } from './session.ts';
+import { sayOf, withRedis } from './session.ts';
 
 /** Makes a run of a schedule now, with the source of this machine's configuration file, and leaves it to the workers. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options, stderr } = invocation;
   const target = readTarget(config, env);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const { name } = await findSchedule(session, target, args[0] ?? '');
     const { queueConnection, ledger } = session;
     const interrupts = listenForInterrupts(invocation, () => stderr.write('\nStopping: no run was started.\n'));
     const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
     try {
       const feeder = createFeeder(ledger, queue);
-      const log = logAsLines((line) => stderr.write(`${line}\n`));
+      const log = logFor(invocation.verbosity, stderr, (line) => stderr.write(`${line}\n`));
       const work = scheduleWork({ invocation, session, target, feeder, log });
       if (options.dryRun) return reportDryRun(invocation, name, await dryRun(work, name, interrupts.signal));
       return await reportOutcome(invocation, name, await runNow(work, name, interrupts.signal), await queue.workers());
@@ -55,7 +55,7 @@ function reportDryRun(
 }
 
 function reportOutcome(
-  { options, stdout, stderr, config }: Invocation,
+  { options, stdout, stderr, config, verbosity }: Invocation,
   schedule: string,
   made: MakeRunResult,
   workers: number | null,
@@ -64,7 +64,7 @@ function reportOutcome(
     case 'started':
       stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
       if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
-      stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
+      if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
       warnIfNoWorkers(stderr, workers, namedTarget(config));
       break;
     case 'empty':

@@ -8,15 +8,15 @@ import { confirmYes } from '../terminal/ask.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findSchedule, scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env, options, stdout, stderr } = invocation;
+  const { verb, args, config, env, options, stdout, stderr, verbosity } = invocation;
   const target = readTarget(config, env);
   const action = verb.replace('schedule ', '') as ScheduleAction;
   const reason = reasonOf(options);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const schedule = await findSchedule(session, target, args[0] ?? '');
     if (action === 'remove') await confirmRemoval(invocation, schedule);
     if (action === 'resume') await refuseHalted(session, schedule);
@@ -29,7 +29,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     });
     await updateNotifier(session, target, schedule, action);
     const after = (await readSchedule(session.redis, target.fp, schedule.name)) ?? schedule;
-    stderr.write(`${steeredText(action, schedule, now)}\n`);
+    stderr.write(`${steeredText(action, schedule, now, verbosity === 'quiet')}\n`);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, after, now));
     return 0;
   });

@@ -1,4 +1,5 @@
 import { hostname, userInfo } from 'node:os';
+import { Writable } from 'node:stream';
 import { ExpungeError, readCertificates } from '../errors.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
@@ -53,6 +54,21 @@ const longestName = 100;
 /** Something to tell a person, on stderr. */
 export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
   return (line) => stderr.write(`${line}\n`);
+}
+
+/** The same for what can be done without: with --quiet only the warnings are told. */
+export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): (line: string) => void {
+  const say = sayOn(stderr);
+  if (verbosity !== 'quiet') return say;
+  return (line) => {
+    if (line.startsWith('warning: ')) say(line);
+  };
+}
+
+/** Where progress is shown: with --quiet nowhere. */
+export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
+  if (verbosity !== 'quiet') return stderr;
+  return new Writable({ write: (_chunk, _encoding, done) => done() }) as unknown as NodeJS.WriteStream;
 }
 
 /**

@@ -28,21 +28,21 @@ import { type Invocation, jsonLines } from './command.ts';
 import { isAbandoned } from './foreground.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { day, describeReportLocation } from './report-location.ts';
-import { findRun, type Session, sayOn, withRedis } from './session.ts';
+import { findRun, progressOn, type Session, sayOf, withRedis } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
 const pollMs = 250;
 
 /** How a run stands, once or until it ends; without a run, how the target stands. Exit 0: whether the run went well is told by its numbers. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, stderr, stdout } = invocation;
+  const { args, options, stdout, verbosity } = invocation;
   if (args.length === 0) refuseUnlessTarget(invocation);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     if (args.length === 0) return targetStatus(invocation, session);
     const found = await findRun(session, args[0]);
     const run = options.watch ? await watch(invocation, session, found) : await tallied(session, found);
     if (options.json) await writeJson(invocation, session, run);
-    else if (!options.watch) stdout.write(`${await statusText(session, run, invocation)}\n`);
+    else if (!options.watch || verbosity === 'quiet') stdout.write(`${await statusText(session, run, invocation)}\n`);
     return 0;
   });
 }
@@ -77,16 +77,18 @@ async function readContext(session: Session, run: Run) {
 const shownActions = 3;
 
 /** The whole trail, or its last few entries. */
-async function auditLines({ redis }: Session, run: Run, isWhole: boolean): Promise<string[]> {
+async function auditLines({ redis }: Session, run: Run, isWhole: boolean, isQuiet: boolean): Promise<string[]> {
   const trail = await readAudit(redis, run);
   if (isWhole) return auditText(trail);
   const hidden = Math.max(0, trail.length - 1 - shownActions); // the first one, the submission, has a line of its own
-  const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}: expunge status ${run.id} --audit`] : [];
+  const how = isQuiet ? '' : `: expunge status ${run.id} --audit`;
+  const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}${how}`] : [];
   return [...more, ...auditText(trail, Math.min(shownActions, trail.length - 1))];
 }
 
-async function statusText(session: Session, run: Run, { options, stdout }: Invocation): Promise<string> {
+async function statusText(session: Session, run: Run, { options, stdout, verbosity }: Invocation): Promise<string> {
   const { redis } = session;
+  const isQuiet = verbosity === 'quiet';
   const examples = await haltExamples(redis, run, haltRules);
   const taker = new SnapshotTaker(run, null);
   const context = await readContext(session, run);
@@ -94,15 +96,17 @@ async function statusText(session: Session, run: Run, { options, stdout }: Invoc
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
   const lines = [
-    ...(context.isAbandoned ? [`resume: ${run.command}`, `or detach it: expunge resume ${run.id} --detach`] : []),
+    ...(context.isAbandoned && !isQuiet
+      ? [`resume: ${run.command}`, `or detach it: expunge resume ${run.id} --detach`]
+      : []),
     ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
-    ...(await expiry(run)),
-    ...(await auditLines(session, run, options.audit === true)),
+    ...(await expiry(run, isQuiet)),
+    ...(await auditLines(session, run, options.audit === true, isQuiet)),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
 }
@@ -119,18 +123,18 @@ function doubt({ doubt, doubtSince }: Run): string[] {
 }
 
 /** How long what is known of it stays; of its files only where they can be seen from here. */
-async function expiry(run: Run): Promise<string[]> {
+async function expiry(run: Run, isQuiet: boolean): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   const keptMs = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
   const forgets = `Redis forgets it on ${day(run.endedAt + keptMs)}`;
   if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
-  return [`${forgets}, and what happened to each row; to keep that: expunge report ${run.id} --output FILE`];
+  const keep = isQuiet ? '' : `; to keep that: expunge report ${run.id} --output FILE`;
+  return [`${forgets}, and what happened to each row${keep}`];
 }
 
 async function watch(invocation: Invocation, session: Session, run: Run): Promise<Run> {
-  const { stderr, env } = invocation;
   const taker = new SnapshotTaker(run, null);
-  const panel = new LivePanel(stderr, env, () => taker.take());
+  const panel = new LivePanel(progressOn(invocation), invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {});
   let last = run;
   panel.start();
@@ -152,7 +156,10 @@ async function watch(invocation: Invocation, session: Session, run: Run): Promis
 const shownTargetActions = 5;
 
 /** How a target stands: what stops or holds it, where its rate begins, and what was done to all of it. */
-export async function targetStatus({ config, options, stdout }: Invocation, { redis }: Session): Promise<number> {
+export async function targetStatus(
+  { config, options, stdout, verbosity }: Invocation,
+  { redis }: Session,
+): Promise<number> {
   const target = namedTarget(config);
   const [status, trail] = await Promise.all([
     readTargetStatus(redis, target, config.separateLimits),
@@ -164,7 +171,7 @@ export async function targetStatus({ config, options, stdout }: Invocation, { re
   print('target', targetStatusFacts(status));
   if (!options.json) {
     const lines = [
-      ...targetStatusLines(status),
+      ...targetStatusLines(status, verbosity === 'quiet'),
       ...(await unknownTargetLines(redis, status, 'status')),
       ...auditText(options.audit ? trail : trail.slice(-shownTargetActions)),
     ];
@@ -213,12 +220,12 @@ export function targetStatusFacts({ target, stops, limiters, pin, learned }: Tar
   };
 }
 
-export function targetStatusLines({ target, stops, limiters, pin, learned }: TargetStatus): string[] {
+export function targetStatusLines({ target, stops, limiters, pin, learned }: TargetStatus, isQuiet: boolean): string[] {
   const held = throttleLines(limiters, Date.now());
   return [
     ...stopLines(stops, target),
     ...held,
-    ...(held.length > 0 ? [`release it: ${commandFor('target release', target)}`] : []),
+    ...(held.length > 0 && !isQuiet ? [`release it: ${commandFor('target release', target)}`] : []),
     ...(pin === null ? [] : [pinText(pin)]),
     paceText(null, learned) || 'its limit is not known yet',
   ];

@@ -19,15 +19,15 @@ import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { hasForegroundCommand, isAbandoned, removeOwnQueue } from './foreground.ts';
 import { detach } from './run-list.ts';
-import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 import { withStandstill } from './status.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, verb, env, options, config, stderr, stdout } = invocation;
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  const { args, verb, env, options, config, stderr, stdout, verbosity } = invocation;
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
@@ -36,11 +36,12 @@ export async function execute(invocation: Invocation): Promise<number> {
     // One that has ended keeps what it was asked to expect: its exit code goes by that.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const now = await steer(session, run, action, { by, expectAbsent, say: sayOn(stderr) });
+    const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     const isAbandonedNow = action === 'resume' && (await isAbandoned(session, now));
-    stderr.write(`${outcomeText(action, now, isAbandonedNow)}\n`);
+    const [done, ...next] = outcomeLines(action, now, isAbandonedNow);
+    stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
     if (isAbandonedNow) stderr.write(`warning: ${abandoned} ${nextCommands(now)}\n`);
     if (stop !== null)
       stderr.write(
@@ -151,14 +152,15 @@ async function readAgain({ redis }: Session, id: string): Promise<Run> {
   return run;
 }
 
-function outcomeText(action: Action, run: Run, isAbandonedNow: boolean): string {
+/** What was done, and then what to do next. */
+function outcomeLines(action: Action, run: Run, isAbandonedNow: boolean): string[] {
   const left = plural(pendingOf(run), 'rows');
   if (action === 'pause')
-    return `Paused run ${run.id}, ${left} left. No more requests are sent.\n  Resume: expunge resume ${run.id}`;
-  if (run.state === 'completed')
-    return `Run ${run.id} has completed.\n  What happened to each row: expunge report ${run.id}`;
-  if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
-  if (isAbandonedNow) return `Resumed run ${run.id}, ${left} left.`;
+    return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: expunge resume ${run.id}`];
+  const report = `  What happened to each row: expunge report ${run.id}`;
+  if (run.state === 'completed') return [`Run ${run.id} has completed.`, report];
+  if (action === 'cancel') return [`Run ${run.id} is cancelled.`, report];
+  if (isAbandonedNow) return [`Resumed run ${run.id}, ${left} left.`];
   const who = run.detached ? 'its workers continue' : 'the command that runs it continues';
-  return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;
+  return [`Resumed run ${run.id}, ${left} left; ${who}.`, `  Follow it: expunge status ${run.id} --watch`];
 }

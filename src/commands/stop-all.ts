@@ -14,7 +14,7 @@ import {
   targetName,
 } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayOn, whoAmI, withRedis } from './session.ts';
+import { sayOf, whoAmI, withRedis } from './session.ts';
 
 /**
  * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice
@@ -23,7 +23,7 @@ import { sayOn, whoAmI, withRedis } from './session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, config, options } = invocation;
   const named = namedTarget(config);
-  return withRedis(invocation, options.json ? () => {} : sayOn(invocation.stderr), async ({ redis }) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
     const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
     const order = { who: whoAmI(invocation.env), reason: reasonOf(options), at: Date.now() };
     const change = verb === 'stop-all' ? stopTarget : startTarget;
@@ -52,7 +52,7 @@ function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
 }
 
 function reportStopped(invocation: Invocation, ordered: readonly StopResult[], others: readonly KnownTarget[]): void {
-  const { stderr } = invocation;
+  const { stderr, verbosity } = invocation;
   const [first] = ordered;
   const named = first!.known;
   const going = others.filter((known) => isLive(known) && known.stops.target === null);
@@ -61,7 +61,7 @@ function reportStopped(invocation: Invocation, ordered: readonly StopResult[], o
   const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
   if (reachesNobody && ordered.every(({ before }) => before === null)) throw nobodyReached(named, missed);
-  for (const one of ordered) stderr.write(`${stoppedText(one, Date.now())}\n`);
+  for (const one of ordered) stderr.write(`${stoppedText(one, Date.now(), verbosity === 'quiet')}\n`);
   if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed)}\n`);
 }
 

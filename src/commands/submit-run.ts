@@ -14,7 +14,7 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { quoteForShell } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
-import { type Session, whoAmI } from './session.ts';
+import { progressOn, type Session, whoAmI } from './session.ts';
 
 /** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
 export async function submitRun(
@@ -31,7 +31,7 @@ export async function submitRun(
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
   const progress = startProgress(
-    invocation.stderr,
+    progressOn(invocation),
     invocation.env,
     () => `Writing the list to Redis: ${count(chunks * chunkSize)} ids`,
   );

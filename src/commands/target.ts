@@ -8,15 +8,15 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayOn, whoAmI, withRedis } from './session.ts';
+import { sayOf, whoAmI, withRedis } from './session.ts';
 import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLines } from './status.ts';
 
 /** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env, options, stdout, stderr } = invocation;
+  const { verb, args, config, env, options, stdout, stderr, verbosity } = invocation;
   const target = namedTarget(config);
   const rate = verb === 'target pin-rate' ? readRate(args[0] ?? '') : null;
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async ({ redis }) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
     const before = await readTargetStatus(redis, target, config.separateLimits);
     if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknown(redis, verb, target);
     const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
@@ -24,7 +24,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readTargetStatus(redis, target, config.separateLimits);
     const [done, nothing] = messages[verb]!;
-    const lines = [isChanged ? done : nothing, ...targetStatusLines(after)];
+    const lines = [isChanged ? done : nothing, ...targetStatusLines(after, verbosity === 'quiet')];
     stderr.write(`${targetName(target)}: ${lines.join('\n  ')}\n`);
     for (const line of warnings) stderr.write(`warning: ${line}\n`);
     jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });

@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import { type SettingName, settings } from '../config/settings.ts';
 import { type Command, json, reason, sending, share, store, target, yes } from './command.ts';
+import { shells } from './completion-scripts.ts';
 import { runs } from './runs-verb.ts';
 import { sandboxOptions } from './sandbox-options.ts';
 import { schedule } from './schedule-verbs.ts';
@@ -23,7 +24,7 @@ const input = [
 
 const run: Command = {
   name: 'run',
-  summary: 'delete the ids of a list, and report what happened to each; the same command again resumes',
+  summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
   settings: [...input, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
   options: [
@@ -36,12 +37,9 @@ const run: Command = {
     reason,
   ],
   examples: [
-    [
-      'expunge run old.csv --resource annotations --base-url https://api.example.com --dry-run',
-      'show what would happen',
-    ],
+    ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
-    ["psql -Atc 'select id from old_views' | expunge run - --resource views --confirm 1203", 'take ids from a pipe'],
+    ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   load: () => import('./run.ts'),
 };
@@ -178,6 +176,7 @@ const report: Command = {
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
+    { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
   ],
   examples: [
     ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
@@ -251,7 +250,7 @@ const redis: Command = {
       name: 'stop',
       summary: 'stop the private Redis; its data is kept; where others use it, it asks first',
       settings: store,
-      options: [yes],
+      options: [yes, json],
       examples: [
         ['expunge redis stop', 'of ./.expunge'],
         ['expunge redis stop --yes', 'also under a worker'],
@@ -285,6 +284,33 @@ const quickstart: Command = {
   load: () => import('./quickstart.ts'),
 };
 
+const help: Command = {
+  name: 'help',
+  summary: 'explain a topic or a command; without one, list them',
+  arguments: '[topic...]',
+  settings: [],
+  options: [{ flags: '--all', help: 'of a command: every setting' }],
+  examples: [
+    ['expunge help rates', 'how fast ids are deleted, and what makes a run wait'],
+    ['expunge help exit-codes', 'what a script can rely on'],
+  ],
+  load: () => import('./show-help.ts'),
+};
+
+const completion: Command = {
+  name: 'completion',
+  summary: 'print a script that lets a shell complete verbs, options, their values and run ids',
+  arguments: `<${shells.join('|')}>`,
+  settings: [],
+  examples: [
+    ['source <(expunge completion bash)', 'in ~/.bashrc'],
+    ['source <(expunge completion zsh)', 'in ~/.zshrc, below compinit'],
+    ['expunge completion fish | source', 'in ~/.config/fish/config.fish'],
+  ],
+  withoutSettings: true,
+  load: () => import('./completion.ts'),
+};
+
 /** Every verb, in the order of the help. */
 export const verbs: readonly Command[] = [
   run,
@@ -305,5 +331,7 @@ export const verbs: readonly Command[] = [
   config,
   redis,
   sandbox,
+  completion,
+  help,
   quickstart,
 ];

@@ -44,16 +44,19 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
   const supervision = readSupervision(env);
-  const log = createLogger(
-    config.logLevel ?? 'info',
-    invocation.stderr,
-    supervision === null ? {} : { worker: supervision.worker },
-  );
+  const who = supervision === null ? {} : { worker: supervision.worker };
+  const log = createLogger(levelOf(invocation), invocation.stderr, who);
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   const size = (options.workers as number | undefined) ?? 1;
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
   return work({ invocation, target, credentials, supervision, log }, stop);
+}
+
+/** A worker says by its log what others tell people. */
+function levelOf({ config, verbosity }: Invocation): string {
+  if (verbosity === 'normal') return config.logLevel ?? 'info';
+  return verbosity === 'quiet' ? 'warn' : 'debug';
 }
 
 function work(own: Own, stop: AbortSignal): Promise<number> {

@@ -5,6 +5,13 @@ import { suggest } from '../model/suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
+/** What a parser takes, where that can be listed: for shell completion and the schema of the configuration file. */
+export type Takes = { words?: readonly string[]; isList?: true; range?: { least: number; most: number } };
+
+export function takenBy(parser: unknown): Takes {
+  return typeof parser === 'function' ? (parser as Takes) : {};
+}
+
 export const text = (value: string): string => {
   if (value === '') throw new Error('expected a value, got nothing');
   return value;
@@ -21,10 +28,13 @@ export const flag = (value: string): boolean => {
   throw new Error(`expected true or false, got "${value}"`);
 };
 
-export const integerFrom = (least: number, most: number) => (value: string) => {
-  const number = Number(value);
-  if (/^\d+$/.test(value) && number >= least && number <= most) return number;
-  throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+export const integerFrom = (least: number, most: number) => {
+  const read = (value: string) => {
+    const number = Number(value);
+    if (/^\d+$/.test(value) && number >= least && number <= most) return number;
+    throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+  };
+  return Object.assign(read, { range: { least, most } });
 };
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
@@ -35,12 +45,13 @@ export const count = (value: string): number => {
   throw new Error(`expected a number like 249981 or 249,981, got "${value}"`);
 };
 
-export const oneOf =
-  <const W extends string>(words: readonly W[]) =>
-  (value: string): W => {
+export const oneOf = <const W extends string>(words: readonly W[]) => {
+  const read = (value: string): W => {
     if ((words as readonly string[]).includes(value)) return value as W;
     throw new Error(`"${value}" is not one of ${words.join(', ')}.${suggest(value, words)}`);
   };
+  return Object.assign(read, { words });
+};
 
 export const resource = oneOf(resources);
 
@@ -92,10 +103,10 @@ export const momentOrAgo = (value: string, now = Date.now()): number => {
 };
 
 /** One word or more of these, with commas between. */
-export const someOf =
-  <const W extends string>(words: readonly W[]) =>
-  (value: string): W[] =>
-    value.split(',').map((word) => oneOf(words)(word.trim()));
+export const someOf = <const W extends string>(words: readonly W[]) => {
+  const read = (value: string): W[] => value.split(',').map((word) => oneOf(words)(word.trim()));
+  return Object.assign(read, { words, isList: true } as const);
+};
 
 /** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
 export const durations = (value: string): number[] => {
@@ -136,7 +147,7 @@ export function isLoopback(hostname: string): boolean {
 
 /**
  * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
- * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `guard/check-target.ts`.
+ * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `check-target.ts`.
  */
 export const baseUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;

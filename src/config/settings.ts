@@ -21,7 +21,7 @@ function setting<T, F extends T | undefined>(row: Omit<Setting<T>, 'fallback'> &
 
 /**
  * Every setting once: its flag, its variable, its default and how its text is read. Help, configuration file, `config show`
- * and the README's table follow from it. Secrets are not settings: see `token/token.ts`.
+ * and the tables of the documentation follow from it. Secrets are not settings: see `token/token.ts`.
  */
 export const settings = {
   baseUrl: setting({
@@ -135,7 +135,7 @@ export const settings = {
     arg: '<n>',
     parse: parse.positiveInteger,
     fallback: undefined,
-    help: 'refuse a list with more ids than this before the first delete',
+    help: 'refuse a list with more ids than this; nothing of it is sent',
   }),
   onStatus: setting({
     flag: 'on-status',
@@ -462,7 +462,7 @@ const serviceVariables = /_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(
 type Inputs = {
   flags: Partial<Record<string, string | boolean>>;
   env: NodeJS.ProcessEnv;
-  configFile: string | undefined; // named on the command line: must exist
+  configFile: string | undefined | null; // named on the command line: must exist; null: none is read
 };
 
 /**
@@ -471,7 +471,8 @@ type Inputs = {
  */
 export function loadConfig({ flags, env, configFile }: Inputs): { config: Config; sources: Sources } {
   refuseUnknownVariables(env);
-  const { file, lists } = readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
+  const { file, lists } =
+    configFile === null ? noFile : readConfigFile(configFile ?? (env.EXPUNGE_CONFIG || undefined));
   const values: Record<string, unknown> = { sources: lists };
   const sources = {} as Sources;
   for (const name of Object.keys(settings) as SettingName[]) {
@@ -509,21 +510,23 @@ function refuseUnknownVariables(env: NodeJS.ProcessEnv): void {
   for (const name of Object.keys(env)) {
     if (!name.startsWith('EXPUNGE_') || known.includes(name) || serviceVariables.test(name)) continue;
     throw new ExpungeError('USAGE', `${name}: no such setting.${suggest(name, known)}`, {
-      next: 'expunge config show --help lists every variable',
+      next: 'expunge help settings lists every variable',
     });
   }
 }
 
 type ConfigFile = { file: Record<string, string>; lists: ListSources };
 
+const noFile: ConfigFile = { file: {}, lists: {} };
+
 function readConfigFile(named: string | undefined): ConfigFile {
   const path = named ?? './expunge.config.json';
-  if (!named && !existsSync(path)) return { file: {}, lists: {} };
+  if (!named && !existsSync(path)) return noFile;
   const content = parseJson(readFile(path), path);
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
-  const { sources = {}, ...others } = content as Record<string, unknown>;
+  const { sources = {}, $schema: _, ...others } = content as Record<string, unknown>; // "$schema" is for editors
   const texts = Object.entries(others).map(([name, value]) => [knownName(name, path), asText(value, name, path)]);
   return { file: Object.fromEntries(texts), lists: readLists(sources, path) };
 }

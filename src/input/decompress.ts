@@ -2,6 +2,7 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { systemCode } from '../errors.ts';
 import { inputError } from './input-error.ts';
+import { ZstdFrames } from './zstd-frames.ts';
 
 type Packing = 'gzip' | 'zstd';
 
@@ -41,7 +42,12 @@ async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buf
   const decoder =
     packing === 'gzip' ? createGunzip({ chunkSize: 65_536 }) : createZstdDecompress({ chunkSize: 65_536 });
   let fed = 0;
-  const source = Readable.from(count(packed, (bytes) => (fed += bytes)));
+  const frames = new ZstdFrames();
+  const note = (chunk: Buffer) => {
+    fed += chunk.length;
+    if (packing === 'zstd') frames.feed(chunk);
+  };
+  const source = Readable.from(noting(packed, note));
   try {
     // The callback is for the source's errors: they reach us through the decoder.
     yield* pipeline(source, decoder, () => {}) as AsyncIterable<Buffer>;
@@ -50,19 +56,23 @@ async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buf
   }
   // Node stops silently after the first of several zstd frames: the rows behind it would be lost.
   if (decoder.bytesWritten < fed) throw severalFrames(name, packing);
+  if (packing === 'zstd' && !frames.isWhole) throw unusable(name, packing, 'cut off');
 }
 
-async function* count(chunks: AsyncIterable<Buffer>, add: (bytes: number) => void): AsyncGenerator<Buffer> {
+async function* noting(chunks: AsyncIterable<Buffer>, note: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    add(chunk.length);
+    note(chunk);
     yield chunk;
   }
 }
 
 function damaged(name: string, packing: Packing, error: unknown): unknown {
   if (!/^(Z_|ZSTD_)/.test(systemCode(error))) return error;
-  const isCut = systemCode(error) === 'Z_BUF_ERROR';
-  return inputError(name, null, `the ${packing} data is ${isCut ? 'cut off' : 'damaged'}`, 'transfer the file again');
+  return unusable(name, packing, systemCode(error) === 'Z_BUF_ERROR' ? 'cut off' : 'damaged');
+}
+
+function unusable(name: string, packing: Packing, how: string): Error {
+  return inputError(name, null, `the ${packing} data is ${how}`, 'transfer the file again');
 }
 
 function severalFrames(name: string, packing: Packing): Error {

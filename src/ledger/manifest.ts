@@ -98,7 +98,7 @@ function decodePositions(text: string): Position[] {
   });
 }
 
-// Ids hold no control characters (guard/check-id.ts), so a line feed can separate them.
+// Ids hold no control characters (model/check-id.ts), so a line feed can separate them.
 const byLine = 'l';
 const byColumn = 'c';
 

@@ -24,7 +24,7 @@ export type LearnedRate = {
   from: number;
   to: number;
   climbMs: number;
-  /** How many ramps began above the limit though they began at what was thought to be it: see `burst.ts`. */
+  /** How many ramps began above the limit though they began at what was thought to be it: see `ramp.ts`. */
   early: number;
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;

@@ -129,7 +129,7 @@ export function targetStateOf(
 
 const starvedShare = 0.4;
 
-/** What look.ts keeps, as far as people see it. */
+/** What update-estimate.ts keeps, as far as people see it. */
 type Known = { rate: LearnedRate; inFlight: InFlight };
 
 function learnedOf(json: string | undefined): Known | null {

@@ -3,7 +3,7 @@ import { leaseFunction } from './lease.lua.ts';
 
 export type PaceKeys = { run: string; members: string; quotas: string };
 
-/** What Redis says about a run; see run-pace.lua.ts. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
+/** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PaceReply = {
   state: string;
   rate: string;

@@ -24,7 +24,7 @@ const neededInCluster = { asking: 0 };
 export const ourKeys = 'expunge';
 
 /** What to do for a login that lacks any. */
-export const rightsAdvice = 'give it the rights that the README lists: Redis, Permissions';
+export const rightsAdvice = 'give it the rights that expunge help redis lists, under Permissions';
 const namedAtMost = 8;
 
 /**

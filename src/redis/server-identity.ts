@@ -15,7 +15,7 @@ export type ServerIdentity = {
 /** Which process holds a run now; `forget` drops the cached answer. */
 export type ServerIdentityCache = { of(run: string): Promise<ServerIdentity>; forget(run: string): void };
 
-/** Whether one process knows all that the other had acknowledged. Pure; keeper.lua.ts does the same in Lua. */
+/** Whether one process knows all that the other had acknowledged. Pure; ledger/doubt.lua.ts does the same in Lua. */
 export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
   if (now.process === before.process || now.ancestors.includes(before.process)) return true;
   return now.isDurable === true && before.isDurable === true;

@@ -35,12 +35,12 @@ export type Ending = {
   command: string; // the command line that was typed
 };
 
-/** The last words of a command: what happened to how many rows, why, where that is written, and what to do next. */
-export function endingText(ending: Ending, style: Style = plainStyle): string {
+/** The last words of a command: what happened to how many rows, why, where that is written, and, unless `isQuiet`, what to do next. */
+export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = false): string {
   const parts = hasOutcomes(ending)
     ? [tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending, style))]
     : [];
-  const next = nextSteps(ending).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
+  const next = (isQuiet ? [] : nextSteps(ending)).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
   return [[style.bold(headline(ending))], ...parts, next]
     .filter((lines) => lines.length > 0)
     .flat()

@@ -26,6 +26,7 @@ export function addedText(
   schedule: Schedule,
   now: number,
   before: Schedule | null,
+  isQuiet = false,
 ): string {
   const { name, from, settings, overlap } = schedule;
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
@@ -36,8 +37,10 @@ export function addedText(
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
     `  ${overlapTexts[overlap]}`,
-    `  Try it  expunge schedule run ${name} --dry-run`,
-    ...(schedule.state === 'paused' ? [`  It is paused. Resume: expunge schedule resume ${name}`] : []),
+    ...(isQuiet ? [] : [`  Try it  expunge schedule run ${name} --dry-run`]),
+    ...(schedule.state === 'paused'
+      ? [`  It is paused.${isQuiet ? '' : ` Resume: expunge schedule resume ${name}`}`]
+      : []),
   ].join('\n');
 }
 
@@ -78,7 +81,8 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
 /** The schedules of a target as a table, and below it why some are paused. */
-export function listText(all: Listed[], target: Target, now: number): string {
+export function listText(all: Listed[], target: Target, now: number, isQuiet = false): string {
+  if (all.length === 0 && isQuiet) return `No schedules of ${targetName(target)}.`;
   if (all.length === 0)
     return `No schedules of ${targetName(target)}. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …`;
   const lines = all.map(({ schedule, history }) => [
@@ -88,15 +92,16 @@ export function listText(all: Listed[], target: Target, now: number): string {
   ]);
   const paused = all
     .filter(({ schedule }) => schedule.state === 'paused')
-    .map(({ schedule }) => pausedText(schedule, now));
+    .map(({ schedule }) => pausedText(schedule, now, isQuiet));
   const kept = all.flatMap(({ schedule }) => keptText(schedule, schedule.name));
   return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...kept].join('\n');
 }
 
-function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number): string {
+function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number, isQuiet: boolean): string {
   const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
   const why = plainLine(reason) || 'no reason given';
-  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}\n    Resume: expunge schedule resume ${name}`;
+  const goOn = isQuiet ? '' : `\n    Resume: expunge schedule resume ${name}`;
+  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
 
 function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
@@ -112,10 +117,15 @@ function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): s
 }
 
 /** What a steering verb has done. */
-export function steeredText(action: 'pause' | 'resume' | 'remove', schedule: Schedule, now: number): string {
+export function steeredText(
+  action: 'pause' | 'resume' | 'remove',
+  schedule: Schedule,
+  now: number,
+  isQuiet = false,
+): string {
   const { name } = schedule;
-  if (action === 'pause')
-    return `Paused schedule ${name}: it starts no more runs; a running one continues.\n  Resume: expunge schedule resume ${name}`;
+  const goOn = isQuiet ? '' : `\n  Resume: expunge schedule resume ${name}`;
+  if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
   const next = describeSlot(schedule.tz, nextSlot(schedule, now)).local;
   const waived = ['', 'too_many', 'halted'].includes(schedule.pausedBy)

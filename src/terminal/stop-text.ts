@@ -14,13 +14,14 @@ export function targetName({ baseUrl, account }: Target): string {
   return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
 }
 
-export function stoppedText({ before, known }: StopResult, now: number): string {
+export function stoppedText({ before, known }: StopResult, now: number, isQuiet = false): string {
   const name = targetName(known);
   const done =
     before === null
       ? `Stopped all runs of ${name}. Sending stops within a second.`
       : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.`;
-  return `${done}\n  It reaches ${liveText(known)}.\n  Resume: ${commandFor('start-all', known)}`;
+  const next = isQuiet ? '' : `\n  Resume: ${commandFor('start-all', known)}`;
+  return `${done}\n  It reaches ${liveText(known)}.${next}`;
 }
 
 export function startedText({ before, known }: StopResult, now: number): string {

@@ -1,9 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
-import type { Invocation } from '../../src/commands/command.ts';
+import type { Invocation, SignalSource } from '../../src/commands/command.ts';
 import { readCommandLine } from '../../src/commands/command-line.ts';
 import { executeLine } from '../../src/commands/execute.ts';
-import type { SignalSource } from '../../src/commands/interrupts.ts';
 import { loadConfig } from '../../src/config/settings.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import type { Done, Ended, Running } from './processes.ts';
@@ -58,10 +57,10 @@ type Invoked = { ended: Promise<number>; printed(): string; told(): string };
 /** Does a verb and lets its errors through. `printed`: its stdout so far, `told`: its stderr. */
 export function invoke(argv: string[], env: NodeJS.ProcessEnv): Invoked {
   const { deps, said } = openDeps({ env });
-  const { command, verb, args, options, flags } = readCommandLine(argv, '', () => {})!;
+  const { command, verb, args, options, flags, verbosity } = readCommandLine(argv, '', () => {})!;
   const { PATH: _, ...variables } = env;
   const { config, sources } = loadConfig({ flags, env: variables, configFile: undefined });
-  const invocation: Invocation = { ...{ verb, args, options, config, sources, argv }, ...deps };
+  const invocation: Invocation = { ...{ verb, args, options, config, sources, argv, verbosity }, ...deps };
   const ended = command.load!().then(({ execute }) => execute(invocation));
   return { ended, printed: () => said.stdout, told: () => said.stderr };
 }

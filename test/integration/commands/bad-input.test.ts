@@ -321,7 +321,7 @@ describe('a report that cannot be written', () => {
   }
 
   it.skipIf(!existsSync('/dev/full'))(
-    'by `report --output` is said in words: exit 1, and another harness works',
+    'by `report --output` is said in words: exit 1, and another place works',
     async () => {
       const summary = summaryIn(await harness.run([...list, '--json']));
       const full = await harness.expunge(['report', summary.run, '--output', '/dev/full']);

@@ -42,6 +42,7 @@ async function check(
     argv: [],
     signals: process,
     args: [],
+    verbosity: 'normal' as const,
     options,
     config,
     sources,

@@ -19,13 +19,28 @@ describe('expunge', () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('helps with a verb: usage, every setting with its variable and default, and examples', async () => {
-    const { code, stdout } = await expunge(['run', '--help'], { COLUMNS: '300' });
+  it('helps with a verb on one screen: examples, the options of daily use, exit codes, and where the others are', async () => {
+    const { code, stdout } = await expunge(['run', '--help'], { COLUMNS: '80' });
     expect(code).toBe(0);
-    expect(stdout).toContain('Usage: expunge run [options] <files...>');
-    expect(stdout).toContain('(default: 64, EXPUNGE_MAX_CONCURRENCY)');
+    expect(stdout).toMatch(/^Usage: expunge run \[options\] <files\.\.\.>\n\ndelete .*\n\nExamples:\n/);
+    expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+    for (const text of ['--max-deletes', 'Exit codes: 0 ', '--help --all lists every setting'])
+      expect(stdout).toContain(text);
+    expect(stdout).not.toContain('--redis-ca-file');
+  });
+
+  it('helps with all of it: every setting with its variable and default', async () => {
+    const { code, stdout } = await expunge(['run', '--help', '--all'], { COLUMNS: '100' });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\(default: 64,\s+EXPUNGE_MAX_CONCURRENCY\)/);
     for (const name of verbs[0]!.settings) expect(stdout).toContain(`--${settings[name].flag}`);
-    expect(stdout).toMatch(/1\. .*\n {5}\$ expunge run/);
+  });
+
+  it('prints a topic into a pipe as plain text', async () => {
+    const { code, stdout, stderr } = await expunge(['help', 'exit-codes'], { COLUMNS: '60' });
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^Exit codes: what a script can rely on\n\nexit {2}meaning\n/);
+    expect(stdout).not.toContain('\u001b');
   });
 
   it.each([
@@ -88,5 +103,34 @@ describe('expunge config show', () => {
     expect(rows).toHaveLength(Object.keys(settings).length + 3);
     expect(rows).toContainEqual(expect.objectContaining({ v: 1, setting: 'no-header', value: 'true', source: 'flag' }));
     expect(rows).toContainEqual(expect.objectContaining({ setting: 'token', value: 'set', source: 'file' }));
+  });
+});
+
+describe('--verbose', () => {
+  const logged = (stderr: string) =>
+    stderr
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line));
+
+  it('logs what a command is, which settings it was given, and how it ended; never their values', async () => {
+    const { code, stdout, stderr } = await expunge(['config', 'show', '-v', '--rate', '5/s'], {
+      EXPUNGE_ACCOUNT: 'acme',
+    });
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('{');
+    expect(stderr).not.toContain('acme');
+    expect(logged(stderr)).toMatchObject([
+      { level: 'debug', msg: 'command started', settings: { rate: 'flag', account: 'environment' } },
+      { level: 'debug', msg: 'command ended', verb: 'config show', exit: 0 },
+    ]);
+  });
+
+  it('shows where an error comes from', async () => {
+    const line = ['run', 'missing.csv', '--resource', 'views', '--base-url', 'https://api.example.com', '--dry-run'];
+    const [short, long] = [await expunge(line), await expunge([...line, '--verbose'])];
+    expect(short.stderr).not.toMatch(/^ {4}at /m);
+    expect(long.stderr).toContain(short.stderr);
+    expect(long.stderr).toMatch(/^ {4}at /m);
   });
 });
