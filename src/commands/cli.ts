@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { loadConfig } from '../config/settings.ts';
+import { loadConfig } from '../config/read-config.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';

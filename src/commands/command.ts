@@ -1,5 +1,6 @@
 import * as parse from '../config/parse-setting.ts';
-import type { Config, SettingName, Sources } from '../config/settings.ts';
+import type { Sources } from '../config/read-config.ts';
+import type { Config, SettingName } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
 
 /** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */

@@ -1,6 +1,6 @@
 import { describeSource } from '../config/list-source.ts';
-import { shownSetting } from '../config/setting-text.ts';
-import { type Config, type SettingName, type Source, type Sources, settings } from '../config/settings.ts';
+import type { Source, Sources } from '../config/read-config.ts';
+import { type Config, type SettingName, settings, shownSetting } from '../config/settings.ts';
 import type { Invocation } from './command.ts';
 
 /** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */

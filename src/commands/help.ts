@@ -1,6 +1,5 @@
 import { Help, Option, type Command as Program } from 'commander';
-import { settingText } from '../config/setting-text.ts';
-import { type SettingName, settings } from '../config/settings.ts';
+import { type SettingName, settings, settingText } from '../config/settings.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { type Topic, topicNames, topics } from '../help/topics.ts';
 import { foldCommand, readingWidth } from '../terminal/render-markdown.ts';

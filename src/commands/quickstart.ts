@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { type Config, type SettingName, settings } from '../config/settings.ts';
 import { exitCodes } from '../errors.ts';
-import { count, plural } from '../format.ts';
+import { count, plural, utcTime } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { madeId } from '../sandbox/objects.ts';
@@ -194,6 +194,6 @@ function scatter(ids: string[], extras: string[]): string[] {
 const authors = ['ana', 'bo', 'chen', 'dmitri', 'esi'];
 
 function rowOf(id: string, index: number): string {
-  const day = new Date(Date.UTC(2019, 0, 1 + (index % 700))).toISOString().slice(0, 10);
+  const day = utcTime(Date.UTC(2019, 0, 1 + (index % 700)), 'day');
   return `${id},${authors[index % authors.length]},${day}`;
 }

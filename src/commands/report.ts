@@ -2,12 +2,27 @@ import { fstatSync, writeSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
+import { count } from '../format.ts';
 import { markDelivered } from '../ledger/end-run.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
+import type { Invocation } from './command.ts';
+import { findRun, sayOn, withRedis } from './session.ts';
+
+/** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, stdout, stderr } = invocation;
+  const say = sayOn(stderr);
+  return withRedis(invocation, say, async (session) => {
+    const found = await findRun(session, args[0]);
+    const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
+    const { format = 'csv', output = null, verify = false, spreadsheetSafe = false } = options as Record<string, never>;
+    return reportRun({ redis: session.redis, run, format, output, verify, spreadsheetSafe, out: stdout, say });
+  });
+}
 
 export type ReportDeps = {
   redis: RedisClient;
@@ -54,7 +69,7 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
     const rows = await writeRows(deps, (text) => file.write(text));
     await file.commit();
     if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
-    deps.say(`${rows.toLocaleString('en-US')} rows in ${path}`);
+    deps.say(`${count(rows)} rows in ${path}`);
   } catch (error) {
     await file.discard();
     throw error;

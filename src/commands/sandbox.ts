@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { count } from '../format.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
@@ -7,6 +8,17 @@ import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError } from '../system-errors.ts';
+import type { Invocation } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
+
+/** Serves the sandbox until a signal comes, and prints where it listens and, at the end, what it was asked. */
+export async function execute({ options, stdout }: Invocation): Promise<number> {
+  const interrupts = listenForInterrupts(() => {});
+  const { writeToken, tokenLife, rateLimit, rateWindow, ...rest } = options as Record<string, never>;
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  return runSandbox(flags, (line) => stdout.write(`${line}\n`), interrupts.signal);
+}
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
 export type SandboxFlags = {
@@ -129,8 +141,4 @@ function sumUp({ counts, remaining }: Sandbox): string[] {
     `requests      ${count(counts.requests)}${statuses.length > 0 ? `: ${statuses.join(', ')}` : ''}`,
     `deleted       ${count(counts.executed)} objects, ${count(remaining())} remain`,
   ];
-}
-
-function count(n: number): string {
-  return n.toLocaleString('en-US');
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import type { Log } from '../logger.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
@@ -56,20 +57,16 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
   const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
   const [history, audit] = await Promise.all([readHistory(redis, fp, name), readAudit(redis, fp, name)]);
   return {
-    ...{ name, state, reason, who, paused_by: schedule.pausedBy || null, changed_at: iso(schedule.changedAt) },
-    ...{ cron, tz, next: state === 'active' ? iso(nextSlot(schedule, now)) : null },
+    ...{ name, state, reason, who, paused_by: schedule.pausedBy || null, changed_at: isoTime(schedule.changedAt) },
+    ...{ cron, tz, next: state === 'active' ? isoTime(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
     ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),
-    audit: audit.map(({ at, ...entry }) => ({ at: iso(at), ...entry })),
+    audit: audit.map(({ at, ...entry }) => ({ at: isoTime(at), ...entry })),
   };
 }
 
 function entryFacts({ slot, at, ...entry }: HistoryEntry) {
-  return { slot: iso(slot), at: iso(at), ...entry };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  return { slot: isoTime(slot), at: isoTime(at), ...entry };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import { plural, timeOfDay } from '../format.ts';
+import { isoTime, plural, timeOfDay, utcTime } from '../format.ts';
 import { undeliveredMs } from '../ledger/active-time.lua.ts';
 import { auditFacts, readAudit, readTargetAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-rules.ts';
@@ -27,7 +27,7 @@ import { auditText, pinText, throttleLines } from '../terminal/target-events.ts'
 import { type Invocation, jsonLines } from './command.ts';
 import { isAbandoned } from './foreground.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { day, describeReportLocation } from './report-location.ts';
+import { describeReportLocation } from './report-location.ts';
 import { findRun, type Session, sayOn, withRedis } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
@@ -122,7 +122,7 @@ function doubt({ doubt, doubtSince }: Run): string[] {
 async function expiry(run: Run): Promise<string[]> {
   if (!isSealed(run.state)) return [];
   const keptMs = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
-  const forgets = `Redis forgets it on ${day(run.endedAt + keptMs)}`;
+  const forgets = `Redis forgets it on ${utcTime(run.endedAt + keptMs, 'day')}`;
   if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
   return [`${forgets}, and what happened to each row; to keep that: expunge report ${run.id} --output FILE`];
 }
@@ -199,15 +199,14 @@ export async function unknownTargetLines(
 /** For `--json`. Times are ISO 8601. */
 export function targetStatusFacts({ target, stops, limiters, pin, learned }: TargetStatus): Record<string, unknown> {
   const { baseUrl, account } = target;
-  const time = (ms: number) => new Date(ms).toISOString();
   return {
     ...{ target: baseUrl, account, stop: stops.target },
     ...{ processes: stops.alive, stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null },
-    pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: time(pin.at) },
+    pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
     limiters: limiters.map(({ scope, at, rate, advised, hold, outage }) => ({
       ...{ scope, per_second: rate, advised_per_second: advised },
-      hold: hold && { reason: hold.reason, until: time(at + hold.leftMs) },
-      outage: outage && { reason: outage.reason, since: time(outage.since) },
+      hold: hold && { reason: hold.reason, until: isoTime(at + hold.leftMs) },
+      outage: outage && { reason: outage.reason, since: isoTime(outage.since) },
     })),
   };
 }

@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { readChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
@@ -141,7 +142,7 @@ async function start(
     await removeRun(ledger.redis, written);
     return { outcome: 'void' };
   }
-  const slot = new Date(trigger.slot).toISOString();
+  const slot = isoTime(trigger.slot);
   const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...(reason !== '' && { reason }) };
   deps.log.info(facts, 'scheduled run started');
   await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });

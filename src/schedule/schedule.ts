@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import { settingText } from '../config/setting-text.ts';
-import { type Config, type SettingName, settings } from '../config/settings.ts';
+import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Priority, RunState } from '../ledger/run.ts';
 import type { Timing } from './slots.ts';

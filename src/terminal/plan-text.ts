@@ -1,4 +1,4 @@
-import { count, duration, rate as perSecond, plural, roughly } from '../format.ts';
+import { count, duration, rate as perSecond, plural, roughly, utcTime } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
@@ -186,8 +186,8 @@ function previousLines({ previous }: Plan): Line[] {
   if (previous === null) return [];
   const sums = outcomes.filter((outcome) => previous.counts[outcome] > 0);
   const text = sums.map((outcome) => `${count(previous.counts[outcome])} ${outcome}`).join(', ');
-  const when = new Date(previous.endedAt).toISOString().slice(0, 16).replace('T', ' ');
-  return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when} UTC: ${text}`]];
+  const when = utcTime(previous.endedAt, 'minute');
+  return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when}: ${text}`]];
 }
 
 /** A list that was edited is another list: nothing stops both from being deleted, and nobody may have meant that. */

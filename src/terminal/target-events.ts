@@ -1,4 +1,4 @@
-import { count, duration, rate, timeOfDay } from '../format.ts';
+import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
 import type { Pin, TargetState } from '../limiter/read-target.ts';
 import { rateText } from '../model/rate.ts';
@@ -90,8 +90,7 @@ function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstSta
   const what = [action === 'start' && !isFirstStart ? 'go on' : action, ...Object.entries(facts).map(factText)]
     .filter(Boolean)
     .join(' ');
-  const when = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
-  return [when, what, who || by, reason].map((cell) => plainLine(cell));
+  return [utcTime(at, 'second'), what, who || by, reason].map((cell) => plainLine(cell));
 }
 
 /** The name of a fact is left out where its value tells enough. */

@@ -329,7 +329,7 @@ describe.concurrent('no run was made for a slot, and the next one has its try, i
     [
       'is unencrypted',
       { url: 'http://lists.example.com/list.txt' },
-      /over http anyone on the way could change the list/,
+      /over http an attacker in the network could change the list/,
     ],
   ])('%s', async ([, source, words], { expect, onTestFinished }) => {
     const stage = await openScheduleHarness(onTestFinished);
