@@ -80,12 +80,12 @@ function joined(value: string, before: string | undefined): string {
   return before === undefined ? value : `${before},${value}`;
 }
 
-/** For what protects: whoever names two files means both, and the last one would be all that counts. */
+/** For files that protect ids: of two files, the last one would silently win. */
 function onlyOnce(flag: string) {
   return (value: string, before: string | undefined): string => {
     if (before === undefined) return value;
     throw new ExpungeError('USAGE', `--${flag} is given twice: ${before} and ${value}; only one file can be named`, {
-      next: 'put what they say into one file',
+      next: 'combine both in one file',
     });
   };
 }

@@ -58,7 +58,7 @@ async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
   return trouble === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-/** Whoever has the report in a file has what the command of the run owes; where it has written one itself, that stays the first. */
+/** A report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
 async function noteReport({ redis, run }: ReportDeps, path: string): Promise<void> {
   if (run.reportIn === '') await markDelivered(redis, run, path);
 }
@@ -76,12 +76,12 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
   }
 }
 
-/** A pipe or a device keeps nothing: `--output /dev/null` is no report that could be looked into later. */
+/** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */
 async function isKept(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() ?? false;
 }
 
-/** A shell that sends stdout to a file leaves there what was written: it cannot be taken back, so it must not pass for a report. */
+/** A redirected stdout keeps what was written before a failure, so the error says that it holds a part of the report. */
 async function toStream(deps: ReportDeps): Promise<void> {
   const file = fileOf(deps.out);
   const sink = file === null ? streamSink(deps.out) : fileSink(file);
@@ -99,7 +99,7 @@ function fileOf(out: NodeJS.WritableStream): number | null {
   return fd !== undefined && fstatSync(fd).isFile() ? fd : null;
 }
 
-/** The stream of a file takes a write that was cut short for a whole one: on a full disk the end would be missing without a word. */
+/** Writes to the descriptor itself: the stream of a file takes a short write for a whole one, so a full disk would silently truncate it. */
 function fileSink(file: number): Sink {
   return async (text) => {
     const bytes = Buffer.from(text);
@@ -112,9 +112,9 @@ function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Si
   return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe }, sink);
 }
 
-/** Waits for each text to leave. A reader who has seen enough (`| head`) is no error. */
+/** Waits until each text is written. A reader that closes early (`| head`) is no error. */
 function streamSink(out: NodeJS.WritableStream): Sink {
-  out.on('error', () => {}); // the error comes to the callback below too; unheard here it would end the process
+  out.on('error', () => {}); // the callback below gets the error, too; without a listener it would end the process
   return (text) =>
     new Promise((resolve, reject) => {
       out.write(text, (error) => {

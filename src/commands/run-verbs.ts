@@ -109,7 +109,10 @@ export const status: Command = {
     ['expunge status 20261120-1602-m4tz --audit', 'with its whole audit trail'],
     ['expunge status 20261120-1602-m4tz --watch', 'with a live panel'],
     ['expunge status 20261120-1602-m4tz --json | jq .pending', 'for scripts'],
-    ['expunge status --base-url https://api.example.com', 'whether a target is stopped or held, by whom, until when'],
+    [
+      'expunge status --base-url https://api.example.com',
+      'whether a target is stopped or throttled, by whom, until when',
+    ],
   ],
   load: () => import('./status.ts'),
 };
@@ -123,7 +126,7 @@ export const pause: Command = {
   settings: store,
   options: [reason, json],
   examples: [
-    ['expunge pause 20261120-1602-m4tz', 'until somebody resumes it'],
+    ['expunge pause 20261120-1602-m4tz', 'until it is resumed'],
     ['expunge pause 20261120-1602-m4tz --reason "release window"', 'and say why'],
   ],
   load: steer,
@@ -140,10 +143,10 @@ export const resume: Command = {
     json,
   ],
   examples: [
-    ['expunge resume 20261120-1602-m4tz', 'go on'],
+    ['expunge resume 20261120-1602-m4tz', 'resume it'],
     ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
     ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
-    ['expunge resume 20261120-1602-m4tz --detach', 'by the workers, where its command was killed'],
+    ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
   ],
   load: steer,
 };

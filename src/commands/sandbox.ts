@@ -20,7 +20,7 @@ export async function execute({ options, stdout }: Invocation): Promise<number> 
   return runSandbox(flags, (line) => stdout.write(`${line}\n`), interrupts.signal);
 }
 
-/** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
+/** The options of the command line. Numbers are checked already, the text of `faults` is not. */
 export type SandboxFlags = {
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
@@ -29,7 +29,7 @@ export type SandboxFlags = {
   objects?: string | undefined; // a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are answered 429
   rateWindowMs?: number | undefined; // counted in windows of this length
-  rateHeaders?: RateHeaderKind | undefined; // what every answer tells of the rate
+  rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
   retryAfter?: RetryAfterForm | undefined; // the header of those 429
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token

@@ -15,7 +15,7 @@ import { type Session, whoAmI } from './session.ts';
 
 type ScheduleContext = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
 
-/** What the settings say about attending to schedules. */
+/** What reconciling schedules depends on, from the settings. */
 export function scheduleWork({ invocation, session, target, feeder, log }: ScheduleContext): ScheduleDeps {
   const { config, env } = invocation;
   return {
@@ -37,7 +37,7 @@ export async function findSchedule({ redis }: Session, target: Target, name: str
   });
 }
 
-/** Does something with the bells of a source. */
+/** Calls `body` with the notifier of a source, and closes it. */
 export async function withNotifiers<T>(
   { queueConnection }: Session,
   { fp }: Target,
@@ -52,7 +52,7 @@ export async function withNotifiers<T>(
   }
 }
 
-/** A schedule as `--json` shows it: what was asked for, how it stands, what became of its slots, and who did what to it. */
+/** A schedule for `--json`: its definition, state, history and audit trail. */
 export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule: Schedule, now: number) {
   const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
   const [history, audit] = await Promise.all([readHistory(redis, fp, name), readAudit(redis, fp, name)]);

@@ -40,7 +40,7 @@ export const check: Command = {
     ['expunge check --base-url https://api.example.com', 'before the first run'],
     [
       'expunge check --resource views --probe-id v-000001',
-      'and whether the API takes the token, by deleting this view',
+      'and whether the API accepts the token, by deleting this view',
     ],
     ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
     ['expunge check --verdicts --on-status 404=failed', 'the same with another meaning of 404'],

@@ -17,7 +17,7 @@ export const target: Command = {
       settings: [...who, 'separateLimits', ...store],
       options: [reason, json],
       examples: [
-        ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'go on now'],
+        ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'resume now'],
         ['expunge status --base-url https://api.example.com', 'what there is to release'],
       ],
       load: steer,
@@ -69,7 +69,7 @@ export const stopAll: Command = {
   examples: [
     ['expunge stop-all --base-url https://api.example.com --reason "they call us"', 'no run sends anything any more'],
     ['expunge stop-all', 'the target of the configuration file'],
-    ['expunge stop-all --base-url https://api.example.com --all-accounts', 'whatever account they are for'],
+    ['expunge stop-all --base-url https://api.example.com --all-accounts', 'of all accounts'],
   ],
   load: stop,
 };
@@ -80,7 +80,7 @@ export const startAll: Command = {
   settings: [...who, ...store],
   options: [allAccounts, reason, json],
   examples: [
-    ['expunge start-all --base-url https://api.example.com', 'those that were running go on'],
+    ['expunge start-all --base-url https://api.example.com', 'those that were running continue'],
     ['expunge start-all --reason "solved"', 'and say why'],
     ['expunge start-all --base-url https://api.example.com --all-accounts', 'those of all accounts'],
   ],
