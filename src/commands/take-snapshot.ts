@@ -150,7 +150,7 @@ function stopFromOutside({ target, processes }: TargetStops, targets: RunContext
 
 /** What the panel shows while Redis answers but rejects writes. */
 function describeRejectedWrites(refused: string): string {
-  return `Redis rejects writes: ${refused}; nothing is sent; goes on by itself once it accepts writes`;
+  return `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
 }
 
 function describeUnreadRate({ id, unreadRate }: Run): string {

@@ -78,7 +78,7 @@ const messages: Record<string, string> = {
   CSV_QUOTE_NOT_CLOSED: 'a quote opens in the row that begins here and is never closed',
   CSV_MAX_RECORD_SIZE: 'the row that begins here is longer than 1 MiB: is a quote not closed?',
   CSV_INVALID_CLOSING_QUOTE: 'a quote in the row that begins here ends before its cell does',
-  INVALID_OPENING_QUOTE: 'a quote in the row that begins here stands inside a cell that does not begin with one',
+  INVALID_OPENING_QUOTE: 'a quote in the row that begins here is inside a cell that does not begin with one',
 };
 
 function explain(name: string, line: number, error: Error, hint: string | null): Error {
@@ -104,7 +104,7 @@ function ragged(name: string, line: number, expected: number, got: number): Erro
 }
 
 const raggedNext =
-  'a cell that holds the delimiter must stand in quotes; if something else separates the columns, add --delimiter';
+  'a cell that holds the delimiter must be quoted; if something else separates the columns, add --delimiter';
 
 /** The indexes of the columns to read, and the number of cells in each row. */
 type Columns = { id: number; resource: number; cells: number };

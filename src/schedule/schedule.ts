@@ -66,7 +66,7 @@ export type Definition = Timing & {
 /** active ⇄ paused → removed. A removed schedule is kept for 30 days, with its history. */
 type ScheduleState = 'active' | 'paused' | 'removed';
 
-/** A schedule as it stands in Redis. Times are ms since 1970. */
+/** A schedule in Redis. Times are ms since 1970. */
 export type Schedule = Definition & {
   name: string;
   state: ScheduleState;
@@ -154,7 +154,7 @@ export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): S
 
 /** The result of a slot. */
 type SlotOutcome =
-  | 'started' // its run was started; how that ended stands in `ended`
+  | 'started' // its run was started; `ended` says how it ended
   | 'empty' // there was nothing to do: no file, or an accepted empty list
   | 'refused' // a guard rejected the list, and paused the schedule
   | 'failed' // the source gave no complete list

@@ -13,7 +13,7 @@ export type Plan = {
   rows: number;
   ids: Record<Resource, number>;
   samples: readonly string[]; // the first ids to be sent
-  column: string | null; // that they stand in; null where there are none
+  column: string | null; // the column of the ids; null without columns
   duplicates: number;
   rejected: Record<string, number>; // by code
   rejectsFile: string | null;
