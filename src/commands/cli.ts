@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { loadConfig, type Source, type Sources } from '../config/settings.ts';
+import { loadConfig, type Source, type Sources } from '../config/read-config.ts';
 import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
@@ -7,10 +7,10 @@ import { readVersion } from '../version.ts';
 import type { Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
 
-// Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
+// Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it runs.
 
-// Left alone, V8 lets the heap grow to several times of what is in use before it collects, because a lot is allocated in a short
-// time. This keeps a run of millions under 200 MB and costs no measurable time.
+// By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
+// of millions of ids under 200 MB at no measurable cost.
 setFlagsFromString('--heap-growing-percent=50');
 
 const { env, stdin, stdout, stderr } = process;
@@ -19,7 +19,7 @@ const outputClosed = new AbortController();
 let lostOutput: Error | null = null;
 let isVerbose = false;
 
-// Whoever read our output may leave before the end (`| head`): no mistake, and no reason to leave a run half done. A full disk is one.
+// The reader of stdout may close it early (`| head`): no error, and a run continues. A full disk is an error.
 stdout.on('error', (error) => {
   if (systemCode(error) !== 'EPIPE') lostOutput ??= error;
   outputClosed.abort();
@@ -67,7 +67,7 @@ function forbidColor(): void {
   delete env.FORCE_COLOR;
 }
 
-/** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
+/** Prints an error and returns its exit code. An unknown error is a bug; its stack may hold secrets, so only `debug` shows it. */
 function complain(error: unknown): number {
   const known = error instanceof ExpungeError ? error : refusedFile(error);
   const next = known ? known.next : 'run it again with --verbose to see where, and report it';
@@ -77,13 +77,13 @@ function complain(error: unknown): number {
   return exitCodes[known?.code ?? 'INTERNAL'].exit;
 }
 
-/** A file or folder that nobody expected to be refused: most likely something of the machine, and no bug. */
+/** An error of a file or folder that no code expects: most likely a problem of the machine, and no bug. */
 function refusedFile(error: unknown): ExpungeError | null {
   if (!isFileError(error)) return null;
   return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: explainFileError(error).next });
 }
 
-/** Ends the process though sockets may be open, after everything written has gone out. */
+/** Ends the process even if sockets are open, after all output is written. */
 async function end(code: number): Promise<void> {
   await flush(stdout);
   const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput)) : code;

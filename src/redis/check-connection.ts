@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
+import { utcTime } from '../format.ts';
 import { isLoopback } from './address.ts';
 import { describeRedisError, tlsAdvice } from './errors.ts';
 import { firstErrorOf, oneShot } from './probe.ts';
@@ -58,13 +59,13 @@ type ServerCertificate = { protocol: string; name: string; by: string; until: st
 
 function certificateOf(socket: TLSSocket): ServerCertificate {
   const { subject, issuer, valid_to: until } = socket.getPeerCertificate() as Partial<PeerCertificate>;
-  const name = (party: PeerCertificate['subject'] | undefined) => String(party?.CN ?? party?.O ?? 'somebody unnamed');
+  const name = (party: PeerCertificate['subject'] | undefined) => String(party?.CN ?? party?.O ?? 'an unnamed party');
   return { protocol: socket.getProtocol() ?? 'TLS', name: name(subject), by: name(issuer), until: until ?? '' };
 }
 
 function evaluateCertificate({ protocol, name, by, until }: ServerCertificate, now: number): Finding {
   const ends = Date.parse(until);
-  const words = `${protocol}, verified: the certificate of ${name}, signed by ${by}, until ${new Date(ends).toISOString().slice(0, 10)}`;
+  const words = `${protocol}, verified: the certificate of ${name}, signed by ${by}, until ${utcTime(ends, 'day')}`;
   return ends - now > soonMs ? pass('tls', words) : warn('tls', words, 'have it renewed soon');
 }
 

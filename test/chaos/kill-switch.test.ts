@@ -62,6 +62,6 @@ describe.concurrent('the kill switch, as a command and as a file', () => {
     await call(['start-all'], ana);
     await harness.runIs('completed', ({ state }) => state === 'completed');
     expect((await harness.run()).counts).toMatchObject({ absent: ids.length });
-    expect((await call(['start-all'])).stderr).toContain('Nobody had stopped the runs of');
+    expect((await call(['start-all'])).stderr).toContain('were not stopped');
   });
 });

@@ -8,7 +8,7 @@ import { Writable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, test } from 'vitest';
 import { execute } from '../../src/commands/check.ts';
-import { loadConfig } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
 import { readTargetAudit } from '../../src/ledger/audit.ts';
 import { startTarget, stopTarget } from '../../src/ledger/steer-target.ts';
 import { targetOf } from '../../src/model/target.ts';

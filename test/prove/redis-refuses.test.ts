@@ -23,7 +23,7 @@ test.each(cases.filter(({ store }) => canFill(store)))(
     console.log(`${store}, ${workers} workers: goes on after ${Math.round(resumedAfterMs)} ms, lines of log:`, lines);
     expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
     expect(resumedAfterMs).toBeLessThan(5_000);
-    const waiting = `Waiting: Redis rejects writes: ${why}; nothing is sent; goes on by itself once it accepts writes.`;
+    const waiting = `Waiting: Redis rejects writes: ${why}; nothing is sent until it accepts them again.`;
     if (store !== 'role') expect(status).toContain(waiting); // commands refuse a replica before they look at a run
     for (const text of said) {
       if (workers === 0) expect(text).toContain(waiting);

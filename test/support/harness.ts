@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { loadConfig } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
 import { decodeLedgerChunk } from '../../src/ledger/cell.ts';
 import { removeRun } from '../../src/ledger/end-run.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';

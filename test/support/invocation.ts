@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream';
 import type { Invocation } from '../../src/commands/command.ts';
 import { readCommandLine } from '../../src/commands/command-line.ts';
-import { loadConfig } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
 
 type Invoked = { ended: Promise<number>; printed(): string; told(): string };
 

@@ -169,7 +169,7 @@ describe.concurrent('the protected ids of a schedule', () => {
     stage.list(someIds('v', 30));
     await stage.add();
     const work = { ...stage.work, protectFile: '/data/never.txt' };
-    const words = 'schedule nightly protects no ids, but the settings of this process name /data/never.txt for that';
+    const words = 'schedule nightly protects no ids, but the settings of this process name /data/never.txt';
     await expect(dryRun(work, 'nightly', stop())).rejects.toThrow(words);
     expect(await runNow(work, 'nightly', stop())).toEqual({ outcome: 'failed', reason: words });
     await stage.at(one, { protectFile: '/data/never.txt' });
