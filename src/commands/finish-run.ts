@@ -15,7 +15,7 @@ import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts'
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
 import { commandLine, styleOf } from '../terminal/style.ts';
-import { lostReason } from '../worker/chunk-handler.ts';
+import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { hasOtherForegroundCommand, removeOwnQueue } from './liveness.ts';

@@ -67,13 +67,13 @@ describe.concurrent('expunge check of one Redis', () => {
     });
     expect(lines).toEqual([
       `ok redis Redis: redis://127.0.0.1:${redis.port} (REDIS_URL)`,
-      `ok redis reach: 127.0.0.1:${redis.port} is there`,
+      `ok redis reach: 127.0.0.1:${redis.port} accepts connections`,
       'ok redis login: accepted as default',
       expect.stringMatching(/^ok redis version: (redis|valkey) \d/),
       expect.stringMatching(/^ok redis memory: it evicts nothing; [\d.]+ MB used$/),
       expect.stringMatching(/^ok redis files: it keeps an append-only file, flushed each second/),
       'ok redis rights: the login may do all that is needed',
-      'ok redis writes: it takes them',
+      'ok redis writes: it accepts them',
     ]);
     expect(code).toBe(0);
   });
@@ -102,7 +102,7 @@ describe.concurrent('expunge check of one Redis', () => {
     const redis = await startRedisProcess(onTestFinished, { args: () => ['--maxmemory', '100kb'] });
     const { lines, code } = await check({ REDIS_URL: `redis://127.0.0.1:${redis.port}` });
     expect(lines).toContainEqual(
-      expect.stringMatching(/^warn redis memory: .* used of 0\.1 MB; runs stand still when it is full$/),
+      expect.stringMatching(/^warn redis memory: .* used of 0\.1 MB; runs stop when it is full$/),
     );
     expect(lines).toContainEqual(expect.stringMatching(/^fail redis writes: its memory is full.*\(OOM\)$/));
     expect(code).toBe(6);
@@ -189,9 +189,9 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
   const env = { REDIS_URL: set.url, EXPUNGE_SENTINEL_PASSWORD_FILE: fileOf(sentinel!, 'canary-sentinel-4715') };
   const { lines, code } = await check(env);
   expect(lines).toContain(
-    `ok redis sentinels: 3 of 3 name 127.0.0.1:${port} the primary, and enough of them are there to name another one`,
+    `ok redis sentinels: 3 of 3 name 127.0.0.1:${port} the primary, and enough of them are running to elect another one`,
   );
-  expect(lines).toContain('ok redis replicas: 2 of 2 in step');
+  expect(lines).toContain('ok redis replicas: 2 of 2 in sync');
   expect(code).toBe(0);
   sentinel!.signal('SIGKILL');
   expect((await check(env)).lines).toContain(
@@ -213,7 +213,7 @@ test('expunge check of a cluster looks at each primary, and at the slots', async
   expect(lines).toContain('warn redis reach: 127.0.0.1:9: connection refused');
   expect(lines.filter((line) => /^ok redis memory: .*\(port \d+\)$/.test(line))).toHaveLength(3);
   expect(lines).toContain('ok redis cluster: 16384 of 16384 slots are served by 3 primaries');
-  expect(lines.at(-1)).toBe('ok redis writes: it takes them');
+  expect(lines.at(-1)).toBe('ok redis writes: it accepts them');
   expect(code).toBe(0);
   const alone = await check({ REDIS_URL: `redis://127.0.0.1:${nodes[0]!.port}` });
   expect(alone.lines).toContain('fail redis role: it is a server of a cluster');
