@@ -185,7 +185,7 @@ describe.concurrent('check connects to the API', () => {
     const { exit, out } = await check({ baseUrl: url }, {}, { EXPUNGE_TOKEN: '' });
     expect(out).toMatch(/^fail {3}token {3}expected an access token in EXPUNGE_TOKEN .*got none\n +→ write the token/m);
     expect(out).not.toContain('from EXPUNGE_TOKEN');
-    expect([exit, out.includes('writes: it takes them')]).toEqual([5, true]);
+    expect([exit, out.includes('writes: it accepts them')]).toEqual([5, true]);
   });
 });
 
