@@ -3,8 +3,8 @@ import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import { explainFileError } from '../system-errors.ts';
 import { complain, executeLine } from './execute.ts';
 
-// Left alone, V8 lets the heap grow to several times of what is in use before it collects, because a lot is allocated in a short
-// time. This keeps a run of millions under 200 MB and costs no measurable time.
+// By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
+// of millions of ids under 200 MB at no measurable cost.
 setFlagsFromString('--heap-growing-percent=50');
 
 const { env, stdin, stdout, stderr } = process;
@@ -13,7 +13,7 @@ const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
 
-// Whoever read our output may leave before the end (`| head`): no mistake, and no reason to leave a run half done. A full disk is one.
+// The reader of stdout may close it early (`| head`): no error, and a run continues. A full disk is an error.
 stdout.on('error', (error) => {
   if (systemCode(error) !== 'EPIPE') lostOutput ??= error;
   outputClosed.abort();
@@ -28,7 +28,7 @@ await end(
   }),
 );
 
-/** Ends the process though sockets may be open, after everything written has gone out. */
+/** Ends the process even if sockets are open, after all output is written. */
 async function end(code: number): Promise<void> {
   await flush(stdout);
   const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, isVerbose) : code;

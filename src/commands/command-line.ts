@@ -120,13 +120,13 @@ function readOwn(program: Program, { flags, help, parse }: OwnOption): [string, 
   }
 }
 
-/** What stood on the command line; not what commander assumes. An option of the verb above may stand behind its subcommand. */
+/** The value given on the command line, without commander's defaults. A subcommand takes the options of its parent, too. */
 function givenValue(program: Program, option: Option): string | boolean | undefined {
   const key = option.attributeName();
   return program.getOptionValueSourceWithGlobals(key) === 'cli' ? program.optsWithGlobals()[key] : undefined;
 }
 
-/** Commander's words for a mistake, as our error. */
+/** Throws USAGE where commander would print its own error. */
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
@@ -146,7 +146,7 @@ function describe({ code, message }: CommanderError, program: Program): string {
   return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
 }
 
-/** What people try, and where it belongs. */
+/** Flags that people try for secrets, and what to use instead. */
 const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
   [
     /^--(access-|bearer-|api-|auth-)?(token|key)$/,
@@ -162,10 +162,12 @@ const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
 function secretAdvice({ code, message }: CommanderError): string | null {
   const flag = code === 'commander.unknownOption' ? quotedIn(message) : '';
   const found = secretFlags.find(([pattern]) => pattern.test(flag));
-  return found ? `${found[1]} is never an argument, since everybody on this machine can read those: ${found[2]}` : null;
+  return found
+    ? `${found[1]} is never an argument, because every user of this machine can read arguments: ${found[2]}`
+    : null;
 }
 
-/** An option without what stands behind its `=`. */
+/** The option that a message quotes, without the value after its `=`. */
 function quotedIn(message: string): string {
   return /'([^'=]*)/.exec(message)?.[1] ?? '';
 }

@@ -1,16 +1,17 @@
 import * as parse from '../config/parse-setting.ts';
-import type { Config, SettingName, Sources } from '../config/settings.ts';
+import type { Sources } from '../config/read-config.ts';
+import type { Config, SettingName } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
 
-/** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
+/** An option of a verb that is no setting: it has no variable, and the configuration file cannot hold it. */
 export type OwnOption = {
   flags: string; // in commander's syntax: '-n, --dry-run', '--reason <text>'
   help: string;
   parse?: (text: string) => unknown; // throws an Error that says what was expected; without it the text is the value
 };
 
-/** What is known of a verb before its code is loaded: enough to read its command line and to print its help. */
+/** The declaration of a verb: enough to read its command line and to print its help before its code is loaded. */
 export type Command = {
   name: string;
   summary: string;
@@ -35,7 +36,7 @@ export type Verb = { execute(invocation: Invocation): Promise<number> };
 /** Where signals arrive and how a second one ends everything: the process itself. */
 export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
 
-/** What a verb is given. It listens for signals itself; only a second one ends the process. */
+/** The input of a verb. A verb listens for signals itself; only a second one ends the process. */
 export type Invocation = {
   verb: string; // 'run', 'runs remove'
   args: string[];
@@ -49,7 +50,7 @@ export type Invocation = {
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
-  /** Aborted when whoever read stdout has gone: a verb that only shows something can end then. */
+  /** Aborted when the reader of stdout has closed it: a verb that only prints can end then. */
   outputClosed: AbortSignal;
 };
 
@@ -61,12 +62,12 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
   return (type, facts) => stdout.write(`${JSON.stringify({ v: 1, type, ...facts })}\n`);
 }
 
-/** What `--reason` says: why something is done, for the audit trail. '' where nobody said. */
+/** The text of `--reason`, for the audit trail; '' without it. */
 export function reasonOf(options: Record<string, unknown>): string {
   return typeof options.reason === 'string' ? options.reason.trim() : '';
 }
 
-// Groups of settings and options that several verbs have.
+// Groups of settings and options that several verbs share.
 
 const token = [
   'tokenFile',
@@ -80,10 +81,10 @@ const token = [
   'tokenAuth',
 ] as const;
 
-/** Where requests go, and what proves who we are. */
+/** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
 
-/** Which target is meant, for verbs that send it nothing. */
+/** Names a target, for verbs that send it nothing. */
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
 export const sending = [
@@ -95,7 +96,7 @@ export const sending = [
   'stopFile',
 ] as const;
 
-/** The settings of whatever only needs Redis. */
+/** For verbs that only need Redis. */
 export const store = [
   'stateDir',
   'allowPlaintextRedis',

@@ -1,4 +1,5 @@
-import { loadConfig, type SettingName, settings } from '../config/settings.ts';
+import { loadConfig } from '../config/read-config.ts';
+import { type SettingName, settings } from '../config/settings.ts';
 import { makeProgram } from './command-line.ts';
 import { type Candidate, completeWords } from './complete-words.ts';
 import { verbs } from './verbs.ts';

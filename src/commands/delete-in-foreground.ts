@@ -25,7 +25,7 @@ const progressEveryMs = 10_000;
 
 /**
  * Deletes a run in this process, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
- * then what is on the wire is finished, the rest handed back, and the run can be resumed.
+ * then requests in flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run } = work;
@@ -36,7 +36,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   );
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
-  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
+  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
   const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
@@ -59,7 +59,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   }
 }
 
-/** Watches the run until there is nothing more to do here. While Redis is away it waits: nothing is sent without it. */
+/** Polls the run until it is sealed, halted, lost or interrupted. While Redis is unreachable it waits, and nothing is sent. */
 async function follow(
   { invocation, session, run }: ForegroundDeletion,
   service: Service,
@@ -67,7 +67,7 @@ async function follow(
   { signal }: Interrupts,
 ): Promise<void> {
   const print = jsonLines(invocation.stdout, invocation.options.json);
-  const tend = every(recoverEveryMs, () => service.feeder.recover(run.id));
+  const recover = every(recoverEveryMs, () => service.feeder.recover(run.id));
   const events = new TargetEvents();
   const readContext = every(readContextEveryMs, async () => {
     const context = await orAborted(signal, readRunContext(session.redis, run));
@@ -80,7 +80,7 @@ async function follow(
     const now = await orAborted(signal, readRun(session.redis, run.id));
     taker.observe(now);
     if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
-    if (now?.state === 'running') await orAborted(signal, tend());
+    if (now?.state === 'running') await orAborted(signal, recover());
     await readContext();
     await progress();
     await sleep(pollMs, undefined, { signal }).catch(() => {});

@@ -1,4 +1,4 @@
-import { loadConfig, type Source, type Sources } from '../config/settings.ts';
+import { loadConfig, type Source, type Sources } from '../config/read-config.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';

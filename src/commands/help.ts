@@ -1,6 +1,5 @@
 import { Help, Option, type Command as Program } from 'commander';
-import { settingText } from '../config/setting-text.ts';
-import { type SettingName, settings } from '../config/settings.ts';
+import { type SettingName, settings, settingText } from '../config/settings.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { type Topic, topicNames, topics } from '../help/topics.ts';
 import { foldCommand, readingWidth } from '../terminal/render-markdown.ts';
@@ -81,12 +80,12 @@ function joined(value: string, before: string | undefined): string {
   return before === undefined ? value : `${before},${value}`;
 }
 
-/** For what protects: whoever names two files means both, and the last one would be all that counts. */
+/** For files that protect ids: of two files, the last one would silently win. */
 function onlyOnce(flag: string) {
   return (value: string, before: string | undefined): string => {
     if (before === undefined) return value;
     throw new ExpungeError('USAGE', `--${flag} is given twice: ${before} and ${value}; only one file can be named`, {
-      next: 'put what they say into one file',
+      next: 'combine both in one file',
     });
   };
 }

@@ -4,7 +4,10 @@ import { isSealed, type Priority, priorities } from '../ledger/run.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findRun, sayOf, whoAmI, withRedis } from './session.ts';
 
-/** Gives a live run another share of the workers, from any machine, within a second. Doing it twice changes nothing. */
+/**
+ * Gives a live run another share of the workers, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice
+ * changes nothing.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, env, options, stderr, stdout } = invocation;
   const priority = readPriority(args[1] ?? '');

@@ -4,10 +4,10 @@ import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
-/** What bounds a run by itself. A burst of null is the default. */
+/** The rate and burst of a run. A rate of null is none of its own, a burst of null is the default. */
 type Pace = { rate: Rate | null; burst: number | null };
 
-/** Gives a live run another rate, from any machine, within a second. Doing it twice changes nothing. */
+/** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, env, options, stderr, stdout } = invocation;
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
@@ -22,7 +22,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** A burst that isn't given stays as it is; without a rate there is nothing it could be a part of. */
+/** A burst that is not given stays as it is; without a rate there is none. */
 function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };

@@ -12,11 +12,11 @@ import { describeRejection } from '../redis/errors.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { removeOwnQueue } from './foreground.ts';
+import { removeOwnQueue } from './liveness.ts';
 import { describeReportLocation } from './report-location.ts';
 import { type EarlySession, findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
-/** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
+/** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
 export async function execute(invocation: Invocation): Promise<number> {
   const say = invocation.options.json ? () => {} : sayOf(invocation);
   return withRedis(invocation, say, (session) =>
@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 async function list({ options, stdout }: Invocation, { redis, address }: EarlySession): Promise<number> {
   const choice = choiceOf(options);
   const chosen = await chooseRuns(redis, choice);
-  await seeToEnded(redis, chosen.runs);
+  await expireEnded(redis, chosen.runs);
   const lines = options.json
     ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
     : [listText(chosen, isFiltered(choice), address.label)];
@@ -35,8 +35,8 @@ async function list({ options, stdout }: Invocation, { redis, address }: EarlySe
   return 0;
 }
 
-/** Whoever ended a run may have been killed before he had seen to its keys. */
-async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
+/** Tallies ended runs whose keys do not expire: the process that ended them may have been killed before it set the expiry. */
+async function expireEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
   for (const { id, state, isExpiring } of runs) {
     const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
     if (run?.schema === schemaVersion) await sealTally(redis, run);
@@ -45,7 +45,7 @@ async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promi
 
 const shownRuns = 50;
 
-/** A person wants a page; a script that isn't told otherwise wants all. */
+/** By default the table shows a page, and `--json` all runs. */
 function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
   const isWhole = all === true || json === true;
   return {
@@ -101,14 +101,14 @@ async function remove({ args, options, stdin, stdout, stderr, env }: Invocation,
   return 0;
 }
 
-/** What nobody else may know, in words. Of a run that was never written to its end there is nothing to know. */
+/** Says what is lost with a run. A run that was not written completely has nothing to lose. */
 function lostWith({ state, reportIn }: Run): string {
   if (state === 'preparing' || (reportIn !== '' && existsSync(reportIn))) return '';
   if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
   return ` Its report is not visible from this machine: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
 }
 
-/** Where there is no memory left for a note, a removal that makes room comes first. Any other trouble is thrown. */
+/** The reason if Redis has no memory for the audit entry: then the removal, which frees memory, comes first. Throws any other error. */
 function unlessFull(error: unknown): string {
   const words = describeRejection(error);
   if (!words.includes('OOM')) throw error;

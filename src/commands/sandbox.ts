@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { count } from '../format.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
@@ -7,9 +8,21 @@ import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError } from '../system-errors.ts';
-import type { JsonLines } from './command.ts';
+import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
 
-/** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
+/** Serves the sandbox until a signal comes, and prints where it listens and, at the end, what it was asked. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { options, stdout } = invocation;
+  const interrupts = listenForInterrupts(invocation, () => {});
+  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options as Record<string, never>;
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
+  return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
+}
+
+/** The options of the command line. Numbers are checked already, the text of `faults` is not. */
 export type SandboxFlags = {
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
@@ -18,7 +31,7 @@ export type SandboxFlags = {
   objects?: string | undefined; // a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are answered 429
   rateWindowMs?: number | undefined; // counted in windows of this length
-  rateHeaders?: RateHeaderKind | undefined; // what every answer tells of the rate
+  rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
   retryAfter?: RetryAfterForm | undefined; // the header of those 429
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token
@@ -32,8 +45,8 @@ export type SandboxFlags = {
 };
 
 /**
- * Serves the sandbox until the signal aborts, and tells about it in lines, or to `print` as --json has it. Returns the exit code. Throws
- * USAGE for flags that cannot be met.
+ * Serves the sandbox until the signal aborts. `out` gets lines for people, `print` the same for --json. Returns the exit code. Throws USAGE
+ * for flags that cannot be met.
  */
 export async function runSandbox(
   flags: SandboxFlags,
@@ -150,8 +163,4 @@ function sumUp({ counts, remaining }: Sandbox): string[] {
     `requests      ${count(counts.requests)}${statuses.length > 0 ? `: ${statuses.join(', ')}` : ''}`,
     `deleted       ${count(counts.executed)} objects, ${count(remaining())} remain`,
   ];
-}
-
-function count(n: number): string {
-  return n.toLocaleString('en-US');
 }

@@ -12,7 +12,7 @@ import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
 import { checkTiming } from '../schedule/slots.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { unknownLiveness } from './run-list.ts';
+import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts, withNotifiers } from './schedule-work.ts';
 import { refuseLoneBurst, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
@@ -47,7 +47,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, options.json ? () => {} : sayOf(invocation), add, true);
 }
 
-/** What was asked for. Throws USAGE for what is missing or contradicts itself. */
+/** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const timing = readTiming(options);
   if (config.maxDeletes === undefined) {
@@ -96,7 +96,7 @@ function exists(name: string, before: Schedule | null, definition: Definition): 
   });
 }
 
-/** Sets its bell, takes down one that hung elsewhere, and returns how many processes will hear it; null if Redis doesn't tell. */
+/** Registers the notifier of a schedule, removes one of another source, and returns how many processes listen; null if Redis does not say. */
 async function setNotifier(
   session: Session,
   target: Target,

@@ -1,4 +1,5 @@
 import { readTarget } from '../config/check-target.ts';
+import { isoTime } from '../format.ts';
 import type { Target } from '../model/target.ts';
 import { previewSlots } from '../schedule/describe-slots.ts';
 import { listSchedules, readHistory } from '../schedule/schedule-store.ts';
@@ -49,6 +50,6 @@ async function preview({ args, options, stdout }: Invocation, session: Session, 
   const print = jsonLines(stdout, true);
   const times = nextSlots(schedule, after, count);
   slots.forEach(({ local, note }, i) => {
-    print('slot', { schedule: schedule.name, at: new Date(times[i]!).toISOString(), local, tz: schedule.tz, note });
+    print('slot', { schedule: schedule.name, at: isoTime(times[i]!), local, tz: schedule.tz, note });
   });
 }

@@ -8,11 +8,14 @@ import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { warnIfNoWorkers } from './run-list.ts';
+import { warnIfNoWorkers } from './liveness.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
 import { sayOf, withRedis } from './session.ts';
 
-/** Makes a run of a schedule now, with the source of this machine's configuration file, and leaves it to the workers. */
+/**
+ * Makes a run of a schedule now, from the source in this machine's configuration file, and leaves it to the workers. Throws GUARD for a
+ * list that a guard rejects.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options, stderr } = invocation;
   const target = readTarget(config, env);
@@ -57,29 +60,29 @@ function reportDryRun(
 function reportOutcome(
   { options, stdout, stderr, config, verbosity }: Invocation,
   schedule: string,
-  made: MakeRunResult,
+  result: MakeRunResult,
   workers: number | null,
 ): number {
-  switch (made.outcome) {
+  switch (result.outcome) {
     case 'started':
-      stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
-      if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
-      if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
+      stderr.write(`Schedule ${schedule}: run ${result.run} of ${plural(result.ids, 'ids')} is left to the workers.\n`);
+      if (result.reason !== '') stderr.write(`  ${result.reason}\n`);
+      if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${result.run} --watch\n`);
       warnIfNoWorkers(stderr, workers, namedTarget(config));
       break;
     case 'empty':
-      stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);
+      stderr.write(`Schedule ${schedule}: nothing to do, ${result.reason}.\n`);
       break;
     case 'refused':
-      throw new ExpungeError('GUARD', `schedule ${schedule}: ${made.refusal.reason}; nothing was sent`, {
+      throw new ExpungeError('GUARD', `schedule ${schedule}: ${result.refusal.reason}; nothing was sent`, {
         next: `inspect the list: expunge schedule run ${schedule} --dry-run`,
       });
     case 'failed':
     case 'skipped':
-      throw new ExpungeError('USAGE', `schedule ${schedule}: ${made.reason}; nothing was sent`);
+      throw new ExpungeError('USAGE', `schedule ${schedule}: ${result.reason}; nothing was sent`);
     case 'void':
       throw new ExpungeError('INTERRUPTED', `schedule ${schedule}: stopped; no run was started`);
   }
-  jsonLines(stdout, options.json)('scheduled', { schedule, ...made });
+  jsonLines(stdout, options.json)('scheduled', { schedule, ...result });
   return 0;
 }

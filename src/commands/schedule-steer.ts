@@ -40,12 +40,12 @@ async function confirmRemoval({ options, stdin, stderr, env }: Invocation, { nam
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }
 
-/** It would be paused again at once. */
+/** Throws USAGE if the last run is halted: the schedule would be paused again at once. */
 async function refuseHalted({ redis }: Session, { name, lastRun }: Schedule): Promise<void> {
   const run = lastRun === '' ? null : await readRun(redis, lastRun);
   if (run?.state !== 'halted') return;
   throw new ExpungeError('USAGE', `schedule ${name}: its run ${run.id} is halted: ${run.reason}`, {
-    next: `remove the cause and go on with it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
+    next: `remove the cause and resume it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
   });
 }
 

@@ -17,10 +17,9 @@ import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { hasForegroundCommand, isAbandoned, removeOwnQueue } from './foreground.ts';
+import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
 import { detach } from './run-list.ts';
 import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
-import { withStandstill } from './status.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
@@ -33,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (action === 'cancel') await confirmCancel(invocation, run);
     const by = { who: whoAmI(env), reason: reasonOf(options) };
     if (options.detach) await releaseFromForeground(session, run, by);
-    // One that has ended keeps what it was asked to expect: its exit code goes by that.
+    // An ended run keeps its setting: its exit code depends on it.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
     const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
@@ -48,15 +47,15 @@ export async function execute(invocation: Invocation): Promise<number> {
         `${plainLine(`warning: the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`,
       );
     if (action === 'resume') await warnOfThrottle(stderr, session, run);
-    const told = withStandstill(now, stop, { isAbandoned: isAbandonedNow });
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(told, exitOf(now), Date.now()))}\n`);
+    const shown = withStandstill(now, stop, { isAbandoned: isAbandonedNow });
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(now), Date.now()))}\n`);
     return 0;
   });
 }
 
 type By = { who: string; reason: string };
 
-/** Workers will go on with a run whose command has ended. Throws USAGE while a command works on it, or where nothing is left to do. */
+/** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
 async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
   if (isSealed(run.state) || run.state === 'cancelling') throw refused(run.id, 'resume', run.state);
   if (run.state === 'preparing') {
@@ -80,7 +79,7 @@ function nextCommands({ id, command }: Run): string {
   return `Resume: ${command}\n  or detach it: expunge resume ${id} --detach`;
 }
 
-/** What the server asked for outlives a pause, and can be lifted. */
+/** Warns about a wait that the server asked for: it outlasts a pause, and `target release` ends it. */
 async function warnOfThrottle(stderr: NodeJS.WriteStream, { redis }: Session, run: Run): Promise<void> {
   const held = throttleLines(await readTargetState(redis, run.fp), Date.now());
   if (held.length === 0) return;
@@ -106,7 +105,7 @@ async function steer(
   return action === 'cancel' ? cancelled(session, run.id, say) : readAgain(session, run.id);
 }
 
-/** Nobody put back the jobs of the run while it stood still. If this fails, a worker makes up for it within some seconds. */
+/** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
 async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
   const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
   await createFeeder(ledger, queue)
@@ -129,7 +128,7 @@ function refused(run: string, action: Action, state: string): ExpungeError {
 const pollMs = 100;
 const noticeAfterMs = 2_000;
 
-/** Waits until those who hold chunks have given them back; the run is sealed without those who are dead. */
+/** Waits until every leased chunk is returned or its lease has expired: then the run is sealed. */
 async function cancelled(session: Session, id: string, say: (line: string) => void): Promise<Run> {
   const sayAt = performance.now() + noticeAfterMs;
   for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {

@@ -16,7 +16,7 @@ import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
 import { progressOn, type Session, whoAmI } from './session.ts';
 
-/** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
+/** Writes the list to Redis as a run and returns it, or returns the unfinished run of this list. Repeating it after a crash completes the run. */
 export async function submitRun(
   invocation: Invocation,
   { redis, ledger }: Session,
@@ -55,7 +55,7 @@ async function written(redis: RedisClient, id: string): Promise<Run> {
   return run;
 }
 
-/** A run that is resumed with another rate than it had takes it over, unless it has ended meanwhile. Whether it was another. */
+/** Gives a resumed run the rate of this command, unless it has ended meanwhile. Returns whether that differs from the one before. */
 async function changeRate(invocation: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
   const { config } = invocation;
   const { rate = run.rate, burst = run.burst } = config;
@@ -64,7 +64,7 @@ async function changeRate(invocation: Invocation, ledger: Ledger, run: Run): Pro
   return true;
 }
 
-/** The same for its priority. */
+/** Gives a resumed run the priority of this command, in the same way. */
 async function changePriority(invocation: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
   const { priority = run.priority } = invocation.options as { priority?: Priority };
   if (priority === run.priority) return false;

@@ -7,14 +7,29 @@ import { ZstdFrames } from './zstd-frames.ts';
 type Packing = 'gzip' | 'zstd';
 
 /**
- * Unpacks gzip and zstd, told by their first bytes and never by a name; everything else passes as it is. Throws USAGE for
- * packed data that is damaged or cut off, and for packings we cannot read.
+ * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
+ * data that is damaged or cut off, and for formats that it cannot decompress.
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 6);
   refuseForeign(name, head);
   const packing = packingOf(head);
   yield* packing ? unpack(name, packing, all) : all;
+}
+
+/** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */
+export async function peek(
+  chunks: AsyncIterable<Buffer>,
+  length: number,
+): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  let head: Buffer = Buffer.alloc(0);
+  while (head.length < length) {
+    const { value, done } = await iterator.next();
+    if (done) break;
+    head = head.length === 0 ? value : Buffer.concat([head, value]);
+  }
+  return { head, all: resume(head, iterator) };
 }
 
 function packingOf(head: Buffer): Packing | null {
@@ -49,12 +64,12 @@ async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buf
   };
   const source = Readable.from(noting(packed, note));
   try {
-    // The callback is for the source's errors: they reach us through the decoder.
+    // The callback is required; errors of the source arrive through the decoder.
     yield* pipeline(source, decoder, () => {}) as AsyncIterable<Buffer>;
   } catch (error) {
     throw damaged(name, packing, error);
   }
-  // Node stops silently after the first of several zstd frames: the rows behind it would be lost.
+  // Node stops silently after the first of several zstd frames: the rows after it would be lost.
   if (decoder.bytesWritten < fed) throw severalFrames(name, packing);
   if (packing === 'zstd' && !frames.isWhole) throw unusable(name, packing, 'cut off');
 }
@@ -78,21 +93,6 @@ function unusable(name: string, packing: Packing, how: string): Error {
 function severalFrames(name: string, packing: Packing): Error {
   const next = `${packing} -dc FILE | expunge run -`;
   return inputError(name, null, `something follows the first ${packing} frame, which we cannot unpack`, next);
-}
-
-/** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */
-export async function peek(
-  chunks: AsyncIterable<Buffer>,
-  length: number,
-): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  let head: Buffer = Buffer.alloc(0);
-  while (head.length < length) {
-    const { value, done } = await iterator.next();
-    if (done) break;
-    head = head.length === 0 ? value : Buffer.concat([head, value]);
-  }
-  return { head, all: resume(head, iterator) };
 }
 
 async function* resume(head: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {

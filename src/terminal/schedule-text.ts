@@ -20,7 +20,7 @@ const overlapTexts = {
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
-/** What `schedule add` has done. `before`: the schedule that had the name. */
+/** Says what `schedule add` did. `before`: the schedule that had the name. */
 export function addedText(
   done: 'added' | 'same' | 'changed',
   schedule: Schedule,
@@ -44,7 +44,7 @@ export function addedText(
   ].join('\n');
 }
 
-/** What it never deletes, and how much of a list it takes. */
+/** Says which ids a schedule never deletes, and how many rows of a list it takes. */
 function keptText({ settings: { protect, limit }, protectedList }: Schedule, who: string): string[] {
   const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${plainLine(protect ?? '')}`;
   return [
@@ -53,7 +53,7 @@ function keptText({ settings: { protect, limit }, protectedList }: Schedule, who
   ];
 }
 
-/** What two definitions differ in, as flags: `--max-deletes 100 → 50`. */
+/** The differences of two definitions, as flags: `--max-deletes 100 → 50`. */
 export function differences(before: Definition, after: Definition): string[] {
   const [was, is] = [flagsOf(before), flagsOf(after)];
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
@@ -105,18 +105,18 @@ function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: n
 }
 
 function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
-  const told = reason === '' ? '' : `; ${plainLine(reason)}`;
-  if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${told}`;
+  const detail = reason === '' ? '' : `; ${plainLine(reason)}`;
+  if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {
     const left = ended.left > 0 ? `, ${count(ended.left)} not` : '';
-    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${told}`;
+    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${detail}`;
   }
   const word = outcome === 'empty' ? 'nothing to do' : outcome;
   const what = slots > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(slots, 'slots')}` : word;
   return reason === '' ? what : `${what}: ${plainLine(reason)}`;
 }
 
-/** What a steering verb has done. */
+/** Says what `schedule pause`, `resume` or `remove` did. */
 export function steeredText(
   action: 'pause' | 'resume' | 'remove',
   schedule: Schedule,

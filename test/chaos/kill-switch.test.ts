@@ -69,6 +69,6 @@ describe('the kill switch, as a command and as a file', () => {
     await call(['start-all'], ana);
     await harness.runIs('completed', ({ state }) => state === 'completed');
     expect((await harness.onlyRun()).counts).toMatchObject({ absent: ids.length });
-    expect((await call(['start-all'])).stderr).toContain('Nobody had stopped the runs of');
+    expect((await call(['start-all'])).stderr).toContain('were not stopped');
   });
 });

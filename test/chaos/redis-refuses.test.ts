@@ -38,7 +38,7 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
       });
       expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
       if (isFull) expect(resumedAfterMs).toBeLessThan(5_000);
-      const waiting = `Waiting: Redis rejects writes: ${why}; nothing is sent; goes on by itself once it accepts writes.`;
+      const waiting = `Waiting: Redis rejects writes: ${why}; nothing is sent until it accepts them again.`;
       if (store !== 'role') expect(status).toContain(waiting); // commands refuse a replica before they look at a run
       if (isFull && workers === 0) for (const text of said) expect(text).toContain(waiting);
       for (const log of workers > 0 ? said : []) {

@@ -3,7 +3,7 @@ import { Readable, Writable } from 'node:stream';
 import type { Invocation, SignalSource } from '../../src/commands/command.ts';
 import { readCommandLine } from '../../src/commands/command-line.ts';
 import { executeLine } from '../../src/commands/execute.ts';
-import { loadConfig } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
 import type { Done, Ended, Running } from './processes.ts';
 

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { dailySettings, settingHeading } from '../../src/commands/help.ts';
-import { settingText } from '../../src/config/setting-text.ts';
-import { type SettingName, settings } from '../../src/config/settings.ts';
+import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
 import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { topicNames, topics } from '../../src/help/topics.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { loadConfig } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
 import { decodeLedgerChunk } from '../../src/ledger/cell.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';

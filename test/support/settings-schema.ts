@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as parse from '../../src/config/parse-setting.ts';
-import { settingText } from '../../src/config/setting-text.ts';
-import { type SettingName, settings } from '../../src/config/settings.ts';
+import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
 
 type Schema = Record<string, unknown>;
 

@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { loadConfig, type SettingName, settings } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
+import { type SettingName, settings } from '../../src/config/settings.ts';
 import { schemaFile, schemaText, settingsSchema } from '../support/settings-schema.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-schema-'));

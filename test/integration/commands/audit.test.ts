@@ -47,9 +47,9 @@ describe.concurrent('the audit trail', () => {
         .slice(-3)
         .map((line) => line.trim().slice(25)),
     ).toEqual([
-      'go on expectAbsent  ana  release is out',
-      'stop-all            ana  they call us',
-      'cancel              ana  wrong list',
+      'resume expectAbsent  ana  release is out',
+      'stop-all             ana  they call us',
+      'cancel               ana  wrong list',
     ]);
     const whole = objects((await call(harness, 'status', id, '--audit', '--json')).stdout);
     expect(whole.at(-1)).toMatchObject({ type: 'summary', state: 'cancelled' });

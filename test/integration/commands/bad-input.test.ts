@@ -128,7 +128,7 @@ describe('a base URL that would lose or leak something is refused', () => {
     [
       'http to another machine',
       'http://api.example.com',
-      /over http anyone on the way could read the token\n.*--allow-http/,
+      /over http an attacker in the network could read the token\n.*--allow-http/,
     ],
     ['no URL', 'api.example.com', /expected a URL like https/],
   ])('%s: exit 2', async (_, url, words) => {
@@ -140,7 +140,7 @@ describe('a base URL that would lose or leak something is refused', () => {
 
   it('certificate checks that are switched off: exit 2', async () => {
     const { code, stderr } = await refused(list, { env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' } });
-    expect(stderr).toContain('NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to anybody');
+    expect(stderr).toContain('NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to any server');
     expect(code).toBe(2);
   });
 });

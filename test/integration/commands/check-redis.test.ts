@@ -19,13 +19,13 @@ describe.concurrent('expunge check of one Redis', () => {
     });
     expect(lines).toEqual([
       `ok redis Redis: redis://127.0.0.1:${redis.port} (REDIS_URL)`,
-      `ok redis reach: 127.0.0.1:${redis.port} is there`,
+      `ok redis reach: 127.0.0.1:${redis.port} accepts connections`,
       'ok redis login: accepted as default',
       expect.stringMatching(/^ok redis version: (redis|valkey) \d/),
       expect.stringMatching(/^ok redis memory: it evicts nothing; [\d.]+ MB used$/),
       expect.stringMatching(/^ok redis files: it keeps an append-only file, flushed each second/),
       'ok redis rights: the login may do all that is needed',
-      'ok redis writes: it takes them',
+      'ok redis writes: it accepts them',
     ]);
     expect(code).toBe(0);
   });
@@ -40,13 +40,13 @@ describe.concurrent('expunge check of one Redis', () => {
     expect(none).toMatchObject({
       code: 6,
       lines: expect.arrayContaining([
-        'wrong redis login: it wants a password, and got none',
+        'fail redis login: it wants a password, and got none',
         expect.stringContaining('--redis-password-file'),
       ]),
     });
     expect(wrong).toMatchObject({
       code: 6,
-      lines: expect.arrayContaining(['wrong redis login: it refuses this user or password']),
+      lines: expect.arrayContaining(['fail redis login: it refuses this user or password']),
     });
   });
 
@@ -54,9 +54,9 @@ describe.concurrent('expunge check of one Redis', () => {
     const redis = await startRedisProcess(onTestFinished, { args: () => ['--maxmemory', '100kb'] });
     const { lines, code } = await checkCommand({ REDIS_URL: `redis://127.0.0.1:${redis.port}` });
     expect(lines).toContainEqual(
-      expect.stringMatching(/^warn redis memory: .* used of 0\.1 MB; runs stand still when it is full$/),
+      expect.stringMatching(/^warn redis memory: .* used of 0\.1 MB; runs stop when it is full$/),
     );
-    expect(lines).toContainEqual(expect.stringMatching(/^wrong redis writes: its memory is full.*\(OOM\)$/));
+    expect(lines).toContainEqual(expect.stringMatching(/^fail redis writes: its memory is full.*\(OOM\)$/));
     expect(code).toBe(6);
   });
 
@@ -64,7 +64,7 @@ describe.concurrent('expunge check of one Redis', () => {
     const { port } = await startRedisProcess(onTestFinished, { args: () => ['--appendonly', 'no'] });
     const { findings } = await checkCommand({ REDIS_URL: `redis://127.0.0.1:${port}` }, ['--json']);
     expect(findings).toContainEqual({
-      ...{ v: 1, type: 'check', what: 'redis', ok: true, aspect: 'files', state: 'warning' },
+      ...{ v: 1, type: 'check', what: 'redis', ok: true, aspect: 'files', state: 'warn' },
       words: expect.stringContaining('no append-only file'),
       next: 'set appendonly to yes',
     });
@@ -107,7 +107,7 @@ describe.runIf(hasOpenssl())('expunge check of a Redis behind TLS', () => {
     ['not trusted here', 'EXPUNGE_REDIS_SERVER_NAME', () => 'redis.example', '--redis-ca-file'],
   ])('says "%s": exit 6', async (words, variable, value, next) => {
     const { lines, code } = await checkCommand({ REDIS_URL: url, [variable]: value() });
-    expect(lines.at(-2)).toMatch(/^wrong redis tls: /);
+    expect(lines.at(-2)).toMatch(/^fail redis tls: /);
     expect(lines.at(-2)).toContain(words);
     expect(lines.at(-1)).toContain(next);
     expect(code).toBe(6);
@@ -116,6 +116,6 @@ describe.runIf(hasOpenssl())('expunge check of a Redis behind TLS', () => {
   it('says that another port speaks no TLS', async ({ onTestFinished }) => {
     const { port } = await startRedisProcess(onTestFinished);
     const { lines } = await checkCommand({ REDIS_URL: `rediss://127.0.0.1:${port}` });
-    expect(lines.at(-2)).toMatch(/^wrong redis tls: .*it does not speak TLS on this port$/);
+    expect(lines.at(-2)).toMatch(/^fail redis tls: .*it does not speak TLS on this port$/);
   });
 });

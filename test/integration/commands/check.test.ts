@@ -8,7 +8,7 @@ import { Writable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, test } from 'vitest';
 import { execute } from '../../../src/commands/check.ts';
-import { loadConfig } from '../../../src/config/settings.ts';
+import { loadConfig } from '../../../src/config/read-config.ts';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
@@ -195,7 +195,7 @@ describe.concurrent('check connects to the API', () => {
     const { exit, out } = await check({ baseUrl: url }, {}, { EXPUNGE_TOKEN: '' });
     expect(out).toMatch(/^fail {3}token {3}expected an access token in EXPUNGE_TOKEN .*got none\n +→ write the token/m);
     expect(out).not.toContain('from EXPUNGE_TOKEN');
-    expect([exit, out.includes('writes: it takes them')]).toEqual([5, true]);
+    expect([exit, out.includes('writes: it accepts them')]).toEqual([5, true]);
   });
 });
 

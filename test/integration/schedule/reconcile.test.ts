@@ -134,7 +134,7 @@ describe.concurrent('a slot', () => {
     await harness.redis.hset(keys.schedule(harness.target.fp, 'nightly'), { lastRun: '', lastSha256: '' });
     await harness.at(two);
     const [entry] = await harness.history();
-    expect(entry).toMatchObject({ outcome: 'skipped', reason: `the same list is under way as run ${lastRun}` });
+    expect(entry).toMatchObject({ outcome: 'skipped', reason: `run ${lastRun} is deleting the same list` });
     expect(await harness.runs()).toHaveLength(1);
   });
 });
@@ -325,11 +325,11 @@ describe.concurrent('no run was made for a slot, and the next one has its try, i
     ['prints what is no list', { command: ['printf', 'id\\na\\n'] }, /the first row holds "id"/],
     ['prints what are mostly no ids', { command: ['seq', '-f', 'a/%g', '20'] }, /20 of 20 rows are rejected as unsafe/],
     ['matches no file', { glob: '/nowhere/*.csv' }, /no file is there/],
-    ['leads to nobody', { url: 'http://127.0.0.1:9/list.txt' }, /gave no whole list \(/],
+    ['leads to nobody', { url: 'http://127.0.0.1:9/list.txt' }, /gave no complete list \(/],
     [
       'is unencrypted',
       { url: 'http://lists.example.com/list.txt' },
-      /over http anyone on the way could change the list/,
+      /over http an attacker in the network could change the list/,
     ],
   ])('%s', async ([, source, words], { expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);

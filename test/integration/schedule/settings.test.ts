@@ -173,7 +173,7 @@ describe.concurrent('the protected ids of a schedule', () => {
     harness.list(someIds('v', 30));
     await harness.add();
     const work = { ...harness.work, protectFile: '/data/never.txt' };
-    const words = 'schedule nightly protects no ids, but the settings of this process name /data/never.txt for that';
+    const words = 'schedule nightly protects no ids, but the settings of this process name /data/never.txt';
     await expect(dryRun(work, 'nightly', stop())).rejects.toThrow(words);
     expect(await runNow(work, 'nightly', stop())).toEqual({ outcome: 'failed', reason: words });
     await harness.at(one, { protectFile: '/data/never.txt' });

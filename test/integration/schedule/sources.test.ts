@@ -199,7 +199,7 @@ describe.concurrent('a command', () => {
     const pid = join(harness.folder, 'pid');
     await withCommand(harness, ['sh', '-c', `seq 1 50; setsid sleep 60 & echo $! > ${pid}`]);
     process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL'); // it lives: it is none of ours to end
-    const reason = expect.stringMatching(/the command sh has ended, but something that it left behind may still print/);
+    const reason = expect.stringMatching(/the command sh has ended, but a process that it left behind may still print/);
     expect([await harness.runs(), await harness.history()]).toMatchObject([[], [{ outcome: 'failed', reason }]]);
   });
 
@@ -267,12 +267,12 @@ describe.concurrent('a URL', () => {
         response.writeHead(200, { 'content-length': 100 }).write('a\nb\n');
         setTimeout(() => response.destroy(), 50);
       },
-      /gave no whole list/,
+      /gave no complete list/,
     ],
     [
       'does not tell where its answer ends',
       (response) => void response.socket!.end('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na\nb\n'),
-      /does not say how long its answer is/,
+      /does not give the length of its answer/,
     ],
     ['never answers', () => {}, /took longer than 0.3 s/],
     ['never ends', (response) => void response.writeHead(200).write('a\nb\n'), /took longer than 0.3 s/],

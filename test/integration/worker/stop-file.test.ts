@@ -41,7 +41,7 @@ describe('a stop file', () => {
     file.start();
     await until('it is known that there is none', () => file.stop === null);
     state.clock += 1_001;
-    expect(file.stop?.reason).toContain('nobody can tell');
+    expect(file.stop?.reason).toContain('it is unknown');
     await until('somebody has looked again', () => file.stop === null);
     file.close();
     state.clock += 1_001;

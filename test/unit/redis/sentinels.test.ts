@@ -13,12 +13,12 @@ const names = (
 ): SentinelAnswer => {
   return { sentinel: 's', primary, quorum, others };
 };
-const away = (trouble: string): SentinelAnswer => ({ sentinel: 'c:26379', trouble });
+const away = (error: string): SentinelAnswer => ({ sentinel: 'c:26379', error });
 
 describe('sentinels', () => {
   test.each<[string, SentinelAnswer[], typeof first | null]>([
     [
-      'ok 3 of 3 name 10.0.0.1:6379 the primary, and enough of them are there to name another one',
+      'ok 3 of 3 name 10.0.0.1:6379 the primary, and enough of them are running to elect another one',
       [names(first), names(first), names(first)],
       first,
     ],
@@ -28,13 +28,13 @@ describe('sentinels', () => {
       first,
     ],
     [
-      'warn 1 of 1 name 10.0.0.1:6379 the primary, but too few of them are there to name another one',
+      'warn 1 of 1 name 10.0.0.1:6379 the primary, but too few of them are running to elect another one',
       [names(first, 'NOQUORUM 1 usable')],
       first,
     ],
-    ['fail they name different primaries: 10.0.0.1:6379, 10.0.0.2:6379', [names(first), names(second)], null],
+    ['fail they disagree about the primary: 10.0.0.1:6379, 10.0.0.2:6379', [names(first), names(second)], null],
     [
-      'ok 2 of 3 name 10.0.0.1:6379 the primary, and enough of them are there to name another one',
+      'ok 2 of 3 name 10.0.0.1:6379 the primary, and enough of them are running to elect another one',
       [names(first), names(second), names(first)],
       first,
     ],
@@ -72,10 +72,7 @@ describe('the slots of a cluster', () => {
         [8_192, 16_383, ['h', 3, 'b']],
       ],
     ],
-    [
-      'fail 8192 of 16384 slots are served by 1 primary: runs in the others would stand still',
-      [[0, 8_191, ['h', 1, 'a']]],
-    ],
+    ['fail 8192 of 16384 slots are served by 1 primary: runs in the others would stop', [[0, 8_191, ['h', 1, 'a']]]],
   ])('%s', (words, ranges) => {
     const { state, words: said } = evaluateSlots(ranges);
     expect(`${state} ${said}`).toBe(words);

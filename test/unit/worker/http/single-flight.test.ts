@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { singleFlight } from '../../../../src/worker/http/readiness.ts';
+import { singleFlight } from '../../../../src/worker/http/single-flight.ts';
 
 describe('ask once', () => {
   function open(ask: () => Promise<number>, timeoutMs = 60_000) {
