@@ -8,7 +8,7 @@ RUN --mount=type=cache,target=/root/.npm \
     npm ci --ignore-scripts --omit=dev && mv node_modules needed && npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
-RUN npm run build -- --sourceMap false && chmod +x dist/bin.js
+RUN npm run build && chmod +x dist/bin.js
 
 FROM node:24-bookworm-slim
 # The folder where commands run: lists, expunge.config.json and the state live there. Any --user may write to it.
@@ -30,10 +30,14 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
 ARG VERSION=0.1.0
 ARG REVISION
 ARG CREATED
+ARG SOURCE
 ENV EXPUNGE_REVISION=$REVISION
 LABEL org.opencontainers.image.title="expunge" \
-      org.opencontainers.image.description="Deletes in bulk through an API that only deletes one at a time, and says what happened to every id." \
+      org.opencontainers.image.description="Deletes annotations and views in bulk through an API that only deletes one at a time, and says what happened to every id." \
+      org.opencontainers.image.authors="the expunge authors" \
       org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.base.name="docker.io/library/node:24-bookworm-slim" \
+      org.opencontainers.image.source="$SOURCE" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.created="$CREATED"

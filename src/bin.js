@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 import module from 'node:module';
 
-// Checked before anything else is loaded: an older Node would die in the middle of it with words about something else.
-// Plain JavaScript of 2015 but for the imports, so that such a Node can at least read this file.
+// Checked before anything else is loaded: an older Node would fail later with a misleading message.
+// JavaScript of 2015, except for the imports, so that an older Node can parse this file.
 const needed = [22, 19];
 const present = process.versions.node.split('.').map(Number);
 
-// The first process of a container is spared every signal that nobody listens for: until a command does, this does.
+// Process 1, the first of a container, gets no signal without a listener: this one listens until a command does.
 if (process.pid === 1) {
   process.on('SIGTERM', () => {
     if (process.listenerCount('SIGTERM') === 1) process.exit(143);

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { describeProgramError } from './system-errors.ts';
 
-/** A command of the operator's: it prints something, and gets no input. */
+/** A command that the operator configured: its output is read, it gets no input. */
 export type Child = ChildProcessByStdio<null, Readable, Readable>;
 
-/** Variables that hold secrets of ours, or may: they are for this process alone. */
+/** Variables that may hold secrets of expunge: no child process gets them. */
 const ownSecrets = [
   'REDIS_URL',
   'EXPUNGE_TOKEN',
@@ -16,7 +16,7 @@ const ownSecrets = [
   'EXPUNGE_PROXY',
 ];
 
-/** What programs get that we start: everything else, since they may need it to find their own servers and secrets. */
+/** The environment of child processes: all variables but our own secrets, since they may need the others to find their servers. */
 export function withoutOwnSecrets(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ownSecrets.includes(name)));
 }
@@ -28,11 +28,11 @@ export function startChild(program: string, args: readonly string[], env: NodeJS
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  child.on('error', () => {}); // told by `exitOf`
+  child.on('error', () => {}); // reported by `exitOf`
   return child;
 }
 
-/** Kills it and what it has started. What has left its group and holds its output is left alone: nobody reads that any more. */
+/** Kills a command and its process group. A process that left the group survives, but its output is not read. Repeating it is harmless. */
 export function endChild({ pid, stdout, stderr }: Child): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
@@ -43,7 +43,7 @@ export function endChild({ pid, stdout, stderr }: Child): void {
   stderr.destroy();
 }
 
-/** How it ended by itself, in words; '' = with 0. Says nothing of its output, which something else may hold open for as long as it likes. */
+/** Describes how a command ended; '' for exit code 0. Its output may still be open, because another process can hold it. Never throws. */
 export async function exitOf(child: Child): Promise<string> {
   try {
     const [code, signal] = await once(child, 'exit');

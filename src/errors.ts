@@ -2,10 +2,10 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { describeFileError, type Explanation, explainFileError, isFileError } from './system-errors.ts';
 
-/** What kind of trouble ended a command; each kind has one exit code. */
+/** The kind of error that ended a command; each has one exit code. */
 export type ErrorCode = keyof typeof exitCodes;
 
-/** The exit codes a script can rely on. The table in the README is checked against this one. */
+/** The exit codes a script can rely on. The tables of the documentation are written from this one. */
 export const exitCodes = {
   OK: { exit: 0, meaning: 'all settled as success' },
   INTERNAL: { exit: 1, meaning: 'internal error, or a ledger that does not add up' },
@@ -22,8 +22,8 @@ export const exitCodes = {
 } as const;
 
 /**
- * An operator's mistake or an unusable surrounding: the message says what was expected, what came and where;
- * `next` says what to do about it. Never holds a secret: it is printed as it is.
+ * A mistake of the operator or an unusable environment. The message says what was expected, what came and where;
+ * `next` says what to do. Neither holds a secret: both are printed as they are.
  */
 export class ExpungeError extends Error {
   readonly code: ErrorCode;
@@ -43,7 +43,7 @@ export function systemCode(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** A message that is safe to show or store: of what a file or folder refuses its name and why, of an unknown error only its code or first line. */
+/** A message that is safe to show or store: of a file error the path and the reason, of an unknown error its first line or its code. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof ExpungeError) && isFileError(error))
     return [...pathsOf(error), describeFileError(error)].join(': ');
@@ -57,7 +57,7 @@ function pathsOf(error: unknown): string[] {
   return paths.length > 0 ? [paths.join(' → ')] : [];
 }
 
-/** The text of a file that a setting names, without the newline that editors put behind it. Throws `code`, naming flag and file. */
+/** The text of a file that a setting names, without the newline that editors append. Throws `code`, naming flag and file. */
 export function readNamedFile(flag: string, path: string, code: ErrorCode): string {
   try {
     return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
@@ -68,21 +68,7 @@ export function readNamedFile(flag: string, path: string, code: ErrorCode): stri
   }
 }
 
-/** Who may not read it, and whose it is: in a container that is not who started it. Null where not even that can be seen. */
-function explainDenied(path: string): Explanation | null {
-  try {
-    const { mode, uid } = statSync(path);
-    const me = process.geteuid?.();
-    return {
-      words: `user ${me} may not read it, it belongs to user ${uid} (mode ${(mode & 0o777).toString(8).padStart(3, '0')})`,
-      next: `let user ${me} read it, or run as one who may: with docker compose, WORKER_UID says who that is`,
-    };
-  } catch {
-    return null;
-  }
-}
-
-/** The same of a file with certificates. Throws USAGE for one that holds none: it would be ignored, and all servers refused. */
+/** The text of a file with certificates. Throws USAGE if it holds none: TLS would ignore the file and reject every server. */
 export function readCertificates(flag: string, path: string): string {
   const text = readNamedFile(flag, path, 'USAGE');
   try {
@@ -93,5 +79,19 @@ export function readCertificates(flag: string, path: string): string {
       cause: error,
       next: 'they begin with -----BEGIN CERTIFICATE-----',
     });
+  }
+}
+
+/** Which user is denied, and who owns the file: in a container often not the user who started it. Null if that cannot be read. */
+function explainDenied(path: string): Explanation | null {
+  try {
+    const { mode, uid } = statSync(path);
+    const me = process.geteuid?.();
+    return {
+      words: `user ${me} may not read it, it belongs to user ${uid} (mode ${(mode & 0o777).toString(8).padStart(3, '0')})`,
+      next: `let user ${me} read it, or run as a user who may (docker compose: WORKER_UID)`,
+    };
+  } catch {
+    return null;
   }
 }

@@ -1,11 +1,11 @@
-// Numbers as people read them. All pure.
+// Numbers and times as people read them. All pure.
 
 /** 249,981 */
 export function count(n: number): string {
   return n.toLocaleString('en-US');
 }
 
-/** `1 view`, `1,203 views`. The noun is given in the plural, and loses its s for one. */
+/** `1 view`, `1,203 views`. `nouns` is a plural that ends in s. */
 export function plural(n: number, nouns: string): string {
   return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
 }
@@ -52,7 +52,7 @@ export function timeLeft(seconds: number): string {
   return `${least}–${least + step} ${unit} left`;
 }
 
-/** Below so many seconds: in steps of so many of a unit of so many seconds. */
+/** [below this many seconds, step in units, seconds of a unit, unit] */
 const steps = [
   [60, 10, 1, 's'],
   [1_200, 1, 60, 'min'],
@@ -61,16 +61,28 @@ const steps = [
   [Number.POSITIVE_INFINITY, 1, 86_400, 'd'],
 ] as const;
 
-/** `38.0 %`. Never 100 % before the last one. */
+/** `38.0 %`. Rounded down: 100 % means all. */
 export function percent(part: number, whole: number): string {
   if (whole === 0 || part >= whole) return '100 %';
   return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
 }
 
+/** A moment in UTC: `2026-11-20`, `2026-11-20 16:02 UTC` or `2026-11-20 16:02:41 UTC`. `ms` since 1970. */
+export function utcTime(ms: number, precision: 'day' | 'minute' | 'second'): string {
+  const length = { day: 10, minute: 16, second: 19 }[precision];
+  const text = new Date(ms).toISOString().slice(0, length).replace('T', ' ');
+  return precision === 'day' ? text : `${text} UTC`;
+}
+
+/** A moment for `--json` and logs, in ISO 8601. `ms` since 1970. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
 const soonMs = 120_000;
 const todayMs = 43_200_000;
 
-/** When something was or will be, by the clock of this machine: `15:00`, `15:00:41` near `now`, `22 Nov 15:00` far from it. Times are ms since 1970. */
+/** A moment by the clock of this machine: `15:00`, within two minutes of `now` `15:00:41`, over twelve hours away `22 Nov 15:00`. Ms since 1970. */
 export function timeOfDay(ms: number, now: number): string {
   const at = new Date(ms);
   const away = Math.abs(ms - now);

@@ -3,13 +3,18 @@ import { pino } from 'pino';
 /** Writes one line: facts in fields, the message is a constant. `reason`, if there is one, says why in words. */
 type Write = (facts: object, message: string) => void;
 
+/** `quiet` (-q): results, warnings, errors and questions only. `verbose` (-v): the log, too, down to debug. */
+export type Verbosity = 'quiet' | 'normal' | 'verbose';
+
+type Stderr = NodeJS.WritableStream & { fd?: number };
+
 export type Log = Record<'debug' | 'info' | 'warn' | 'error', Write>;
 
 /**
- * The service's log: JSON lines on stderr, each with `who` wrote it. Errors are reduced to code and message, because error objects of the Redis
- * client carry the command's arguments, passwords included.
+ * The service's log: JSON lines on stderr, each with `who` wrote it; a line to a file descriptor is written before the call returns. Errors
+ * are reduced to code and message, because error objects of the Redis client carry the command's arguments, passwords included.
  */
-export function createLogger(level: string, who: { worker?: number } = {}): Log {
+export function createLogger(level: string, stderr: Stderr, who: { worker?: number } = {}): Log {
   return pino(
     {
       level,
@@ -19,12 +24,17 @@ export function createLogger(level: string, who: { worker?: number } = {}): Log 
       serializers: { err: plainError },
       redact: ['*.authorization', 'headers.authorization', '*.token', '*.password'],
     },
-    pino.destination({ dest: 2, sync: true }),
+    stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true }),
   );
 }
 
-/** A log for commands that speak to people: warnings and errors as a line, the rest is dropped. */
-export function logAsLines(tell: (line: string) => void): Log {
+/** The log of a command that speaks to people, unless somebody wants all of it. */
+export function logFor(verbosity: Verbosity, stderr: Stderr, tell: (line: string) => void): Log {
+  return verbosity === 'verbose' ? createLogger('debug', stderr) : logAsLines(tell);
+}
+
+/** Warnings and errors as a line, the rest is dropped. */
+function logAsLines(tell: (line: string) => void): Log {
   const line = (facts: object, message: string) => {
     const { reason } = facts as { reason?: unknown };
     tell(reason === undefined ? message : `${message}: ${String(reason)}`);

@@ -5,19 +5,19 @@ import { systemCode } from './errors.ts';
 
 const weekMs = 7 * 86_400_000;
 
-/** A name for what this process makes for a while, from which others tell whose it is. */
+/** A new name for temporary files of this process; `isStalePath` reads the owner from it. */
 export function processName(): string {
   return `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
 }
 
-/** Whether the process that made this path under such a name is gone, so that nobody needs it any more. False for any other name. */
+/** Whether the process that created this path has ended, so that the path can be removed. False for names of another form. */
 export async function isStalePath(path: string, name: string): Promise<boolean> {
   const [, host, pid] = /^(.*)-(\d+)-[0-9a-f]+$/.exec(name) ?? [];
   const facts = await stat(path).catch(() => null);
   if (!host || !facts) return false;
-  // Containers can share a folder but not their process ids: what another host left has to be old.
+  // Containers can share a folder but not their process ids: a path of another host is stale after a week.
   if (host !== hostname()) return Date.now() - facts.mtimeMs > weekMs;
-  // In a container that starts again, the process before us may have had our own id.
+  // A restarted container reuses process ids: an older path with our id belongs to a process before us.
   if (Number(pid) === process.pid) return facts.mtimeMs < Date.now() - process.uptime() * 1000;
   return !isAlive(Number(pid));
 }

@@ -1,7 +1,6 @@
-// What the operating system, TLS and connections say is wrong, in words, and what to do about it. Codes like ENOENT are for programs:
-// people get these.
+// Describes errors of files, programs, ports, connections and TLS for people, and says what to do about them.
 
-/** Why something did not work, and what to do about it; `next` is null where nothing better is known than that it does not. */
+/** Why something failed, and what to do next; `next` is null if no advice is known. */
 export type Explanation = { words: string; next: string | null };
 
 const path = 'check the name; one without a leading / begins at the folder in which the command runs';
@@ -33,7 +32,7 @@ const files: Record<string, readonly [words: string, next: string | null]> = {
   ENODEV: ['there is no such device', path],
 };
 
-/** Of a file or a folder. */
+/** Explains an error of a file or folder. */
 export function explainFileError(error: unknown): Explanation {
   return explain(files, error);
 }
@@ -42,7 +41,7 @@ export function describeFileError(error: unknown): string {
   return explainFileError(error).words;
 }
 
-/** Whether an error is the system's word on a file or folder. */
+/** Whether an error comes from a file or folder. */
 export function isFileError(error: unknown): boolean {
   return Object.hasOwn(files, systemCode(error));
 }
@@ -57,7 +56,7 @@ const programs: typeof files = {
   EAGAIN: ['no more processes may be started', 'raise the limit: ulimit -u'],
 };
 
-/** Of a program that could not be started. */
+/** Describes why a program could not be started. */
 export function describeProgramError(error: unknown): string {
   return explain({ ...files, ...programs }, error).words;
 }
@@ -73,7 +72,7 @@ const listening: typeof files = {
   ERR_SOCKET_BAD_PORT: ['there is no such port', 'choose a port from 0 to 65535'],
 };
 
-/** Of a port that could not be opened. */
+/** Explains why a port could not be opened. */
 export function explainListenError(error: unknown): Explanation {
   return explain({ ...files, ...listening }, error);
 }
@@ -100,13 +99,13 @@ const connections: typeof files = {
   EACCES: ['no permission for the socket', rights],
   EPERM: ['this machine forbids the connection', 'check its firewall'],
   UND_ERR_PRX_TLS: ['TLS to the proxy failed', 'check --proxy: most proxies are reached by http://'],
-  UND_ERR_PRX_CONN: ['the proxy broke the connection off', 'check --proxy, and that it may reach this host'],
+  UND_ERR_PRX_CONN: ['the proxy closed the connection', 'check --proxy, and that it may reach this host'],
   UND_ERR_ABORTED: ['the proxy refused to pass it on', 'check --proxy, and the user and password in it'],
   UND_ERR_INVALID_ARG: ['the address cannot be used', 'check its spelling'],
-  UND_ERR_HEADERS_OVERFLOW: ['its answer is not HTTP as we know it', 'check host and port'],
+  UND_ERR_HEADERS_OVERFLOW: ['its answer is not valid HTTP', 'check host and port'],
 };
 
-/** Of a connection, by its error or by the code that was kept of it; what is no code stays as it is. */
+/** Explains a failed connection, from its error or from the stored code of one; other text stays as it is. */
 export function explainConnectionError(error: unknown): Explanation {
   if (typeof error === 'string' && !isCode(error)) return { words: error, next: null };
   const failure = typeof error === 'string' ? { code: error } : innermost(error);
@@ -122,7 +121,7 @@ export function describeConnectionError(error: unknown): string {
   return explainConnectionError(error).words;
 }
 
-/** Whether an error is the word of the network or of TLS. */
+/** Whether an error comes from the network or from TLS. */
 export function isConnectionError(error: unknown): boolean {
   return Object.hasOwn(connections, systemCode(error)) || describeTlsError(error) !== null;
 }
@@ -132,7 +131,7 @@ function isCode(text: string): boolean {
   return /^[A-Z][A-Z0-9_]+$/.test(text);
 }
 
-/** Of an error that wraps others (every address of a name failed) the first of theirs. */
+/** The first inner error of an error that wraps others, as when every address of a name failed. */
 function innermost(error: unknown): unknown {
   const { errors, cause } = (error ?? {}) as { errors?: unknown[]; cause?: unknown };
   const inner = errors?.[0] ?? cause;
@@ -141,12 +140,12 @@ function innermost(error: unknown): unknown {
 
 function explainProxyError({ message }: Error): Explanation {
   const status = /Proxy response \((\d{3})\)/.exec(message)?.[1];
-  if (status === undefined) return { words: 'it was broken off', next: null };
+  if (status === undefined) return { words: 'the connection was closed', next: null };
   const [words, next] = connections.UND_ERR_ABORTED!;
   return { words: `${words}: ${status}`, next };
 }
 
-/** What is wrong with TLS; null where an error is not about that. */
+/** Describes an error of TLS; null for any other error. */
 function describeTlsError(error: unknown): string | null {
   const code = systemCode(error);
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return describeNameMismatch(error as AltnameError);
@@ -175,7 +174,7 @@ function describeNameMismatch({ host = 'this host', cert }: AltnameError): strin
   return `its certificate is for ${names}, not for ${host}`;
 }
 
-/** For what is reached by HTTP; for Redis see `redis/trouble.ts`. */
+/** Advice for HTTP servers; for Redis see `redis/errors.ts`. */
 const tlsAdvice: [RegExp, string][] = [
   [/not trusted here/, 'name that authority with --ca-file, if it is yours'],
   [/certificate (has expired|is not valid|was revoked)/, 'have the certificate of that server renewed'],
@@ -185,7 +184,7 @@ const tlsAdvice: [RegExp, string][] = [
   [/./, 'see what it presents: openssl s_client -connect HOST:PORT'],
 ];
 
-/** What is known of a code, else the code itself: better than nothing, and something to search for. */
+/** The explanation of a code, else the code itself, which can be searched for. */
 function explain(known: typeof files, error: unknown): Explanation {
   const code = systemCode(error);
   const [words, next] = known[code] ?? [code === '' ? firstLine(error) : `the system says ${code}`, null];

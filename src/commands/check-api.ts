@@ -21,10 +21,10 @@ import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { type Credentials, readAuthorities, type Session, whoAmI, withRedis } from './session.ts';
 
-/** One object that somebody has named as expendable. */
+/** The object that `--probe-id` deletes. */
 export type Probe = { resource: Resource; id: string };
 
-/** What `--probe-id` names. Throws USAGE where that could not be sent. */
+/** Reads `--probe-id`; null without it. Throws USAGE without a resource, and for an id that is protected or not safe to send. */
 export async function readProbe({ options, config }: Invocation): Promise<Probe | null> {
   const id = options.probeId;
   if (typeof id !== 'string') return null;
@@ -40,7 +40,7 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
   return { resource, id };
 }
 
-/** What holds for lists holds here: an id that is protected is never deleted. */
+/** Protected ids are never deleted, by a probe either. */
 async function refuseProtected(id: string, config: Invocation['config']): Promise<void> {
   if (config.protect === undefined) return;
   for await (const ids of readProtected(config.protect, inputOptionsOf(config))) {
@@ -48,7 +48,7 @@ async function refuseProtected(id: string, config: Invocation['config']): Promis
   }
 }
 
-/** Behind a proxy only that one is looked up here. */
+/** Looks up the host that requests connect to, which is the proxy if there is one. Throws UNREACHABLE. */
 export async function lookUpHost({ config, env }: Invocation): Promise<string> {
   const { baseUrl } = readTarget(config, env);
   const { hostname } = new URL(config.proxy ?? baseUrl);
@@ -60,7 +60,7 @@ export async function lookUpHost({ config, env }: Invocation): Promise<string> {
   }
 }
 
-/** Connects, and says how far that went and what it does not tell. */
+/** Connects without sending a request, and describes the connection and what it leaves untested. Throws UNREACHABLE. */
 export async function reachApi(invocation: Invocation, probe: Probe | null): Promise<string> {
   const { config, env } = invocation;
   const { origin, protocol, hostname } = new URL(readTarget(config, env).baseUrl);
@@ -92,8 +92,8 @@ function laneOptions({ config, env }: Invocation, ca: string | null): TargetConn
 }
 
 /**
- * Deletes that object, once, and tells what came by the verdict table. Like every request it is not sent while the target is stopped or asked to wait, and
- * what was done stands in the target's audit trail.
+ * Deletes the object of a probe with one request, and evaluates the answer by the verdict table. Nothing is sent while the target is
+ * stopped or throttled. The audit trail of the target records the probe.
  */
 export async function* sendProbe(
   invocation: Invocation,
@@ -112,7 +112,7 @@ export async function* sendProbe(
   );
 }
 
-/** Why nothing may leave to the target at the moment, or null. */
+/** Why nothing may be sent to the target now, or null. */
 async function whyNotSent({ config }: Invocation, { redis }: Session, sentTo: Target): Promise<string | null> {
   const { target } = await readStops(redis, sentTo.fp);
   const stop = target ?? (config.stopFile === undefined ? null : await readStopFile(config.stopFile, Date.now()));
@@ -123,12 +123,17 @@ async function whyNotSent({ config }: Invocation, { redis }: Session, sentTo: Ta
 
 type Sending = { target: Target; credentials: Credentials; probe: Probe };
 
-/** It is noted before it leaves: whatever happens then, somebody can see that it may have been sent. */
+/** The audit entry is written before the request: after a crash it shows that the request may have been sent. */
 async function send(invocation: Invocation, { redis }: Session, { target, credentials, probe }: Sending) {
   const path = idPath(probe.resource, probe.id);
   const authorization = credentials.token.authorization();
   if (authorization === null) throw new ExpungeError('UNREACHABLE', `not sent: ${credentials.token.waiting}`);
-  const order = { at: Date.now(), by: 'operator', who: whoAmI(), reason: reasonOf(invocation.options) } as const;
+  const order = {
+    at: Date.now(),
+    by: 'operator',
+    who: whoAmI(invocation.env),
+    reason: reasonOf(invocation.options),
+  } as const;
   await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
   const answer = await ask(
     new TargetConnection(laneOptions(invocation, credentials.ca)),
@@ -167,7 +172,7 @@ function quoteAnswer(answer: Answer, state: Finding['state']): string {
 
 type Evaluation = { words: string; next: string | null; exit: number };
 
-/** What a verdict says about a whole run: one id is enough to know that its like would end the same. */
+/** What this verdict would mean for a run. */
 function evaluate(verdict: Verdict): Evaluation {
   const { OK, INCOMPLETE, GUARD, CREDENTIALS, UNREACHABLE } = exitCodes;
   switch (verdict.kind) {

@@ -18,8 +18,8 @@ import type { Invocation } from './command.ts';
 import { type Credentials, readCredentials, sayOn } from './session.ts';
 
 /**
- * Looks at target, token and Redis, and prints what it finds. Connects to the API and sends it nothing, since it knows no request but
- * DELETE; with `--probe-id` it sends one. A token that has to be asked for is asked for once. The exit code is that of the first trouble.
+ * Checks target, token and Redis, and prints the findings. Connects to the API without a request, since its only request is DELETE;
+ * `--probe-id` sends one. Requests a token at most once. Returns the exit code of the first failure.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   if (invocation.options.verdicts) return printVerdicts(invocation);
@@ -67,7 +67,7 @@ async function* notSent(): AsyncGenerator<Finding> {
 
 type Found = Finding & { exit: number };
 
-/** What a look finds, and what kept it from finding more. */
+/** The findings of a check, and last the error that ended it early. */
 async function* findings(runCheck: () => AsyncIterable<Finding & { exit?: number }>): AsyncGenerator<Found> {
   try {
     for await (const found of runCheck()) yield { exit: exitCodes.UNREACHABLE.exit, ...found };
@@ -99,7 +99,7 @@ async function getToken({ stderr }: Invocation, { token }: Credentials): Promise
   return `from ${token.source}${token.lifeMs === null ? '' : `, lives ${duration(token.lifeMs)}`}`;
 }
 
-/** The lines that name the Redis come first, as with every command. */
+/** The first finding names the Redis, as every command does. */
 async function* examineRedis({ config, env }: Invocation): AsyncGenerator<Finding> {
   const said: string[] = [];
   const address = await resolveRedis(config, env, (line) => said.push(line));
@@ -121,7 +121,7 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
   }
 }
 
-/** The table in force, `*` before what `--on-status` changes, and what halts a run whatever its ids mean. */
+/** Prints the verdict table in force, with `*` before rows that `--on-status` changes, and the rules that halt a run. */
 export function printVerdicts({ config, options, stdout }: Invocation): number {
   const table = verdictsWith(config.onStatus);
   const verdicts = [

@@ -1,72 +1,37 @@
 import { setFlagsFromString } from 'node:v8';
-import { loadConfig } from '../config/settings.ts';
-import { ExpungeError, exitCodes, messageOf, systemCode } from '../errors.ts';
-import { explainFileError, isFileError } from '../system-errors.ts';
-import { plainLine } from '../terminal/style.ts';
-import { readVersion } from '../version.ts';
-import type { Verb } from './command.ts';
-import { type Call, readCommandLine } from './command-line.ts';
+import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { explainFileError } from '../system-errors.ts';
+import { complain, executeLine } from './execute.ts';
 
-// Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
-
-// Left alone, V8 lets the heap grow to several times of what is in use before it collects, because a lot is allocated in a short
-// time. This keeps a run of millions under 200 MB and costs no measurable time.
+// By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
+// of millions of ids under 200 MB at no measurable cost.
 setFlagsFromString('--heap-growing-percent=50');
 
 const { env, stdin, stdout, stderr } = process;
+const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug' || process.argv.some((arg) => arg === '-v' || arg === '--verbose');
 const outputClosed = new AbortController();
 
 let lostOutput: Error | null = null;
 
-// Whoever read our output may leave before the end (`| head`): no mistake, and no reason to leave a run half done. A full disk is one.
+// The reader of stdout may close it early (`| head`): no error, and a run continues. A full disk is an error.
 stdout.on('error', (error) => {
   if (systemCode(error) !== 'EPIPE') lostOutput ??= error;
   outputClosed.abort();
 });
 stderr.on('error', () => {});
-process.on('uncaughtException', (error) => end(complain(error)));
+process.on('uncaughtException', (error) => end(complain(error, stderr, isVerbose)));
 
-await end(await main(process.argv.slice(2)).catch(complain));
+await end(
+  await executeLine(process.argv.slice(2), {
+    ...{ env, stdin, stdout, stderr },
+    ...{ signals: process, outputClosed: outputClosed.signal },
+  }),
+);
 
-async function main(argv: string[]): Promise<number> {
-  const call = readCommandLine(argv, readVersion(), (text) => stdout.write(text));
-  return call ? execute(call) : 0;
-}
-
-async function execute({ command, verb, args, options, flags, configFile, color }: Call): Promise<number> {
-  if (!color) forbidColor();
-  const { config, sources } = loadConfig({ flags, env, configFile });
-  const { execute } = (await command.load!()) as Verb;
-  const streams = { stdin, stdout, stderr, outputClosed: outputClosed.signal };
-  return execute({ verb, args, options, config, sources, env, ...streams });
-}
-
-/** FORCE_COLOR would win over NO_COLOR. */
-function forbidColor(): void {
-  env.NO_COLOR = '1';
-  delete env.FORCE_COLOR;
-}
-
-/** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
-function complain(error: unknown): number {
-  const known = error instanceof ExpungeError ? error : refusedFile(error);
-  const next = known ? known.next : 'run it again with EXPUNGE_LOG_LEVEL=debug to see where, and report it';
-  stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(known ?? error))}\n`);
-  if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
-  if (env.EXPUNGE_LOG_LEVEL === 'debug' && error instanceof Error) stderr.write(`${error.stack}\n`);
-  return exitCodes[known?.code ?? 'INTERNAL'].exit;
-}
-
-/** A file or folder that nobody expected to be refused: most likely something of the machine, and no bug. */
-function refusedFile(error: unknown): ExpungeError | null {
-  if (!isFileError(error)) return null;
-  return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: explainFileError(error).next });
-}
-
-/** Ends the process though sockets may be open, after everything written has gone out. */
+/** Ends the process even if sockets are open, after all output is written. */
 async function end(code: number): Promise<void> {
   await flush(stdout);
-  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput)) : code;
+  const exit = lostOutput && code === 0 ? complain(incomplete(lostOutput), stderr, isVerbose) : code;
   await flush(stderr);
   process.exit(exit);
 }

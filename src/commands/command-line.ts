@@ -1,9 +1,11 @@
-import { CommanderError, Help, Option, Command as Program } from 'commander';
-import { settingText } from '../config/setting-text.ts';
-import { type SettingName, settings } from '../config/settings.ts';
+import { CommanderError, Option, Command as Program } from 'commander';
+import type { SettingName } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
+import { isTopic, topicNames } from '../help/topics.ts';
+import type { Verbosity } from '../logger.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Command, OwnOption } from './command.ts';
+import { configureHelp, settingOption } from './help.ts';
 import { verbs } from './verbs.ts';
 
 /** What a command line asks for. */
@@ -15,6 +17,7 @@ export type Call = {
   flags: Record<string, string | boolean>; // by the name of their setting
   configFile: string | undefined;
   color: boolean;
+  verbosity: Verbosity;
 };
 
 type Write = (text: string) => void;
@@ -25,8 +28,10 @@ type Write = (text: string) => void;
  */
 export function readCommandLine(argv: string[], version: string, write: Write): Call | null {
   let call: Call | null = null;
-  const program = makeProgram(version, write, (made) => {
-    call = made;
+  // An option of `runs`, too: beside --help it does no harm there.
+  const all = argv.includes('--all') || (argv[0] === 'help' && argv.length === 1);
+  const program = makeProgram(version, write, all, (made) => {
+    call = made.verb === 'help' ? topicCall(made, program) : made;
   });
   try {
     program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
@@ -36,37 +41,66 @@ export function readCommandLine(argv: string[], version: string, write: Write): 
   return call;
 }
 
-function makeProgram(version: string, write: Write, found: (call: Call) => void): Program {
+/** `expunge help` of a command, or without one, is the help of that program, which is then written; of a topic it is a call like others. */
+function topicCall(call: Call, program: Program): Call | null {
+  const [first = '', ...more] = call.args;
+  if (isTopic(first) && more.length === 0) return call;
+  const asked = call.args.reduce<Program | undefined>(
+    (above, name) => above?.commands.find((sub) => sub.name() === name),
+    program,
+  );
+  if (!asked) {
+    const known = [...topicNames, ...program.commands.map((sub) => sub.name())];
+    throw new ExpungeError('USAGE', `no such topic or command: ${call.args.join(' ')}.${suggest(first, known)}`, {
+      next: 'expunge help lists them',
+    });
+  }
+  asked.outputHelp();
+  return null;
+}
+
+/** The model of all verbs and flags. `found` gets the call that a line makes; with `all`, help shows every option. */
+export function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
   const program = new Program('expunge')
     .description('Deletes annotations and views in bulk, and says what happened to every id.')
     .version(version, '-V, --version', 'print the version')
     .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')
-    .helpOption('-h, --help', 'print this help')
-    .configureHelp({ showGlobalOptions: true, subcommandTerm })
+    .option('-q, --quiet', 'only results, warnings, errors and questions: no progress, no next steps')
+    .option('-v, --verbose', 'a log on stderr, down to debug, and where an error comes from')
+    .helpOption('-h, --help', 'print this help; with --all, all of it')
+    .helpCommand(false)
     .configureOutput({ writeOut: write, writeErr: () => {}, outputError: () => {} });
-  addHelp(program, null);
+  configureHelp(program, '', null, all);
   throwUsage(program);
-  for (const verb of verbs) addVerb(program, verb, verb.name, found);
+  for (const verb of verbs) addVerb(program, verb, verb.name, all, found);
   return program;
 }
 
-function addVerb(parent: Program, command: Command, verb: string, found: (call: Call) => void): void {
+function addVerb(parent: Program, command: Command, verb: string, all: boolean, found: (call: Call) => void): void {
   const program = parent.command(command.name, { hidden: command.hidden ?? false }).description(command.summary);
   if (command.arguments) program.arguments(command.arguments);
   for (const { flags, help } of command.options ?? []) program.option(flags, help);
-  for (const name of command.settings) program.addOption(settingOption(name));
-  addHelp(program, command);
+  for (const name of command.settings) program.addOption(settingOption(name, all));
+  for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row are one verb's
+  configureHelp(program, verb, command, all);
   throwUsage(program);
   if (command.load) program.action(() => found(readCall(program, command, verb)));
-  for (const sub of command.subcommands ?? []) addVerb(program, sub, `${verb} ${sub.name}`, found);
+  for (const sub of command.subcommands ?? []) addVerb(program, sub, `${verb} ${sub.name}`, all, found);
 }
 
 function readCall(program: Program, command: Command, verb: string): Call {
-  const { config, color } = program.optsWithGlobals();
+  const { config, color, quiet, verbose } = program.optsWithGlobals();
   const options = Object.fromEntries((command.options ?? []).flatMap((option) => readOwn(program, option)));
   const flags = Object.fromEntries(command.settings.flatMap((name) => readFlag(program, name)));
-  return { verb, command, args: program.args, options, flags, configFile: config, color };
+  if (quiet && verbose) throw new ExpungeError('USAGE', '--quiet and --verbose exclude each other');
+  if ((quiet || verbose) && flags.logLevel !== undefined)
+    throw new ExpungeError(
+      'USAGE',
+      `--log-level and --${quiet ? 'quiet' : 'verbose'} both say what is logged: give one of them`,
+    );
+  const verbosity = quiet ? 'quiet' : verbose ? 'verbose' : 'normal';
+  return { verb, command, args: program.args, options, flags, configFile: config, color, verbosity };
 }
 
 function readFlag(program: Program, name: SettingName): [string, string | boolean][] {
@@ -86,13 +120,13 @@ function readOwn(program: Program, { flags, help, parse }: OwnOption): [string, 
   }
 }
 
-/** What stood on the command line; not what commander assumes. An option of the verb above may stand behind its subcommand. */
+/** The value given on the command line, without commander's defaults. A subcommand takes the options of its parent, too. */
 function givenValue(program: Program, option: Option): string | boolean | undefined {
   const key = option.attributeName();
   return program.getOptionValueSourceWithGlobals(key) === 'cli' ? program.optsWithGlobals()[key] : undefined;
 }
 
-/** Commander's words for a mistake, as our error. */
+/** Throws USAGE where commander would print its own error. */
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
@@ -112,7 +146,7 @@ function describe({ code, message }: CommanderError, program: Program): string {
   return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
 }
 
-/** What people try, and where it belongs. */
+/** Flags that people try for secrets, and what to use instead. */
 const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
   [
     /^--(access-|bearer-|api-|auth-)?(token|key)$/,
@@ -128,10 +162,12 @@ const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
 function secretAdvice({ code, message }: CommanderError): string | null {
   const flag = code === 'commander.unknownOption' ? quotedIn(message) : '';
   const found = secretFlags.find(([pattern]) => pattern.test(flag));
-  return found ? `${found[1]} is never an argument, since everybody on this machine can read those: ${found[2]}` : null;
+  return found
+    ? `${found[1]} is never an argument, because every user of this machine can read arguments: ${found[2]}`
+    : null;
 }
 
-/** An option without what stands behind its `=`. */
+/** The option that a message quotes, without the value after its `=`. */
 function quotedIn(message: string): string {
   return /'([^'=]*)/.exec(message)?.[1] ?? '';
 }
@@ -144,53 +180,3 @@ function flagsOf(program: Program): string[] {
 function pathOf(program: Program): string {
   return program.parent ? `${pathOf(program.parent)} ${program.name()}` : program.name();
 }
-
-const settingsHeading = 'Settings (flag, else variable, else configuration file, else default):';
-
-/** The flag of a setting; its help names the default and the variable. */
-function settingOption(name: SettingName): Option {
-  const { flag, arg, env, help, fallback, ifRepeated } = settings[name];
-  const value = arg === null ? null : settingText(name, fallback as never);
-  const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', env ?? ''].filter(Boolean).join(', ');
-  const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, `${help} (${notes})`).helpGroup(settingsHeading);
-  return ifRepeated === undefined ? option : option.argParser(ifRepeated === 'joined' ? joined : onlyOnce(flag));
-}
-
-function joined(value: string, before: string | undefined): string {
-  return before === undefined ? value : `${before},${value}`;
-}
-
-/** For what protects: whoever names two files means both, and the last one would be all that counts. */
-function onlyOnce(flag: string) {
-  return (value: string, before: string | undefined): string => {
-    if (before === undefined) return value;
-    throw new ExpungeError('USAGE', `--${flag} is given twice: ${before} and ${value}; only one file can be named`, {
-      next: 'put what they say into one file',
-    });
-  };
-}
-
-/** How the list of commands names one: without `[options]`, which they all have. */
-function subcommandTerm(program: Program): string {
-  return new Help().subcommandTerm(program).replace(' [options]', '');
-}
-
-/** What stands below the options: numbered examples, and for the whole program the variables that are no settings. */
-function addHelp(program: Program, command: Command | null): void {
-  const text = command ? examplesText(command) : variablesText;
-  if (text) program.addHelpText('after', `\n${text}`);
-}
-
-function examplesText({ examples }: Command): string {
-  const lines = examples.map(([line, does], i) => `  ${i + 1}. ${does}\n     $ ${line}`);
-  return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
-}
-
-const variablesText = [
-  'Variables:',
-  '  EXPUNGE_TOKEN           the access token, unless it comes from a file, a command or a token endpoint',
-  '  EXPUNGE_CLIENT_SECRET   the client secret for --token-url, unless --client-secret-file holds it',
-  '  REDIS_URL               the Redis to use; without it expunge starts a private one',
-  '',
-  'Begin with: expunge run --help',
-].join('\n');

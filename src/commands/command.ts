@@ -1,15 +1,17 @@
 import * as parse from '../config/parse-setting.ts';
-import type { Config, SettingName, Sources } from '../config/settings.ts';
+import type { Sources } from '../config/read-config.ts';
+import type { Config, SettingName } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
+import type { Verbosity } from '../logger.ts';
 
-/** An option that only one verb has. It is no setting: it has no variable and cannot stand in the configuration file. */
+/** An option of a verb that is no setting: it has no variable, and the configuration file cannot hold it. */
 export type OwnOption = {
   flags: string; // in commander's syntax: '-n, --dry-run', '--reason <text>'
   help: string;
   parse?: (text: string) => unknown; // throws an Error that says what was expected; without it the text is the value
 };
 
-/** What is known of a verb before its code is loaded: enough to read its command line and to print its help. */
+/** The declaration of a verb: enough to read its command line and to print its help before its code is loaded. */
 export type Command = {
   name: string;
   summary: string;
@@ -18,6 +20,8 @@ export type Command = {
   options?: readonly OwnOption[];
   examples: readonly Example[];
   hidden?: boolean;
+  /** Goes by no setting: a mistake in a variable or in the configuration file doesn't keep it from doing its work. */
+  withoutSettings?: boolean;
   subcommands?: readonly Command[];
   /** Null for a group, which only has subcommands. */
   load: (() => Promise<Verb>) | null;
@@ -29,18 +33,24 @@ type Example = readonly [line: string, does: string];
 /** The module of a verb. `execute` returns the exit code, and throws ExpungeError for what the operator can change. */
 export type Verb = { execute(invocation: Invocation): Promise<number> };
 
-/** What a verb is given. Signals are its own business; it never ends the process. */
+/** Where signals arrive and how a second one ends everything: the process itself. */
+export type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'exit'>;
+
+/** The input of a verb. A verb listens for signals itself; only a second one ends the process. */
 export type Invocation = {
   verb: string; // 'run', 'runs remove'
   args: string[];
   options: Record<string, unknown>; // its own options, by their name in camelCase; those not given are missing
   config: Config;
   sources: Sources;
+  argv: readonly string[]; // the whole command line behind the program's name
+  verbosity: Verbosity;
   env: NodeJS.ProcessEnv;
+  signals: SignalSource;
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
-  /** Aborted when whoever read stdout has gone: a verb that only shows something can end then. */
+  /** Aborted when the reader of stdout has closed it: a verb that only prints can end then. */
   outputClosed: AbortSignal;
 };
 
@@ -52,12 +62,12 @@ export function jsonLines(stdout: NodeJS.WriteStream, wanted: unknown): JsonLine
   return (type, facts) => stdout.write(`${JSON.stringify({ v: 1, type, ...facts })}\n`);
 }
 
-/** What `--reason` says: why something is done, for the audit trail. '' where nobody said. */
+/** The text of `--reason`, for the audit trail; '' without it. */
 export function reasonOf(options: Record<string, unknown>): string {
   return typeof options.reason === 'string' ? options.reason.trim() : '';
 }
 
-// Groups of settings and options that several verbs have.
+// Groups of settings and options that several verbs share.
 
 const token = [
   'tokenFile',
@@ -71,10 +81,10 @@ const token = [
   'tokenAuth',
 ] as const;
 
-/** Where requests go, and what proves who we are. */
+/** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
 
-/** Which target is meant, for verbs that send it nothing. */
+/** Names a target, for verbs that send it nothing. */
 export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separateLimits'] as const;
 
 export const sending = [
@@ -86,7 +96,7 @@ export const sending = [
   'stopFile',
 ] as const;
 
-/** The settings of whatever only needs Redis. */
+/** For verbs that only need Redis. */
 export const store = [
   'stateDir',
   'allowPlaintextRedis',
@@ -110,6 +120,6 @@ export const reason: OwnOption = {
 
 export const share: OwnOption = {
   flags: '--priority <share>',
-  help: 'its share of the workers beside other detached runs: high, normal or low (default: normal)',
+  help: 'its share of the workers: high, normal or low (default: normal)',
   parse: parse.oneOf(priorities),
 };

@@ -1,12 +1,14 @@
 import { describeSource } from '../config/list-source.ts';
-import { shownSetting } from '../config/setting-text.ts';
-import { type Config, type SettingName, type Source, type Sources, settings } from '../config/settings.ts';
-import type { Invocation } from './command.ts';
+import type { Source, Sources } from '../config/read-config.ts';
+import { type Config, type SettingName, settings, shownSetting } from '../config/settings.ts';
+import { type Invocation, jsonLines } from './command.ts';
 
 /** `config show`: every setting with its value and where it comes from; of secrets only where they come from. */
 export async function execute({ options, config, sources, env, stdout }: Invocation): Promise<number> {
   const rows = [...settingRows(config, sources), ...listRows(config), ...secretRows(config, env)];
-  stdout.write(options.json ? jsonLines(rows) : table(rows));
+  const print = jsonLines(stdout, options.json);
+  for (const { from: _, ...row } of rows) print('setting', row);
+  if (!options.json) stdout.write(table(rows));
   return 0;
 }
 
@@ -16,11 +18,11 @@ function settingRows(config: Config, sources: Sources): Row[] {
   return (Object.keys(settings) as SettingName[]).map((name) => {
     const { flag, env: variable } = settings[name];
     const value = shownSetting(name, config[name]);
-    return { setting: flag, variable, value, source: sources[name], from: describe(sources[name], variable) };
+    return { setting: flag, variable, value, source: sources[name], from: describeOrigin(sources[name], variable) };
   });
 }
 
-/** Where schedules get their lists from. */
+/** The sources of schedules. */
 function listRows({ sources }: Config): Row[] {
   return Object.entries(sources).map(([name, list]) => {
     return {
@@ -28,16 +30,16 @@ function listRows({ sources }: Config): Row[] {
       variable: null,
       value: describeSource(list),
       source: 'file',
-      from: describe('file', null),
+      from: describeOrigin('file', null),
     };
   });
 }
 
-function describe(source: Source, variable: string | null): string {
+function describeOrigin(source: Source, variable: string | null): string {
   return { flag: 'flag', environment: variable ?? '', file: 'configuration file', default: 'default' }[source];
 }
 
-/** They are no settings, because their values must not be shown. A file, a command or a token endpoint beats EXPUNGE_TOKEN. */
+/** Secrets, whose values are never shown. A file, a command or a token endpoint beats EXPUNGE_TOKEN. */
 function secretRows({ tokenFile, tokenCommand, tokenUrl, clientSecretFile }: Config, env: NodeJS.ProcessEnv): Row[] {
   const command = tokenCommand === undefined ? null : 'from command';
   const endpoint = tokenUrl === undefined ? null : 'from token endpoint';
@@ -53,10 +55,6 @@ function secretRow(setting: string, variable: string, env: NodeJS.ProcessEnv, el
   const isSet = Boolean(env[variable]);
   const [value, source] = isSet ? (['set', 'environment'] as const) : [null, null];
   return { setting, variable, value, source, from: isSet ? `from ${variable}` : '' };
-}
-
-function jsonLines(rows: Row[]): string {
-  return rows.map(({ from, ...row }) => `${JSON.stringify({ v: 1, type: 'setting', ...row })}\n`).join('');
 }
 
 function table(rows: Row[]): string {

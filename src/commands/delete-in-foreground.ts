@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { plural } from '../format.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
-import { logAsLines } from '../logger.ts';
+import { logFor } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
@@ -13,7 +13,7 @@ import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { type Credentials, sayOn, serviceOptions, whoAmI } from './session.ts';
+import { type Credentials, progressOn, sayOn, serviceOptions, whoAmI } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
 export type ForegroundDeletion = Finish & { target: Target; credentials: Credentials };
@@ -25,20 +25,23 @@ const progressEveryMs = 10_000;
 
 /**
  * Deletes a run in this process, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
- * then what is on the wire is finished, the rest handed back, and the run can be resumed.
+ * then requests in flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run } = work;
   const queueName = ownQueueName(run.id);
-  const log = logAsLines((line) => taker.addEvent(line));
+  const isQuiet = invocation.verbosity === 'quiet'; // no panel shows a warning then
+  const log = logFor(invocation.verbosity, invocation.stderr, (line) =>
+    isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line),
+  );
   const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
-  const by = { who: whoAmI(), reason: reasonOf(invocation.options) };
-  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // with a token: without one it never runs
+  const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
+  const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
   const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
   const taker: SnapshotTaker = new SnapshotTaker(run, service);
-  const panel = new LivePanel(invocation.stderr, invocation.env, () => taker.take());
-  const interrupts = listenForInterrupts(() => {
+  const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
+  const interrupts = listenForInterrupts(invocation, () => {
     panel.stop();
     sayStopping(invocation, service);
   });
@@ -56,7 +59,7 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   }
 }
 
-/** Watches the run until there is nothing more to do here. While Redis is away it waits: nothing is sent without it. */
+/** Polls the run until it is sealed, halted, lost or interrupted. While Redis is unreachable it waits, and nothing is sent. */
 async function follow(
   { invocation, session, run }: ForegroundDeletion,
   service: Service,
@@ -64,7 +67,7 @@ async function follow(
   { signal }: Interrupts,
 ): Promise<void> {
   const print = jsonLines(invocation.stdout, invocation.options.json);
-  const tend = every(recoverEveryMs, () => service.feeder.recover(run.id));
+  const recover = every(recoverEveryMs, () => service.feeder.recover(run.id));
   const events = new TargetEvents();
   const readContext = every(readContextEveryMs, async () => {
     const context = await orAborted(signal, readRunContext(session.redis, run));
@@ -77,7 +80,7 @@ async function follow(
     const now = await orAborted(signal, readRun(session.redis, run.id));
     taker.observe(now);
     if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
-    if (now?.state === 'running') await orAborted(signal, tend());
+    if (now?.state === 'running') await orAborted(signal, recover());
     await readContext();
     await progress();
     await sleep(pollMs, undefined, { signal }).catch(() => {});
@@ -92,6 +95,11 @@ function every(ms: number, task: () => Promise<unknown>): () => Promise<void> {
     next = performance.now() + ms;
     await task();
   };
+}
+
+/** The log would run through a panel that is redrawn: beside it the run is shown in lines. */
+function panelEnv({ env, verbosity }: Invocation): NodeJS.ProcessEnv {
+  return verbosity === 'verbose' ? { ...env, TERM: 'dumb' } : env;
 }
 
 function sayStopping({ config, stderr }: Invocation, { senders }: Service): void {

@@ -15,18 +15,18 @@ import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts'
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
 import { commandLine, styleOf } from '../terminal/style.ts';
-import { lostReason } from '../worker/chunk-handler.ts';
+import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { hasOtherForegroundCommand, removeOwnQueue } from './foreground.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { type Session, whoAmI } from './session.ts';
+import { hasOtherForegroundCommand, removeOwnQueue } from './liveness.ts';
+import { progressOn, type Session, sayOf, whoAmI } from './session.ts';
 
-/** A run of this command that is to be left in order. */
+/** A run whose command ends. */
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
 
 /**
- * After the last request: leave the run in order, check that it adds up, write the report, say how it ended. A run that has ended stays the
- * one of its list until its report is written, so the same command does what was interrupted here.
+ * After the last request: pauses or seals the run, verifies the tally, writes the report and prints the summary; returns the exit code.
+ * An ended run stays the run of its list until its report is written, so repeating the command completes an interrupted finish.
  */
 export async function finishRun(work: Finish, interrupts: Interrupts): Promise<number> {
   const { session, invocation } = work;
@@ -34,17 +34,18 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
   if (run === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const reported = await report(work, run, interrupts);
   if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
-  const { files, trouble } = reported;
+  const { files, problem } = reported;
   if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is written
-  if (isSealed(run.state)) await removeOwnQueue(session, run); // where Redis was away, or a command was killed, it is still there
-  const exit = trouble === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
-  const { stderr, stdout, options } = invocation;
+  if (isSealed(run.state)) await removeOwnQueue(session, run); // a killed command or an outage of Redis leaves it behind
+  const exit = problem === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
+  const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
   const examples = await haltExamples(session.redis, run, haltRules).catch(() => []); // best effort, like the report
-  const details = { files, pace: paceLines(pace), examples };
-  stderr.write(`\n${endingText(endingOf(run, kindOf(run), details), styleOf(stderr))}\n`);
-  if (trouble !== null) stderr.write(`error: ${trouble}\n`);
+  const details = { argv: invocation.argv, files, pace: paceLines(pace), examples };
+  const isQuiet = verbosity === 'quiet';
+  stderr.write(`${isQuiet ? '' : '\n'}${endingText(endingOf(run, kindOf(run), details), styleOf(stderr), isQuiet)}\n`);
+  if (problem !== null) stderr.write(`error: ${problem}\n`);
   jsonLines(stdout, options.json)('pace', { run: run.id, ...paceFacts(pace) });
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(run, exit, Date.now()))}\n`);
   return exit;
@@ -53,12 +54,12 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
 /** Finishes a run that ended while its command could not: nothing is sent, so it needs neither a token nor a confirmation. */
 export async function finishEnded(work: Finish): Promise<number> {
   const { id, state } = work.run;
-  const { stderr } = work.invocation;
-  stderr.write(
+  const { invocation } = work;
+  sayOf(invocation)(
     `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.\n` +
-      '  After that the same command makes a new run of the list.\n',
+      '  After that the same command makes a new run of the list.',
   );
-  const interrupts = listenForInterrupts(() => {});
+  const interrupts = listenForInterrupts(invocation, () => {});
   try {
     return await finishRun(work, interrupts);
   } finally {
@@ -66,107 +67,19 @@ export async function finishEnded(work: Finish): Promise<number> {
   }
 }
 
-async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): Promise<void> {
-  await markDelivered(redis, run, resolve(outputFolder));
-  const delivered = await readRun(redis, run.id);
-  if (delivered !== null && delivered.keepMs < undeliveredMs) await expireRun(redis, delivered);
-}
+/** What was written and measured, if anything. `examples`: ids that show why the run halted. */
+type EndingDetails = {
+  argv: readonly string[];
+  files?: RunFiles | null;
+  pace?: readonly string[];
+  examples?: readonly string[];
+};
 
-/** An answer of Redis that stays the same, however often it is asked. */
-function isPermanentError(error: unknown): boolean {
-  return /^(ERR|WRONGTYPE)\b/.test(messageOf(error));
-}
-
-/** A run that was sealed while a signal stopped it has ended all the same: there is nothing to resume. */
-function exitCodeOf(run: Run, interrupts: Interrupts): number {
-  return exitOf(run) ?? interrupts.exit() ?? exitCodes.INTERNAL.exit;
-}
-
-/**
- * The run as it is left: paused if a signal stopped it and no other command goes on with it, tallied if it was cancelled. Null if Redis
- * is away or has lost it.
- */
-async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | null> {
-  const { session, run, invocation } = work;
-  return retryWhileRedisFails(work, interrupts, async () => {
-    const seen = await readRun(session.redis, run.id); // fails where Redis is away; what asks the queue would wait for it
-    const exit = seen === null || isSealed(seen.state) ? null : interrupts.exit();
-    if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(session, run.id, exit);
-    const now = await readRun(session.redis, run.id);
-    if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
-    return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
-  });
-}
-
-const tryAgainMs = 500;
-
-/** Does a task that can be repeated, again and again while Redis is in trouble, until a signal comes. Then null, and why is told. */
-async function retryWhileRedisFails<T>(
-  { invocation: { stderr } }: Finish,
-  { signal }: Interrupts,
-  task: () => Promise<T>,
-): Promise<T | null> {
-  for (let n = 1; ; n++) {
-    try {
-      return await task();
-    } catch (error) {
-      const words = describeRejection(error);
-      if (!isRedisError(error) || (words === '' && isPermanentError(error))) throw error;
-      const [trouble, then] =
-        words === '' ? ['does not answer', 'is back'] : [`rejects writes: ${words}`, 'accepts them again'];
-      if (signal.aborted) {
-        stderr.write(`Redis ${trouble}. What was sent is recorded there; the same command resumes once it ${then}.\n`);
-        return null;
-      }
-      if (n === 1) stderr.write(`Redis ${trouble}. The run continues here once it ${then}.\n`);
-      await sleep(tryAgainMs, undefined, { signal }).catch(() => {});
-    }
-  }
-}
-
-const gone = `${lostReason}.
-  Restore its data and run the same command to resume, or start over: the same command with --expect-absent.`;
-
-async function pause({ ledger }: Session, run: string, exit: number): Promise<void> {
-  const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
-  await ledger.steer(run, Date.now(), { action: 'pause', reason, by: 'interrupt', who: whoAmI() });
-}
-
-type Reported = { files: RunFiles | null; trouble: string | null };
-
-/** A report that can't be written takes nothing away from the run: it can be written again from Redis. Null if Redis is away. */
-async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
-  const { session, invocation, outputFolder } = work;
-  if (!isSealed(run.state)) return { files: null, trouble: null };
-  const progress = startProgress(invocation.stderr, invocation.env, () => 'Checking the ledger and writing the report');
-  try {
-    return await retryWhileRedisFails(work, interrupts, async () => {
-      const mismatch = checkConservation(run, await tallyLedger(session.redis, run));
-      const files = await writeRunFiles(session.redis, run, outputFolder);
-      return { files, trouble: mismatch };
-    });
-  } catch (error) {
-    if (!(error instanceof ExpungeError)) throw error;
-    return { files: null, trouble: [error.message, error.next].filter(Boolean).join('\n  ') };
-  } finally {
-    progress.stop();
-  }
-}
-
-function kindOf({ state, by }: Run): EndingKind {
-  if (state === 'completed' || state === 'cancelled' || state === 'halted' || state === 'cancelling') return state;
-  if (state === 'paused' && by === 'operator') return 'paused';
-  return state === 'running' ? 'left' : 'interrupted';
-}
-
-/** What was written, measured and noticed about a run, where there is any of it. `examples`: ids that show why it halted. */
-type EndingDetails = { files?: RunFiles | null; pace?: readonly string[]; examples?: readonly string[] };
-
-/** The facts of a command's last words. */
+/** The facts of the final summary of a command. */
 export function endingOf(
   run: Run,
   kind: EndingKind,
-  { files = null, pace = [], examples = [] }: EndingDetails = {},
+  { argv, files = null, pace = [], examples = [] }: EndingDetails,
 ): Ending {
   const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
@@ -190,10 +103,110 @@ export function endingOf(
     examples,
     files: written.map((file) => file.path),
     failuresFile: files?.failures?.path ?? null,
-    command: typedCommand(),
+    command: typedCommand(argv),
   };
 }
-/** The command line as somebody would type it again, without what may be a secret: it is printed, and stays with the run. */
-export function typedCommand(): string {
-  return commandLine(process.argv.slice(2));
+
+/** The command line, to be typed again, without parts that may be secret: it is printed, and stored with the run. */
+export function typedCommand(argv: readonly string[]): string {
+  return commandLine(argv);
+}
+
+async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): Promise<void> {
+  await markDelivered(redis, run, resolve(outputFolder));
+  const delivered = await readRun(redis, run.id);
+  if (delivered !== null && delivered.keepMs < undeliveredMs) await expireRun(redis, delivered);
+}
+
+/** Whether Redis would answer a repeated command with the same error. */
+function isPermanentError(error: unknown): boolean {
+  return /^(ERR|WRONGTYPE)\b/.test(messageOf(error));
+}
+
+/** A sealed run has ended, even if a signal came meanwhile: there is nothing to resume. */
+function exitCodeOf(run: Run, interrupts: Interrupts): number {
+  return exitOf(run) ?? interrupts.exit() ?? exitCodes.INTERNAL.exit;
+}
+
+/**
+ * Pauses the run if a signal stopped it and no other command deletes it, tallies it if it is sealed, and returns it. Null if Redis
+ * is unreachable or has lost the run.
+ */
+async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | null> {
+  const { session, run, invocation } = work;
+  return retryWhileRedisFails(work, interrupts, async () => {
+    const seen = await readRun(session.redis, run.id); // fails at once if Redis is unreachable; a command of the queue would wait
+    const exit = seen === null || isSealed(seen.state) ? null : interrupts.exit();
+    if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(work, exit);
+    const now = await readRun(session.redis, run.id);
+    if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
+    return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
+  });
+}
+
+const tryAgainMs = 500;
+
+/** Repeats a task, which must be safe to repeat, while Redis is unreachable or rejects writes. After a signal it says why and returns null. */
+async function retryWhileRedisFails<T>(
+  { invocation: { stderr } }: Finish,
+  { signal }: Interrupts,
+  task: () => Promise<T>,
+): Promise<T | null> {
+  for (let n = 1; ; n++) {
+    try {
+      return await task();
+    } catch (error) {
+      const words = describeRejection(error);
+      if (!isRedisError(error) || (words === '' && isPermanentError(error))) throw error;
+      const [problem, recovery] =
+        words === '' ? ['does not answer', 'is back'] : [`rejects writes: ${words}`, 'accepts them again'];
+      if (signal.aborted) {
+        stderr.write(
+          `Redis ${problem}. What was sent is recorded there; the same command resumes once it ${recovery}.\n`,
+        );
+        return null;
+      }
+      if (n === 1) stderr.write(`Redis ${problem}. The run continues here once it ${recovery}.\n`);
+      await sleep(tryAgainMs, undefined, { signal }).catch(() => {});
+    }
+  }
+}
+
+const gone = `${lostReason}.
+  Restore its data and run the same command to resume, or start over: the same command with --expect-absent.`;
+
+async function pause({ session: { ledger }, invocation, run }: Finish, exit: number): Promise<void> {
+  const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
+  await ledger.steer(run.id, Date.now(), { action: 'pause', reason, by: 'interrupt', who: whoAmI(invocation.env) });
+}
+
+type Reported = { files: RunFiles | null; problem: string | null };
+
+/** Verifies the tally and writes the report. Both can be repeated, so an error is returned and the run stays. Null after a signal. */
+async function report(work: Finish, run: Run, interrupts: Interrupts): Promise<Reported | null> {
+  const { session, invocation, outputFolder } = work;
+  if (!isSealed(run.state)) return { files: null, problem: null };
+  const progress = startProgress(
+    progressOn(invocation),
+    invocation.env,
+    () => 'Checking the ledger and writing the report',
+  );
+  try {
+    return await retryWhileRedisFails(work, interrupts, async () => {
+      const mismatch = checkConservation(run, await tallyLedger(session.redis, run));
+      const files = await writeRunFiles(session.redis, run, outputFolder);
+      return { files, problem: mismatch };
+    });
+  } catch (error) {
+    if (!(error instanceof ExpungeError)) throw error;
+    return { files: null, problem: [error.message, error.next].filter(Boolean).join('\n  ') };
+  } finally {
+    progress.stop();
+  }
+}
+
+function kindOf({ state, by }: Run): EndingKind {
+  if (state === 'completed' || state === 'cancelled' || state === 'halted' || state === 'cancelling') return state;
+  if (state === 'paused' && by === 'operator') return 'paused';
+  return state === 'running' ? 'left' : 'interrupted';
 }

@@ -1,3 +1,5 @@
+import type { Invocation } from './command.ts';
+
 /** The first SIGINT, SIGTERM or SIGHUP asks a command to end; a second one ends the process at once. */
 export type Interrupts = {
   /** Aborted at the first signal. */
@@ -14,23 +16,26 @@ const checkEveryMs = 500;
 const parent = process.ppid;
 
 /**
- * `onFirst` speaks before anything else happens. The second signal skips every clean-up: nothing depends on it.
+ * Calls `onFirst` at the first signal, before it aborts. The second signal skips all clean-up; nothing depends on that.
  *
- * npm and npx put a shell before us that dies of a SIGTERM and hands none on. So where they have started us, the end of our parent is one.
- * Elsewhere it is none: whoever starts us in the background may leave.
+ * npm and npx start a shell in front that exits on SIGTERM without forwarding it: under them, the end of the parent counts as SIGTERM.
+ * Elsewhere it does not, since a command in the background outlives its parent.
  */
-export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrupts {
+export function listenForInterrupts(
+  { signals: source, env }: Pick<Invocation, 'signals' | 'env'>,
+  onFirst: (signal: Signal) => void,
+): Interrupts {
   const controller = new AbortController();
   let exit: number | null = null;
   const handle = (signal: Signal) => {
-    if (exit !== null) process.exit(exits[signal]);
+    if (exit !== null) source.exit(exits[signal]);
     exit = exits[signal];
     onFirst(signal);
     controller.abort();
   };
   const signals = Object.keys(exits) as Signal[];
-  for (const signal of signals) process.on(signal, handle);
-  const byNpm = process.env.npm_execpath !== undefined;
+  for (const signal of signals) source.on(signal, handle);
+  const byNpm = env.npm_execpath !== undefined;
   const parentPoll = setInterval(() => {
     if (byNpm && exit === null && process.ppid !== parent) handle('SIGTERM');
   }, checkEveryMs).unref();
@@ -39,14 +44,14 @@ export function listenForInterrupts(onFirst: (signal: Signal) => void): Interrup
     exit: () => exit,
     dispose: () => {
       clearInterval(parentPoll);
-      for (const signal of signals) process.off(signal, handle);
+      for (const signal of signals) source.off(signal, handle);
     },
   };
 }
 
 /**
- * The value of `work`, or undefined if it fails or the signal comes first: commands to a Redis that hangs may never end, and nobody
- * who asks for an end should wait for them.
+ * The value of `work`, or undefined if it fails or the signal comes first: a command to a hanging Redis may
+ * never end, and an interrupt does not wait for it.
  */
 export async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
   let stop = () => {};

@@ -2,15 +2,18 @@ import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Priority, priorities } from '../ledger/run.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, sayOn, whoAmI, withRedis } from './session.ts';
+import { findRun, sayOf, whoAmI, withRedis } from './session.ts';
 
-/** Gives a live run another share of the workers, from any machine, within a second. Doing it twice changes nothing. */
+/**
+ * Gives a live run another share of the workers, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice
+ * changes nothing.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, stderr, stdout } = invocation;
+  const { args, env, options, stderr, stdout } = invocation;
   const priority = readPriority(args[1] ?? '');
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
-    const order = { priority, by: 'operator' as const, who: whoAmI(), reason: reasonOf(options) };
+    const order = { priority, by: 'operator' as const, who: whoAmI(env), reason: reasonOf(options) };
     const { state, priority: before } = await session.ledger.changePriority(run.id, Date.now(), order);
     if (state === 'missing' || isSealed(state)) throw nothingToShare(run.id, state);
     stderr.write(`${changeText(run.id, before, priority)}\n`);

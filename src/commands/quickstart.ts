@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { type Config, type SettingName, settings } from '../config/settings.ts';
 import { exitCodes } from '../errors.ts';
-import { count, plural } from '../format.ts';
+import { count, plural, utcTime } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { madeId } from '../sandbox/objects.ts';
@@ -12,16 +12,16 @@ import { quoteForShell, type Style, styleOf } from '../terminal/style.ts';
 import { type Invocation, store } from './command.ts';
 import { execute as run } from './run.ts';
 
-/** Every tenth of a percent is a handful of the 2,000 requests. The seed makes it the same weather every time. */
+/** 0.1 % is about two of the 2,000 requests. The seed repeats the same faults. */
 const sandboxFaults = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
 const seed = 1;
 
-/** The list holds rows that must be rejected, so the run itself should end with the second. */
+/** The list holds rows that are rejected, so the run normally ends with the second one. */
 const asExpected: readonly number[] = [exitCodes.OK.exit, exitCodes.INCOMPLETE.exit];
 
 /**
- * A whole run in a few seconds, against a sandbox in this process: the real list, the real command, the real Redis. Returns 0 if
- * everything became of the list that should have. Repeating it makes another run.
+ * A complete run in a few seconds, against a sandbox in this process, with a real list, command and Redis. Returns 0 if every row has
+ * the outcome it must have. Repeating it makes another run.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { stdout, config } = invocation;
@@ -64,7 +64,7 @@ async function writeFiles(stateDir: string, { csv }: SampleList, { token }: Sand
 
 type Flags = { [K in SettingName]?: string };
 
-/** The flags of the run, as text: the command line that is shown and the settings that are used both follow from them. */
+/** The flags of the run, as text: the printed command line and the settings follow from them. */
 function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flags {
   const elsewhere = stateDir === settings.stateDir.fallback ? {} : { stateDir };
   return { resource: 'annotations', baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
@@ -75,7 +75,7 @@ function commandOf({ list }: Files, flags: Flags): string {
   return ['expunge', 'run', list, ...words, '--yes'].map(quoteForShell).join(' ');
 }
 
-/** The verb itself. What it says goes to stdout with all else, so that a pipe has it in order; its JSON comes to us. */
+/** Runs the verb. Its messages go to stdout like all else, so that a pipe has them in order; its JSON is returned. */
 async function runIt(
   invocation: Invocation,
   { list }: Files,
@@ -97,7 +97,7 @@ async function runIt(
   return { exit, summary: last ? JSON.parse(last) : null };
 }
 
-/** The defaults, these flags, and how to reach Redis: what else somebody has set up is meant for their own API. */
+/** The defaults, these flags and the settings of Redis: all other settings are meant for the user's own API. */
 function configOf(config: Config, flags: Flags): Config {
   const values = Object.entries(settings).map(([name, row]) => {
     const text = flags[name as SettingName];
@@ -125,7 +125,7 @@ async function beginOf(report: string): Promise<string> {
   return lines.map((line) => `  ${line}`).join('\n');
 }
 
-/** Whatever is not as it has to be, in words. The sandbox knows what really happened to its objects. */
+/** Compares the summary with the objects that the sandbox still holds, and describes each difference. */
 function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Summary, sandbox: Sandbox): string[] {
   const remain = listedIds.filter((id) => sandbox.exists('annotations', id)).length;
   const lost = otherIds.filter((id) => !sandbox.exists('annotations', id)).length;
@@ -139,7 +139,7 @@ function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Sum
 }
 
 function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: number, mismatches: string[], style: Style) {
-  if (mismatches.length > 0) return mismatches.map((trouble) => `${style.red('✗')} ${trouble}`);
+  if (mismatches.length > 0) return mismatches.map((mismatch) => `${style.red('✗')} ${mismatch}`);
   const done = style.green('✓');
   return [
     `${done} Asked the sandbox: none of the ${count(listedIds.length)} ids exists any more,`,
@@ -162,17 +162,17 @@ function nextSteps(run: string): string[] {
 /** What the sandbox of the quickstart holds. */
 export const heldAnnotations = 2_000;
 
-const listed = 1_940; // of the held ones; the others must survive
-const alreadyGone = 40; // listed, but nobody has them any more
+const listed = 1_940; // of the held ones; the others must remain
+const alreadyGone = 40; // listed, but the sandbox does not hold them
 const listedTwice = 12;
 
-/** As they come out of spreadsheets and joined exports. */
+/** Cells that spreadsheets and joined exports produce. */
 const unusable = ['', '..', ' a-000017', 'a-000018 ', '1.2E+05', 'a-000019/comments', 'a-000020?force=true', 'id'];
 
-/** The sample list, and what has to become of it. */
+/** The sample list, and what must happen to its rows. */
 export type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: string[]; unusableRows: number };
 
-/** 2,000 rows as somebody might export them: some stand twice, some are gone already, some are no ids. Always the same. */
+/** 2,000 rows like an export: some ids are listed twice, some are gone already, some are invalid. Always the same. */
 export function makeSampleList(): SampleList {
   const ids = Array.from({ length: heldAnnotations + alreadyGone }, (_, i) => madeId('annotations', i + 1));
   const otherIds = ids.slice(listed, heldAnnotations);
@@ -183,7 +183,7 @@ export function makeSampleList(): SampleList {
   return { csv, rows: cells.length, listedIds, otherIds, unusableRows: unusable.length };
 }
 
-/** The extras at even distances among the ids, from the middle on. */
+/** The ids with the extras at even distances, from the middle on. */
 function scatter(ids: string[], extras: string[]): string[] {
   const cells = [...ids];
   const gap = Math.floor(ids.length / 2 / extras.length);
@@ -194,6 +194,6 @@ function scatter(ids: string[], extras: string[]): string[] {
 const authors = ['ana', 'bo', 'chen', 'dmitri', 'esi'];
 
 function rowOf(id: string, index: number): string {
-  const day = new Date(Date.UTC(2019, 0, 1 + (index % 700))).toISOString().slice(0, 10);
+  const day = utcTime(Date.UTC(2019, 0, 1 + (index % 700)), 'day');
   return `${id},${authors[index % authors.length]},${day}`;
 }

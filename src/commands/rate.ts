@@ -2,26 +2,27 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
-/** What bounds a run by itself. A burst of null is the default. */
+/** The rate and burst of a run. A rate of null is none of its own, a burst of null is the default. */
 type Pace = { rate: Rate | null; burst: number | null };
 
-/** Gives a live run another rate, from any machine, within a second. Doing it twice changes nothing. */
+/** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, stderr, stdout } = invocation;
+  const { args, env, options, stderr, stdout } = invocation;
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
-    const { state, before } = await change(session, run, wanted, reasonOf(options));
+    const { state, before } = await change(session, run, wanted, { who: whoAmI(env), reason: reasonOf(options) });
     const now = { ...before, ...wanted };
     stderr.write(`${changeText(run.id, before, now)}\n`);
+    sayOf(invocation)(`  Follow it: expunge status ${run.id} --watch`);
     jsonLines(stdout, options.json)('rate', { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
     return 0;
   });
 }
 
-/** A burst that isn't given stays as it is; without a rate there is nothing it could be a part of. */
+/** A burst that is not given stays as it is; without a rate there is none. */
 function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
@@ -36,8 +37,8 @@ function readRate(text: string): Rate {
   }
 }
 
-async function change(session: Session, run: Run, wanted: Partial<Pace>, reason: string) {
-  const order = { ...wanted, by: 'operator' as const, who: whoAmI(), reason };
+async function change(session: Session, run: Run, wanted: Partial<Pace>, by: { who: string; reason: string }) {
+  const order = { ...wanted, ...by, by: 'operator' as const };
   const { state, ...before } = await session.ledger.changeRate(run.id, Date.now(), order);
   if (state === 'missing') {
     throw new ExpungeError('USAGE', `run ${run.id} is no longer in Redis`, { next: 'expunge runs lists them' });
@@ -50,11 +51,8 @@ async function change(session: Session, run: Run, wanted: Partial<Pace>, reason:
 
 function changeText(run: string, before: Pace, now: Pace): string {
   const [was, is] = [paceText(before), paceText(now)];
-  const told =
-    was === is
-      ? `Run ${run} has that rate already: ${is}.`
-      : `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
-  return `${told}\n  Follow it: expunge status ${run} --watch`;
+  if (was === is) return `Run ${run} has that rate already: ${is}.`;
+  return `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
 }
 
 function paceText({ rate, burst }: Pace): string {

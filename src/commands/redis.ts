@@ -1,21 +1,25 @@
 import { redisStatus, stopPrivateRedis } from '../redis/private/stop.ts';
 import { confirmYes } from '../terminal/ask.ts';
-import type { Invocation } from './command.ts';
+import { type Invocation, jsonLines } from './command.ts';
 
 /** `redis status` and `redis stop`: the private Redis of a state folder. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, config, options, stdout } = invocation;
   if (verb === 'redis stop') {
     const result = await stopPrivateRedis(config.stateDir, (users) => confirmStop(invocation, users));
-    stdout.write(
-      result === 'stopped' ? 'Stopped the private Redis; its data is kept.\n' : 'No private Redis is running.\n',
-    );
+    const words =
+      result === 'stopped' ? 'Stopped the private Redis; its data is kept.' : 'No private Redis is running.';
+    if (options.json) jsonLines(stdout, true)('redis', { state: 'stopped', changed: result === 'stopped' });
+    else stdout.write(`${words}\n`);
     return 0;
   }
   const status = await redisStatus(config.stateDir);
-  if (options.json) stdout.write(`${JSON.stringify(status)}\n`);
-  else
-    for (const [name, value] of Object.entries(status)) stdout.write(`${name.padEnd(12)}  ${String(value ?? '-')}\n`);
+  if (options.json) {
+    const { memoryBytes, ...facts } = status;
+    jsonLines(stdout, true)('redis', { ...facts, memory_bytes: memoryBytes });
+    return 0;
+  }
+  for (const [name, value] of Object.entries(status)) stdout.write(`${name.padEnd(12)}  ${String(value ?? '-')}\n`);
   return 0;
 }
 

@@ -2,12 +2,37 @@ import { fstatSync, writeSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
+import { count } from '../format.ts';
 import { markDelivered } from '../ledger/end-run.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { findRun, sayOf, sayOn, withRedis } from './session.ts';
+
+/** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, stdout, stderr } = invocation;
+  refuseJsonBesideRows(invocation);
+  const say = sayOn(stderr);
+  const print = jsonLines(stdout, options.json);
+  return withRedis(invocation, sayOf(invocation), async (session) => {
+    const found = await findRun(session, args[0]);
+    const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
+    const { format = 'csv', output = null, verify = false, spreadsheetSafe = false } = options as Record<string, never>;
+    return reportRun({ redis: session.redis, run, format, output, verify, spreadsheetSafe, out: stdout, say, print });
+  });
+}
+
+/** Without --output the report itself is on stdout, where `--json` would print what was done. */
+function refuseJsonBesideRows({ options }: Invocation): void {
+  if (!options.json || options.output !== undefined || options.verify === true) return;
+  throw new ExpungeError('USAGE', '--json tells what --output or --verify did; here stdout holds the report itself', {
+    next: 'for a report as JSON: --format ndjson',
+  });
+}
 
 export type ReportDeps = {
   redis: RedisClient;
@@ -18,6 +43,7 @@ export type ReportDeps = {
   verify: boolean; // count instead of writing a report
   out: NodeJS.WritableStream;
   say: (line: string) => void;
+  print: JsonLines; // prints what was done, for --json
 };
 
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
@@ -30,7 +56,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
   return exitCodes.OK.exit;
 }
 
-async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
+async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number> {
   if (run.state === 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written completely`, {
       next: `run its command again: ${run.command}`,
@@ -38,12 +64,21 @@ async function verifyRun({ redis, run, say }: ReportDeps): Promise<number> {
   }
   const sealed = await sealTally(redis, run);
   const tally = await tallyLedger(redis, sealed);
-  const trouble = checkConservation(sealed, tally);
-  say(trouble ?? `adds up: ${sumInWords(tally)}`);
-  return trouble === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
+  const problem = checkConservation(sealed, tally);
+  say(problem ?? `adds up: ${sumInWords(tally)}`);
+  const { counts, pending } = tally;
+  print('verification', {
+    run: run.id,
+    adds_up: problem === null,
+    problem,
+    rows: run.rows,
+    pending,
+    ...counts,
+  });
+  return problem === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-/** Whoever has the report in a file has what the command of the run owes; where it has written one itself, that stays the first. */
+/** A report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
 async function noteReport({ redis, run }: ReportDeps, path: string): Promise<void> {
   if (run.reportIn === '') await markDelivered(redis, run, path);
 }
@@ -54,19 +89,20 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
     const rows = await writeRows(deps, (text) => file.write(text));
     await file.commit();
     if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
-    deps.say(`${rows.toLocaleString('en-US')} rows in ${path}`);
+    deps.say(`${count(rows)} rows in ${path}`);
+    deps.print('report', { run: deps.run.id, rows, format: deps.format, file: path });
   } catch (error) {
     await file.discard();
     throw error;
   }
 }
 
-/** A pipe or a device keeps nothing: `--output /dev/null` is no report that could be looked into later. */
+/** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */
 async function isKept(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() ?? false;
 }
 
-/** A shell that sends stdout to a file leaves there what was written: it cannot be taken back, so it must not pass for a report. */
+/** A redirected stdout keeps what was written before a failure, so the error says that it holds a part of the report. */
 async function toStream(deps: ReportDeps): Promise<void> {
   const file = fileOf(deps.out);
   const sink = file === null ? streamSink(deps.out) : fileSink(file);
@@ -84,7 +120,7 @@ function fileOf(out: NodeJS.WritableStream): number | null {
   return fd !== undefined && fstatSync(fd).isFile() ? fd : null;
 }
 
-/** The stream of a file takes a write that was cut short for a whole one: on a full disk the end would be missing without a word. */
+/** Writes to the descriptor itself: the stream of a file takes a short write for a whole one, so a full disk would silently truncate it. */
 function fileSink(file: number): Sink {
   return async (text) => {
     const bytes = Buffer.from(text);
@@ -97,9 +133,9 @@ function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Si
   return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe }, sink);
 }
 
-/** Waits for each text to leave. A reader who has seen enough (`| head`) is no error. */
+/** Waits until each text is written. A reader that closes early (`| head`) is no error. */
 function streamSink(out: NodeJS.WritableStream): Sink {
-  out.on('error', () => {}); // the error comes to the callback below too; unheard here it would end the process
+  out.on('error', () => {}); // the callback below gets the error, too; without a listener it would end the process
   return (text) =>
     new Promise((resolve, reject) => {
       out.write(text, (error) => {

@@ -11,10 +11,10 @@ import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { checkMaxDeletes } from './check-max-deletes.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
-import { noListHistory, planOf } from './run-list.ts';
-import { readCredentials } from './session.ts';
+import { noListHistory, planOf } from './plan.ts';
+import { progressOn, readCredentials } from './session.ts';
 
-/** Plan, confirm, delete, report. The same command again resumes. */
+/** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, env, options } = invocation;
   if (options.detach) refuseOfWorkers(invocation);
@@ -22,15 +22,15 @@ export async function execute(invocation: Invocation): Promise<number> {
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, async (list) => {
     checkMaxDeletes(list.spool.ids, config.maxDeletes);
-    // An export that went wrong looks like this; a purge that found nothing does too, so it is no mistake.
+    // A failed export is empty, but so is a clean-up that found nothing: no error.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
     if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
-    const { runList } = await import('./run-list.ts'); // what comes up to here needs none of it, and answers sooner
+    const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
     return runList(invocation, { target, credentials, list });
   });
 }
 
-/** How requests are sent is up to the workers that send them. Variables and files may be meant for a worker beside this command. */
+/** Throws USAGE for flags about sending, which workers decide. Variables and files may be meant for a worker beside this command. */
 function refuseOfWorkers({ sources }: Invocation): void {
   const flags = [...sending, 'caFile' as const, 'proxy' as const].filter((name) => sources[name] === 'flag');
   if (flags.length === 0) return;
@@ -42,11 +42,11 @@ function refuseOfWorkers({ sources }: Invocation): void {
 
 /** Shows the plan and sends nothing; needs neither a token nor Redis. */
 export async function showDryRun(
-  { stdout, stderr, options }: Invocation,
+  { stdout, stderr, options, verbosity }: Invocation,
   { spool }: List,
   plan: Plan,
 ): Promise<number> {
-  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids)}\n`);
+  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
   const { rows, ids, duplicates, rejected, sha256 } = spool;
   const facts = {
     rows,
@@ -62,15 +62,15 @@ export async function showDryRun(
   return 0;
 }
 
-/** What stands below the plan: how to go on, where there is anything to delete. */
-export function dryRunEnd(ids: Plan['ids']): string {
+/** The last lines of a dry run: how to delete the ids, if there are any, unless `isQuiet`. */
+export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
   if (ids.annotations + ids.views === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
-  return 'Dry run: nothing was sent.\n  Delete them: the same command without --dry-run';
+  return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
-/** Reads the list of a command and does `body` with it; shows how far the reading has come. */
+/** Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. */
 export async function withNamedList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
-  const { args, config, stdin, stderr, env } = invocation;
+  const { args, config, stdin, env } = invocation;
   const shown: Progress[] = [];
   const stop = () => shown.pop()?.stop();
   const open = async () => {
@@ -81,7 +81,7 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
     const onRows = (n: number) => {
       rows += n;
     };
-    shown.push(startProgress(stderr, env, () => `Reading ${names}: ${count(rows)} rows`));
+    shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
     const { protect = null, limit = null, expectRejected } = config;
     const bounds = { protectFile: protect, limit, expectRejected };
     return { files, options: inputOptionsOf(config), ...bounds, onRows };

@@ -11,14 +11,14 @@ import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
-import { type Invocation, reasonOf } from './command.ts';
-import { removeOwnQueue } from './foreground.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { removeOwnQueue } from './liveness.ts';
 import { describeReportLocation } from './report-location.ts';
-import { type EarlySession, findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type EarlySession, findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
-/** `runs` lists, `runs remove` forgets: of that only the target's audit trail tells. */
+/** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const say = invocation.options.json ? () => {} : sayOn(invocation.stderr);
+  const say = invocation.options.json ? () => {} : sayOf(invocation);
   return withRedis(invocation, say, (session) =>
     invocation.verb === 'runs' ? list(invocation, session) : remove(invocation, session),
   );
@@ -27,7 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 async function list({ options, stdout }: Invocation, { redis, address }: EarlySession): Promise<number> {
   const choice = choiceOf(options);
   const chosen = await chooseRuns(redis, choice);
-  await seeToEnded(redis, chosen.runs);
+  await expireEnded(redis, chosen.runs);
   const lines = options.json
     ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
     : [listText(chosen, isFiltered(choice), address.label)];
@@ -35,8 +35,8 @@ async function list({ options, stdout }: Invocation, { redis, address }: EarlySe
   return 0;
 }
 
-/** Whoever ended a run may have been killed before he had seen to its keys. */
-async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
+/** Tallies ended runs whose keys do not expire: the process that ended them may have been killed before it set the expiry. */
+async function expireEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
   for (const { id, state, isExpiring } of runs) {
     const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
     if (run?.schema === schemaVersion) await sealTally(redis, run);
@@ -45,7 +45,7 @@ async function seeToEnded(redis: RedisClient, runs: readonly ListedRun[]): Promi
 
 const shownRuns = 50;
 
-/** A person wants a page; a script that isn't told otherwise wants all. */
+/** By default the table shows a page, and `--json` all runs. */
 function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
   const isWhole = all === true || json === true;
   return {
@@ -74,7 +74,7 @@ function cellsOf(run: ListedRun): string[] {
   return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(files)];
 }
 
-async function remove({ args, options, stdin, stderr, env }: Invocation, session: Session): Promise<number> {
+async function remove({ args, options, stdin, stdout, stderr, env }: Invocation, session: Session): Promise<number> {
   const run = await findRun(session, args[0]);
   if (!isSealed(run.state) && run.state !== 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
@@ -83,7 +83,13 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   }
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
-  const noted = { at: Date.now(), action: 'remove', by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
+  const noted = {
+    at: Date.now(),
+    action: 'remove',
+    by: 'operator',
+    who: whoAmI(env),
+    reason: reasonOf(options),
+  } as const;
   const note = () => noteTargetAction(session.redis, run.fp, { ...noted, run: run.id }).then(() => '', unlessFull);
   const isNoted = (await note()) === '';
   await removeRun(session.redis, run);
@@ -91,17 +97,18 @@ async function remove({ args, options, stdin, stderr, env }: Invocation, session
   const full = isNoted ? '' : await note();
   stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
   if (full !== '') stderr.write(`warning: the audit trail does not record it: Redis rejects writes: ${full}\n`);
+  jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
   return 0;
 }
 
-/** What nobody else may know, in words. Of a run that was never written to its end there is nothing to know. */
+/** Says what is lost with a run. A run that was not written completely has nothing to lose. */
 function lostWith({ state, reportIn }: Run): string {
   if (state === 'preparing' || (reportIn !== '' && existsSync(reportIn))) return '';
   if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
   return ` Its report is not visible from this machine: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
 }
 
-/** Where there is no memory left for a note, a removal that makes room comes first. Any other trouble is thrown. */
+/** The reason if Redis has no memory for the audit entry: then the removal, which frees memory, comes first. Throws any other error. */
 function unlessFull(error: unknown): string {
   const words = describeRejection(error);
   if (!words.includes('OOM')) throw error;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { count } from '../format.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
@@ -7,8 +8,21 @@ import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError } from '../system-errors.ts';
+import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
 
-/** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
+/** Serves the sandbox until a signal comes, and prints where it listens and, at the end, what it was asked. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { options, stdout } = invocation;
+  const interrupts = listenForInterrupts(invocation, () => {});
+  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options as Record<string, never>;
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
+  return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
+}
+
+/** The options of the command line. Numbers are checked already, the text of `faults` is not. */
 export type SandboxFlags = {
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
@@ -17,7 +31,7 @@ export type SandboxFlags = {
   objects?: string | undefined; // a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are answered 429
   rateWindowMs?: number | undefined; // counted in windows of this length
-  rateHeaders?: RateHeaderKind | undefined; // what every answer tells of the rate
+  rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
   retryAfter?: RetryAfterForm | undefined; // the header of those 429
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token
@@ -30,20 +44,26 @@ export type SandboxFlags = {
   journal?: boolean | undefined; // keep every request, and show what became of it
 };
 
-/** Serves the sandbox until the signal aborts. Returns the exit code. Throws USAGE for flags that cannot be met. */
+/**
+ * Serves the sandbox until the signal aborts. `out` gets lines for people, `print` the same for --json. Returns the exit code. Throws USAGE
+ * for flags that cannot be met.
+ */
 export async function runSandbox(
   flags: SandboxFlags,
   out: (line: string) => void,
   signal: AbortSignal,
+  print: JsonLines = () => {},
 ): Promise<number> {
   const sandbox = await start(flags);
   try {
     if (flags.tokenFile) await writeToken(flags.tokenFile, sandbox.token);
+    print('sandbox', factsOf(sandbox, flags));
     for (const line of introduce(sandbox, flags)) out(line);
     if (!signal.aborted) await once(signal, 'abort');
   } finally {
     await sandbox.close();
   }
+  print('sandbox_summary', summaryOf(sandbox));
   for (const line of sumUp(sandbox)) out(line);
   return 0;
 }
@@ -105,6 +125,20 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
   ];
 }
 
+function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: SandboxFlags): Record<string, unknown> {
+  return {
+    ...{ url, token, token_file: flags.tokenFile ?? null, token_url: tokenUrl },
+    ...{ client_id: client.id, client_secret: client.secret },
+    ...{ annotations: remaining('annotations'), views: remaining('views') },
+    journal: flags.journal ? new URL(journalPath, url).href : null,
+  };
+}
+
+function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
+  const answers = Object.fromEntries(counts.byStatus);
+  return { requests: counts.requests, answers, deleted: counts.executed, remaining: remaining() };
+}
+
 function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   return [
     ...(faults ? [faults] : []),
@@ -129,8 +163,4 @@ function sumUp({ counts, remaining }: Sandbox): string[] {
     `requests      ${count(counts.requests)}${statuses.length > 0 ? `: ${statuses.join(', ')}` : ''}`,
     `deleted       ${count(counts.executed)} objects, ${count(remaining())} remain`,
   ];
-}
-
-function count(n: number): string {
-  return n.toLocaleString('en-US');
 }

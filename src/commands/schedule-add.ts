@@ -12,13 +12,13 @@ import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
 import { checkTiming } from '../schedule/slots.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { unknownLiveness } from './run-list.ts';
+import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { refuseLoneBurst, type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { refuseLoneBurst, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, config, env, stderr, stdout } = invocation;
+  const { args, options, config, env, stderr, stdout, verbosity } = invocation;
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
   const [name = ''] = args;
@@ -31,23 +31,23 @@ export async function execute(invocation: Invocation): Promise<number> {
     const now = Date.now();
     const reason = definition.note;
     const replace = options.replace === true;
-    const order = { at: now, by: 'operator', who: whoAmI(), reason, replace, protectedList } as const;
+    const order = { at: now, by: 'operator', who: whoAmI(invocation.env), reason, replace, protectedList } as const;
     const done = await addSchedule(session.redis, target.fp, name, definition, order);
     if (done === 'exists') throw exists(name, before, definition);
     await noteTarget(session.redis, target, now);
     const schedule = (await readSchedule(session.redis, target.fp, name))!;
     const listeners = await setNotifier(session, target, schedule, before);
-    stderr.write(`${addedText(done, schedule, now, before)}\n`);
+    stderr.write(`${addedText(done, schedule, now, before, verbosity === 'quiet')}\n`);
     if (before?.settings.protect !== undefined && protect === undefined)
       stderr.write(`warning: it no longer protects the ids of ${before.settings.protect}\n`);
     if (!listeners) warnOfSource(invocation, schedule, listeners);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
     return 0;
   };
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), add, true);
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), add, true);
 }
 
-/** What was asked for. Throws USAGE for what is missing or contradicts itself. */
+/** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */
 export function readDefinition({ options, config }: Pick<Invocation, 'options' | 'config'>): Definition {
   const timing = readTiming(options);
   if (config.maxDeletes === undefined) {
@@ -96,7 +96,7 @@ function exists(name: string, before: Schedule | null, definition: Definition): 
   });
 }
 
-/** Sets its bell, takes down one that hung elsewhere, and returns how many processes will hear it; null if Redis doesn't tell. */
+/** Registers the notifier of a schedule, removes one of another source, and returns how many processes listen; null if Redis does not say. */
 async function setNotifier(
   session: Session,
   target: Target,

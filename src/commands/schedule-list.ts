@@ -1,4 +1,5 @@
 import { readTarget } from '../config/check-target.ts';
+import { isoTime } from '../format.ts';
 import type { Target } from '../model/target.ts';
 import { previewSlots } from '../schedule/describe-slots.ts';
 import { listSchedules, readHistory } from '../schedule/schedule-store.ts';
@@ -6,20 +7,20 @@ import { nextSlots } from '../schedule/slots.ts';
 import { listText, previewText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { findSchedule, scheduleFacts } from './schedule-work.ts';
-import { type Session, sayOn, withRedis } from './session.ts';
+import { type Session, sayOf, withRedis } from './session.ts';
 
 /** `schedule list` and `schedule preview`. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, config, env, options, stderr } = invocation;
+  const { verb, config, env, options } = invocation;
   const target = readTarget(config, env);
   const show = verb === 'schedule list' ? list : preview;
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     await show(invocation, session, target);
     return 0;
   });
 }
 
-async function list({ options, stdout }: Invocation, session: Session, target: Target): Promise<void> {
+async function list({ options, stdout, verbosity }: Invocation, session: Session, target: Target): Promise<void> {
   const schedules = await listSchedules(session.redis, target.fp);
   const now = Date.now();
   if (options.json) {
@@ -33,6 +34,7 @@ async function list({ options, stdout }: Invocation, session: Session, target: T
       schedules.map((schedule, i) => ({ schedule, history: histories[i]! })),
       target,
       now,
+      verbosity === 'quiet',
     )}\n`,
   );
 }
@@ -48,6 +50,6 @@ async function preview({ args, options, stdout }: Invocation, session: Session, 
   const print = jsonLines(stdout, true);
   const times = nextSlots(schedule, after, count);
   slots.forEach(({ local, note }, i) => {
-    print('slot', { schedule: schedule.name, at: new Date(times[i]!).toISOString(), local, tz: schedule.tz, note });
+    print('slot', { schedule: schedule.name, at: isoTime(times[i]!), local, tz: schedule.tz, note });
   });
 }

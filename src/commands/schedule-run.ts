@@ -1,29 +1,32 @@
 import { namedTarget, readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
-import { logAsLines } from '../logger.ts';
+import { logFor } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { warnIfNoWorkers } from './run-list.ts';
+import { warnIfNoWorkers } from './liveness.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
-import { sayOn, withRedis } from './session.ts';
+import { sayOf, withRedis } from './session.ts';
 
-/** Makes a run of a schedule now, with the source of this machine's configuration file, and leaves it to the workers. */
+/**
+ * Makes a run of a schedule now, from the source in this machine's configuration file, and leaves it to the workers. Throws GUARD for a
+ * list that a guard rejects.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options, stderr } = invocation;
   const target = readTarget(config, env);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const { name } = await findSchedule(session, target, args[0] ?? '');
     const { queueConnection, ledger } = session;
-    const interrupts = listenForInterrupts(() => stderr.write('\nStopping: no run was started.\n'));
+    const interrupts = listenForInterrupts(invocation, () => stderr.write('\nStopping: no run was started.\n'));
     const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection: queueConnection });
     try {
       const feeder = createFeeder(ledger, queue);
-      const log = logAsLines((line) => stderr.write(`${line}\n`));
+      const log = logFor(invocation.verbosity, stderr, (line) => stderr.write(`${line}\n`));
       const work = scheduleWork({ invocation, session, target, feeder, log });
       if (options.dryRun) return reportDryRun(invocation, name, await dryRun(work, name, interrupts.signal));
       return await reportOutcome(invocation, name, await runNow(work, name, interrupts.signal), await queue.workers());
@@ -55,31 +58,31 @@ function reportDryRun(
 }
 
 function reportOutcome(
-  { options, stdout, stderr, config }: Invocation,
+  { options, stdout, stderr, config, verbosity }: Invocation,
   schedule: string,
-  made: MakeRunResult,
+  result: MakeRunResult,
   workers: number | null,
 ): number {
-  switch (made.outcome) {
+  switch (result.outcome) {
     case 'started':
-      stderr.write(`Schedule ${schedule}: run ${made.run} of ${plural(made.ids, 'ids')} is left to the workers.\n`);
-      if (made.reason !== '') stderr.write(`  ${made.reason}\n`);
-      stderr.write(`  Follow it: expunge status ${made.run} --watch\n`);
+      stderr.write(`Schedule ${schedule}: run ${result.run} of ${plural(result.ids, 'ids')} is left to the workers.\n`);
+      if (result.reason !== '') stderr.write(`  ${result.reason}\n`);
+      if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${result.run} --watch\n`);
       warnIfNoWorkers(stderr, workers, namedTarget(config));
       break;
     case 'empty':
-      stderr.write(`Schedule ${schedule}: nothing to do, ${made.reason}.\n`);
+      stderr.write(`Schedule ${schedule}: nothing to do, ${result.reason}.\n`);
       break;
     case 'refused':
-      throw new ExpungeError('GUARD', `schedule ${schedule}: ${made.refusal.reason}; nothing was sent`, {
+      throw new ExpungeError('GUARD', `schedule ${schedule}: ${result.refusal.reason}; nothing was sent`, {
         next: `inspect the list: expunge schedule run ${schedule} --dry-run`,
       });
     case 'failed':
     case 'skipped':
-      throw new ExpungeError('USAGE', `schedule ${schedule}: ${made.reason}; nothing was sent`);
+      throw new ExpungeError('USAGE', `schedule ${schedule}: ${result.reason}; nothing was sent`);
     case 'void':
       throw new ExpungeError('INTERRUPTED', `schedule ${schedule}: stopped; no run was started`);
   }
-  jsonLines(stdout, options.json)('scheduled', { schedule, ...made });
+  jsonLines(stdout, options.json)('scheduled', { schedule, ...result });
   return 0;
 }

@@ -8,15 +8,15 @@ import { confirmYes } from '../terminal/ask.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findSchedule, scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { type Session, sayOn, whoAmI, withRedis } from './session.ts';
+import { type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env, options, stdout, stderr } = invocation;
+  const { verb, args, config, env, options, stdout, stderr, verbosity } = invocation;
   const target = readTarget(config, env);
   const action = verb.replace('schedule ', '') as ScheduleAction;
   const reason = reasonOf(options);
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const schedule = await findSchedule(session, target, args[0] ?? '');
     if (action === 'remove') await confirmRemoval(invocation, schedule);
     if (action === 'resume') await refuseHalted(session, schedule);
@@ -24,12 +24,12 @@ export async function execute(invocation: Invocation): Promise<number> {
     await steerSchedule(session.redis, target.fp, schedule.name, action, {
       at: now,
       by: 'operator',
-      who: whoAmI(),
+      who: whoAmI(env),
       reason,
     });
     await updateNotifier(session, target, schedule, action);
     const after = (await readSchedule(session.redis, target.fp, schedule.name)) ?? schedule;
-    stderr.write(`${steeredText(action, schedule, now)}\n`);
+    stderr.write(`${steeredText(action, schedule, now, verbosity === 'quiet')}\n`);
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, after, now));
     return 0;
   });
@@ -40,12 +40,12 @@ async function confirmRemoval({ options, stdin, stderr, env }: Invocation, { nam
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }
 
-/** It would be paused again at once. */
+/** Throws USAGE if the last run is halted: the schedule would be paused again at once. */
 async function refuseHalted({ redis }: Session, { name, lastRun }: Schedule): Promise<void> {
   const run = lastRun === '' ? null : await readRun(redis, lastRun);
   if (run?.state !== 'halted') return;
   throw new ExpungeError('USAGE', `schedule ${name}: its run ${run.id} is halted: ${run.reason}`, {
-    next: `remove the cause and go on with it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
+    next: `remove the cause and resume it first: expunge resume ${run.id}, or end it: expunge cancel ${run.id}`,
   });
 }
 

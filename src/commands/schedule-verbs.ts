@@ -21,13 +21,17 @@ const addOptions: readonly OwnOption[] = [
     help: 'slots missed while no worker listened: backfill none (default) or latest',
     parse: parse.oneOf(missedPolicies),
   },
-  { flags: '--grace <duration>', help: 'a slot later than this was missed (default: 10min)', parse: parse.duration },
+  {
+    flags: '--grace <duration>',
+    help: 'a slot handled later than this is missed (default: 10min)',
+    parse: parse.duration,
+  },
   {
     flags: '--max-growth <k>',
     help: 'pause at a list of more than k × the median of the last ten (default: 3)',
     parse: parse.factor,
   },
-  { flags: '--allow-empty', help: 'an empty list is no reason to pause' },
+  { flags: '--allow-empty', help: 'do not pause for an empty list' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];
 
@@ -52,7 +56,7 @@ const add: Command = {
 
 const list: Command = {
   name: 'list',
-  summary: 'show the schedules of a target, when they are due next, and what became of the last slots',
+  summary: 'show the schedules of a target, when they are due next, and how the last slots ended',
   settings: where,
   options: [json],
   examples: [
@@ -105,7 +109,7 @@ const pause: Command = {
   settings: where,
   options: [reason, json],
   examples: [
-    ['expunge schedule pause nightly', 'until somebody resumes it'],
+    ['expunge schedule pause nightly', 'until it is resumed'],
     ['expunge schedule pause nightly --reason "audit"', 'and say why'],
   ],
   load: steer,
@@ -118,7 +122,7 @@ const resume: Command = {
   settings: where,
   options: [reason, json],
   examples: [
-    ['expunge schedule resume nightly', 'go on'],
+    ['expunge schedule resume nightly', 'resume it'],
     ['expunge schedule resume nightly --reason "the list is right"', 'and say why'],
   ],
   load: steer,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import type { Log } from '../logger.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
@@ -14,14 +15,14 @@ import { type Session, whoAmI } from './session.ts';
 
 type ScheduleContext = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
 
-/** What the settings say about attending to schedules. */
+/** What reconciling schedules depends on, from the settings. */
 export function scheduleWork({ invocation, session, target, feeder, log }: ScheduleContext): ScheduleDeps {
   const { config, env } = invocation;
   return {
     ...{ ledger: session.ledger, target, feeder, log, env },
     ...{ sources: config.sources, stateDir: config.stateDir, protectFile: config.protect ?? null },
     ...{ proxy: config.proxy ?? null, allowHttp: config.allowHttp },
-    ...{ who: whoAmI(), now: Date.now },
+    ...{ who: whoAmI(env), now: Date.now },
     wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
   };
 }
@@ -36,7 +37,7 @@ export async function findSchedule({ redis }: Session, target: Target, name: str
   });
 }
 
-/** Does something with the bells of a source. */
+/** Calls `body` with the notifier of a source, and closes it. */
 export async function withNotifiers<T>(
   { queueConnection }: Session,
   { fp }: Target,
@@ -51,25 +52,21 @@ export async function withNotifiers<T>(
   }
 }
 
-/** A schedule as `--json` shows it: what was asked for, how it stands, what became of its slots, and who did what to it. */
+/** A schedule for `--json`: its definition, state, history and audit trail. */
 export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule: Schedule, now: number) {
   const { name, state, reason, who, cron, tz, from, overlap, missed, settings, note } = schedule;
   const [history, audit] = await Promise.all([readHistory(redis, fp, name), readAudit(redis, fp, name)]);
   return {
-    ...{ name, state, reason, who, paused_by: schedule.pausedBy || null, changed_at: iso(schedule.changedAt) },
-    ...{ cron, tz, next: state === 'active' ? iso(nextSlot(schedule, now)) : null },
+    ...{ name, state, reason, who, paused_by: schedule.pausedBy || null, changed_at: isoTime(schedule.changedAt) },
+    ...{ cron, tz, next: state === 'active' ? isoTime(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
     ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),
-    audit: audit.map(({ at, ...entry }) => ({ at: iso(at), ...entry })),
+    audit: audit.map(({ at, ...entry }) => ({ at: isoTime(at), ...entry })),
   };
 }
 
 function entryFacts({ slot, at, ...entry }: HistoryEntry) {
-  return { slot: iso(slot), at: iso(at), ...entry };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  return { slot: isoTime(slot), at: isoTime(at), ...entry };
 }

@@ -1,4 +1,5 @@
 import { hostname, userInfo } from 'node:os';
+import { Writable } from 'node:stream';
 import { ExpungeError, readCertificates } from '../errors.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
@@ -31,15 +32,15 @@ export type Session = {
   queueConnection: QueueConnection;
 };
 
-/** One to a Redis that may not be there yet. */
+/** A connection to a Redis that may not be reachable yet. */
 export type EarlySession = Session & {
   address: RedisAddress;
-  /** Why there is no connection, as far as it is known; '' while there is one. */
-  trouble(): string;
+  /** Why there is no connection, if that is known; '' while there is one. */
+  connectionError(): string;
 };
 
-/** Who gives orders, for the audit trail: EXPUNGE_USER where it is set, else `user@machine`. */
-export function whoAmI(env: NodeJS.ProcessEnv = process.env): string {
+/** The operator for the audit trail: EXPUNGE_USER if it is set, else `user@machine`. */
+export function whoAmI(env: NodeJS.ProcessEnv): string {
   if (env.EXPUNGE_USER) return env.EXPUNGE_USER.slice(0, longestName);
   try {
     return `${userInfo().username}@${hostname()}`;
@@ -50,15 +51,30 @@ export function whoAmI(env: NodeJS.ProcessEnv = process.env): string {
 
 const longestName = 100;
 
-/** Something to tell a person, on stderr. */
+/** Writes messages for people to stderr, a line each. */
 export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
   return (line) => stderr.write(`${line}\n`);
 }
 
+/** The same for what can be done without: with --quiet only the warnings are told. */
+export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): (line: string) => void {
+  const say = sayOn(stderr);
+  if (verbosity !== 'quiet') return say;
+  return (line) => {
+    if (line.startsWith('warning: ')) say(line);
+  };
+}
+
+/** Where progress is shown: with --quiet nowhere. */
+export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
+  if (verbosity !== 'quiet') return stderr;
+  return new Writable({ write: (_chunk, _encoding, done) => done() }) as unknown as NodeJS.WriteStream;
+}
+
 /**
- * Finds Redis, checks it, and does `body` with it. Throws UNREACHABLE if there is none or it is unfit, and USAGE where the folder never had one
- * and `body` needs a run that was made before; `mayBegin`: it makes one. The last client to leave a private Redis stops it, unless a run is
- * `running`.
+ * Connects to Redis, checks it, and calls `body`. Throws UNREACHABLE if it cannot be reached or does not meet the requirements, and USAGE
+ * if the state folder never had a private Redis, unless `mayBegin` allows a new one. The last client that leaves a private Redis stops it,
+ * unless a run is `running`.
  */
 export async function withRedis<T>(
   { config, env }: Pick<Invocation, 'config' | 'env'>,
@@ -73,14 +89,14 @@ export async function withRedis<T>(
   return withEarlyRedis({ config, env }, say, checked, mayBegin);
 }
 
-/** Throws UNREACHABLE for a Redis that is unfit, and says what may be wrong with one that isn't. */
+/** Throws UNREACHABLE for a Redis that does not meet the requirements; calls `say` with warnings about any other. */
 export async function checkSession({ redis }: Session, say: (line: string) => void): Promise<RedisFacts> {
   const facts = await checkRedis(redis);
   for (const warning of facts.warnings) say(`warning: ${warning}`);
   return facts;
 }
 
-/** The same for a command that waits for Redis and checks it by itself. */
+/** Like `withRedis`, for a command that waits for Redis and checks it itself. */
 export async function withEarlyRedis<T>(
   { config, env }: Pick<Invocation, 'config' | 'env'>,
   say: (line: string) => void,
@@ -88,17 +104,17 @@ export async function withEarlyRedis<T>(
   mayBegin: boolean,
 ): Promise<T> {
   const address = await resolveRedis(config, env, say, mayBegin);
-  let trouble = '';
+  let connectionError = '';
   const redis = connectLedger(address, (words) => {
-    trouble = words;
+    connectionError = words;
   });
   redis.on('ready', () => {
-    trouble = '';
+    connectionError = '';
   });
   const queueConnection = openQueueConnection(address);
   try {
     const ledger = openLedger(redis, haltRules);
-    return await body({ redis, ledger, queueConnection, address, trouble: () => trouble });
+    return await body({ redis, ledger, queueConnection, address, connectionError: () => connectionError });
   } catch (error) {
     throw isRedisError(error) ? unreachable(address, describeRedisError(error)) : error;
   } finally {
@@ -108,7 +124,7 @@ export async function withEarlyRedis<T>(
   }
 }
 
-/** The run a person means by its id or an end of it. Throws USAGE if there is none, or if another release wrote it. */
+/** The run with this id, or whose id ends with this text. Throws USAGE if there is none, or if another release wrote it. */
 export async function findRun({ redis }: Session, text: string | undefined): Promise<Run> {
   const id = await findRunId(redis, text ?? '');
   const run = await readRun(redis, id);
@@ -118,14 +134,14 @@ export async function findRun({ redis }: Session, text: string | undefined): Pro
   return run;
 }
 
-/** What another release has written this one would misread. */
+/** Throws USAGE for a run of another release, which this one would misread. */
 export function refuseOtherRelease({ id, schema }: Run): void {
   if (schema === schemaVersion) return;
   const message = `run ${id} was written by another release (version ${schema}, expected ${schemaVersion})`;
   throw new ExpungeError('USAGE', message, { next: 'use that release for it until it has ended' });
 }
 
-/** What the settings say about how a process deletes. */
+/** How a process deletes, from the settings. */
 export function serviceOptions(
   { config }: Pick<Invocation, 'config'>,
   { ledger, queueConnection }: Session,
@@ -153,10 +169,10 @@ export function serviceOptions(
   };
 }
 
-/** What proves who we are to the API, and who the API is to us. */
+/** The token for the API, and the certificate authorities to trust for it. */
 export type Credentials = { token: Token; ca: string | null };
 
-/** Opens where the token comes from, and reads the file of `--ca-file`. Throws CREDENTIALS or USAGE where that can't work. */
+/** Opens the source of the token, and reads `--ca-file`. Throws CREDENTIALS or USAGE if a setting or file is unusable. */
 export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
   const ca = readAuthorities(config);
   return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
@@ -167,7 +183,7 @@ export function readAuthorities({ caFile }: Invocation['config']): string | null
   return caFile === undefined ? null : readCertificates('--ca-file', caFile);
 }
 
-/** Throws USAGE for a --burst that is a part of no rate: it would bound nothing. */
+/** Throws USAGE for --burst without a rate: it would have no effect. */
 export function refuseLoneBurst({ config, sources }: Pick<Invocation, 'config' | 'sources'>, known: Rate | null): void {
   if (sources.burst !== 'flag' || (config.rate ?? known) !== null) return;
   throw new ExpungeError('USAGE', '--burst needs a rate, and there is none', {

@@ -17,43 +17,46 @@ import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { hasForegroundCommand, isAbandoned, removeOwnQueue } from './foreground.ts';
+import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
 import { detach } from './run-list.ts';
-import { findRun, type Session, sayOn, whoAmI, withRedis } from './session.ts';
-import { withStandstill } from './status.ts';
+import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, verb, options, config, stderr, stdout } = invocation;
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async (session) => {
+  const { args, verb, env, options, config, stderr, stdout, verbosity } = invocation;
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
-    if (options.detach) await releaseFromForeground(session, run, reasonOf(options));
-    // One that has ended keeps what it was asked to expect: its exit code goes by that.
+    const by = { who: whoAmI(env), reason: reasonOf(options) };
+    if (options.detach) await releaseFromForeground(session, run, by);
+    // An ended run keeps its setting: its exit code depends on it.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
-    const now = await steer(session, run, action, { reason: reasonOf(options), expectAbsent, say: sayOn(stderr) });
+    const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
     if (options.detach) return detach(invocation, session, now);
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     const isAbandonedNow = action === 'resume' && (await isAbandoned(session, now));
-    stderr.write(`${outcomeText(action, now, isAbandonedNow)}\n`);
+    const [done, ...next] = outcomeLines(action, now, isAbandonedNow);
+    stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
     if (isAbandonedNow) stderr.write(`warning: ${abandoned} ${nextCommands(now)}\n`);
     if (stop !== null)
       stderr.write(
         `${plainLine(`warning: the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`,
       );
     if (action === 'resume') await warnOfThrottle(stderr, session, run);
-    const told = withStandstill(now, stop, { isAbandoned: isAbandonedNow });
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(told, exitOf(now), Date.now()))}\n`);
+    const shown = withStandstill(now, stop, { isAbandoned: isAbandonedNow });
+    if (options.json) stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(now), Date.now()))}\n`);
     return 0;
   });
 }
 
-/** Workers will go on with a run whose command has ended. Throws USAGE while a command works on it, or where nothing is left to do. */
-async function releaseFromForeground(session: Session, run: Run, reason: string): Promise<void> {
+type By = { who: string; reason: string };
+
+/** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
+async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {
   if (isSealed(run.state) || run.state === 'cancelling') throw refused(run.id, 'resume', run.state);
   if (run.state === 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} can't be detached: its list was not written completely`, {
@@ -68,7 +71,7 @@ async function releaseFromForeground(session: Session, run: Run, reason: string)
   }
   await session.redis.hset(keys.run(run.id), 'detached', 1);
   await removeOwnQueue(session, run);
-  const noted = { at: Date.now(), action: 'detach', by: 'operator', who: whoAmI(), reason } as const;
+  const noted = { at: Date.now(), action: 'detach', ...by, by: 'operator' } as const;
   await noteRunAction(session.redis, run.id, noted);
 }
 
@@ -76,7 +79,7 @@ function nextCommands({ id, command }: Run): string {
   return `Resume: ${command}\n  or detach it: expunge resume ${id} --detach`;
 }
 
-/** What the server asked for outlives a pause, and can be lifted. */
+/** Warns about a wait that the server asked for: it outlasts a pause, and `target release` ends it. */
 async function warnOfThrottle(stderr: NodeJS.WriteStream, { redis }: Session, run: Run): Promise<void> {
   const held = throttleLines(await readTargetState(redis, run.fp), Date.now());
   if (held.length === 0) return;
@@ -92,9 +95,9 @@ async function steer(
   session: Session,
   run: Run,
   action: Action,
-  { reason, expectAbsent, say }: { reason: string; expectAbsent: boolean; say: (line: string) => void },
+  { by, expectAbsent, say }: { by: By; expectAbsent: boolean; say: (line: string) => void },
 ): Promise<Run> {
-  const order = { action: action === 'resume' ? 'start' : action, reason, by: 'operator', who: whoAmI() } as const;
+  const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator' } as const;
   const steering: Steering = expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
@@ -102,7 +105,7 @@ async function steer(
   return action === 'cancel' ? cancelled(session, run.id, say) : readAgain(session, run.id);
 }
 
-/** Nobody put back the jobs of the run while it stood still. If this fails, a worker makes up for it within some seconds. */
+/** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
 async function feed({ ledger, queueConnection }: Session, { id, fp }: Run): Promise<void> {
   const queue = openQueue({ fp, name: sharedQueueName, connection: queueConnection });
   await createFeeder(ledger, queue)
@@ -125,7 +128,7 @@ function refused(run: string, action: Action, state: string): ExpungeError {
 const pollMs = 100;
 const noticeAfterMs = 2_000;
 
-/** Waits until those who hold chunks have given them back; the run is sealed without those who are dead. */
+/** Waits until every leased chunk is returned or its lease has expired: then the run is sealed. */
 async function cancelled(session: Session, id: string, say: (line: string) => void): Promise<Run> {
   const sayAt = performance.now() + noticeAfterMs;
   for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {
@@ -148,14 +151,15 @@ async function readAgain({ redis }: Session, id: string): Promise<Run> {
   return run;
 }
 
-function outcomeText(action: Action, run: Run, isAbandonedNow: boolean): string {
+/** What was done, and then what to do next. */
+function outcomeLines(action: Action, run: Run, isAbandonedNow: boolean): string[] {
   const left = plural(pendingOf(run), 'rows');
   if (action === 'pause')
-    return `Paused run ${run.id}, ${left} left. No more requests are sent.\n  Resume: expunge resume ${run.id}`;
-  if (run.state === 'completed')
-    return `Run ${run.id} has completed.\n  What happened to each row: expunge report ${run.id}`;
-  if (action === 'cancel') return `Run ${run.id} is cancelled.\n  What happened to each row: expunge report ${run.id}`;
-  if (isAbandonedNow) return `Resumed run ${run.id}, ${left} left.`;
+    return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: expunge resume ${run.id}`];
+  const report = `  What happened to each row: expunge report ${run.id}`;
+  if (run.state === 'completed') return [`Run ${run.id} has completed.`, report];
+  if (action === 'cancel') return [`Run ${run.id} is cancelled.`, report];
+  if (isAbandonedNow) return [`Resumed run ${run.id}, ${left} left.`];
   const who = run.detached ? 'its workers continue' : 'the command that runs it continues';
-  return `Resumed run ${run.id}, ${left} left; ${who}.\n  Follow it: expunge status ${run.id} --watch`;
+  return [`Resumed run ${run.id}, ${left} left; ${who}.`, `  Follow it: expunge status ${run.id} --watch`];
 }

@@ -14,21 +14,21 @@ import {
   targetName,
 } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayOn, whoAmI, withRedis } from './session.ts';
+import { sayOf, whoAmI, withRedis } from './session.ts';
 
 /**
  * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice
- * changes nothing. A stop that reaches nobody, where nothing was stopped before, throws USAGE: most likely another target was meant.
+ * changes nothing. A stop that changes nothing and reaches no run and no process throws USAGE: most likely another target was meant.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, config, options } = invocation;
   const named = namedTarget(config);
-  return withRedis(invocation, options.json ? () => {} : sayOn(invocation.stderr), async ({ redis }) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
     const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
-    const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
+    const order = { who: whoAmI(invocation.env), reason: reasonOf(options), at: Date.now() };
     const change = verb === 'stop-all' ? stopTarget : startTarget;
     const before = await Promise.all(targets.map((target) => change(redis, target.fp, order)));
-    // What it reaches is counted afterwards: a stop has no time to lose.
+    // What it reaches is counted afterwards, so that the stop takes effect first.
     if (verb === 'stop-all') await Promise.all(targets.map((target) => noteTarget(redis, target, order.at)));
     const known = await knownTargets(redis);
     const ordered = targets.map((target, i) => ({ before: before[i]!, known: knownAs(target, known) }));
@@ -45,23 +45,23 @@ async function accountsOf(redis: RedisClient, named: Target): Promise<Target[]> 
   return [named, ...all.filter(({ baseUrl, fp }) => baseUrl === named.baseUrl && fp !== named.fp)];
 }
 
-/** One that Redis knows nothing of has nothing that lives. */
+/** A target that Redis does not know has no runs and no processes. */
 function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
   const stops = { target: null, processes: [], alive: 0 };
   return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
 }
 
 function reportStopped(invocation: Invocation, ordered: readonly StopResult[], others: readonly KnownTarget[]): void {
-  const { stderr } = invocation;
+  const { stderr, verbosity } = invocation;
   const [first] = ordered;
   const named = first!.known;
   const going = others.filter((known) => isLive(known) && known.stops.target === null);
-  const reachesNobody = !ordered.some(({ known }) => isLive(known));
+  const reachesNothing = !ordered.some(({ known }) => isLive(known));
   const reachesNoRun = ordered.every(({ known }) => liveRuns(known) === 0); // an idle process may be of the wrong target, too
   const missed = reachesNoRun ? nearestFirst(going, named) : going.filter(({ baseUrl }) => baseUrl === named.baseUrl);
   writeJson(invocation, ordered, missed);
-  if (reachesNobody && ordered.every(({ before }) => before === null)) throw nobodyReached(named, missed);
-  for (const one of ordered) stderr.write(`${stoppedText(one, Date.now())}\n`);
+  if (reachesNothing && ordered.every(({ before }) => before === null)) throw nothingReached(named, missed);
+  for (const one of ordered) stderr.write(`${stoppedText(one, Date.now(), verbosity === 'quiet')}\n`);
   if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed)}\n`);
 }
 
@@ -75,8 +75,8 @@ function reportStarted(invocation: Invocation, ordered: readonly StopResult[], o
   if (missed.length > 0) invocation.stderr.write(`warning: still stopped:\n${notReachedText('start-all', missed)}\n`);
 }
 
-/** The stop stays: it does no harm, and whoever meant this target wants it to hold for what starts there later. */
-function nobodyReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
+/** The stop stays in force: if this target was meant, it applies to runs that start later. */
+function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): ExpungeError {
   const kept = `the stop stays in force for later runs; undo it: ${commandFor('start-all', target)}`;
   const elsewhere =
     going.length > 0 ? `live, and not stopped:\n${notReachedText('stop-all', going)}` : 'nothing else is live there';

@@ -14,24 +14,24 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { quoteForShell } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
-import { type Session, whoAmI } from './session.ts';
+import { progressOn, type Session, whoAmI } from './session.ts';
 
-/** Writes the list to Redis as a run and returns it, or returns the unfinished run that was made of it before. */
+/** Writes the list to Redis as a run and returns it, or returns the unfinished run of this list. Repeating it after a crash completes the run. */
 export async function submitRun(
   invocation: Invocation,
   { redis, ledger }: Session,
   target: Target,
   spool: Spool,
 ): Promise<Run> {
-  const { config, options, sources } = invocation;
-  const { who, reason: note } = orderOf(options);
+  const { argv, config, options, sources } = invocation;
+  const { who, reason: note } = orderOf(invocation);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
-  const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand()}`;
+  const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}`;
   const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority, command });
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
   const progress = startProgress(
-    invocation.stderr,
+    progressOn(invocation),
     invocation.env,
     () => `Writing the list to Redis: ${count(chunks * chunkSize)} ids`,
   );
@@ -55,22 +55,23 @@ async function written(redis: RedisClient, id: string): Promise<Run> {
   return run;
 }
 
-/** A run that is resumed with another rate than it had takes it over, unless it has ended meanwhile. Whether it was another. */
-async function changeRate({ config, options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+/** Gives a resumed run the rate of this command, unless it has ended meanwhile. Returns whether that differs from the one before. */
+async function changeRate(invocation: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { config } = invocation;
   const { rate = run.rate, burst = run.burst } = config;
   if (isDeepStrictEqual([rate, burst], [run.rate, run.burst])) return false;
-  await ledger.changeRate(run.id, Date.now(), { rate, burst, ...orderOf(options) });
+  await ledger.changeRate(run.id, Date.now(), { rate, burst, ...orderOf(invocation) });
   return true;
 }
 
-/** The same for its priority. */
-async function changePriority({ options }: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
-  const { priority = run.priority } = options as { priority?: Priority };
+/** Gives a resumed run the priority of this command, in the same way. */
+async function changePriority(invocation: Invocation, ledger: Ledger, run: Run): Promise<boolean> {
+  const { priority = run.priority } = invocation.options as { priority?: Priority };
   if (priority === run.priority) return false;
-  await ledger.changePriority(run.id, Date.now(), { priority, ...orderOf(options) });
+  await ledger.changePriority(run.id, Date.now(), { priority, ...orderOf(invocation) });
   return true;
 }
 
-function orderOf(options: Invocation['options']) {
-  return { by: 'operator', who: whoAmI(), reason: reasonOf(options) } as const;
+function orderOf({ env, options }: Invocation) {
+  return { by: 'operator', who: whoAmI(env), reason: reasonOf(options) } as const;
 }

@@ -8,7 +8,7 @@ import { RateMeter } from '../terminal/panel.ts';
 import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
-/** What of a deleting process can be seen from inside. */
+/** What a deleting process knows of itself. */
 export type LocalView = {
   senders: { inFlight: number; stop: Stop | null };
   token: Pick<Token, 'waiting' | 'refreshes'>;
@@ -22,7 +22,7 @@ export type RunContext = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
   isAbandoned?: boolean;
 };
 
-/** Reads it for a run of this target, and tries whether Redis takes writes. */
+/** Reads what explains the pace of a run, and probes whether Redis accepts writes. */
 export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, 'id' | 'fp'>): Promise<RunContext> {
   const reads = [
     readTargetState(redis, fp),
@@ -31,7 +31,7 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
     probeWrites(redis, id),
   ] as const;
   const [targets, nextTryAt, stops, words] = await Promise.all(reads);
-  const refused = words.includes('NOPERM') ? '' : words; // a login that may only look says nothing about those who write
+  const refused = words.includes('NOPERM') ? '' : words; // a read-only login says nothing about processes that write
   return { targets, nextTryAt, stops, refused };
 }
 
@@ -40,18 +40,23 @@ const eventsKept = 5;
 /** Turns what Redis says about a run, and what this process knows itself, into snapshots for the panel. */
 export class SnapshotTaker {
   readonly #meter = new RateMeter();
-  readonly #inside: LocalView | null;
+  readonly #local: LocalView | null;
   #run: Run;
-  #around: RunContext = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 }, refused: '' };
+  #context: RunContext = {
+    targets: [],
+    nextTryAt: null,
+    stops: { target: null, processes: [], alive: 0 },
+    refused: '',
+  };
   #changedAt: number | null = null;
   #idleMs = 0;
   #isAway = false;
   #events: string[] = [];
 
-  /** `inside` is null for a run that other processes delete. */
-  constructor(run: Run, inside: LocalView | null) {
+  /** `local` is null for a run that other processes delete. */
+  constructor(run: Run, local: LocalView | null) {
     this.#run = run;
-    this.#inside = inside;
+    this.#local = local;
   }
 
   /** The run as it is now; undefined if Redis did not answer, null if it no longer knows the run. */
@@ -67,8 +72,8 @@ export class SnapshotTaker {
   }
 
   /** What explains its pace; undefined if Redis did not answer. */
-  observeContext(around: RunContext | undefined): void {
-    this.#around = around ?? this.#around;
+  observeContext(context: RunContext | undefined): void {
+    this.#context = context ?? this.#context;
   }
 
   take(): Snapshot {
@@ -76,7 +81,7 @@ export class SnapshotTaker {
     const at = Date.now();
     const perSecond = this.#meter.perSecond;
     const left = run.ids - run.settled;
-    const { stops, refused: _, isAbandoned = false, ...around } = this.#around;
+    const { stops, refused: _, isAbandoned = false, ...context } = this.#context;
     return {
       at,
       runId: run.id,
@@ -90,13 +95,13 @@ export class SnapshotTaker {
       ids: run.ids,
       counts: run.counts,
       pending: pendingOf(run),
-      inFlight: this.#inside?.senders.inFlight ?? null,
+      inFlight: this.#local?.senders.inFlight ?? null,
       perSecond,
       idleMs: this.#idleMs,
       secondsLeft: run.state === 'running' && perSecond !== null && perSecond > 0 ? left / perSecond : null,
-      stop: this.#inside === null ? stopFromOutside(stops, around.targets) : this.#inside.senders.stop,
+      stop: this.#local === null ? stopFromOutside(stops, context.targets) : this.#local.senders.stop,
       waiting: this.#waiting(),
-      ...around,
+      ...context,
       rate: run.rate,
       quotaUntil: run.rate !== null && run.rate.length > 1 && run.quotaUntil > at ? run.quotaUntil : 0,
       elapsedMs: activeMsOf(run, at),
@@ -104,7 +109,7 @@ export class SnapshotTaker {
     };
   }
 
-  /** The same for `--json`. */
+  /** The snapshot for `--json`. */
   facts(): Record<string, unknown> {
     const snapshot = this.take();
     const { runId, state, reason, rows, pending, counts, perSecond } = snapshot;
@@ -122,32 +127,32 @@ export class SnapshotTaker {
     };
   }
 
-  #waiting(): Waiting | null {
-    if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
-    const refused = this.#inside?.writeRejection || this.#around.refused;
-    if (refused !== '') return { reason: refusalText(refused), leftMs: 0 };
-    if (this.#run.unreadRate !== '') return { reason: unreadRateText(this.#run), leftMs: 0 };
-    const reason = this.#inside?.token.waiting ?? '';
-    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
-  }
-
-  /** Something people should see under the panel. */
+  /** Adds a line below the panel, which shows the last five. */
   addEvent(event: string): void {
     const time = new Date().toTimeString().slice(0, 8);
     this.#events = [...this.#events, `${time}  ${event}`].slice(-eventsKept);
   }
+
+  #waiting(): Waiting | null {
+    if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
+    const refused = this.#local?.writeRejection || this.#context.refused;
+    if (refused !== '') return { reason: describeRejectedWrites(refused), leftMs: 0 };
+    if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run), leftMs: 0 };
+    const reason = this.#local?.token.waiting ?? '';
+    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
+  }
 }
 
-/** Seen from outside, a process that a file stops matters only where no other one goes on. */
+/** The stop of a run that other processes delete: a process that a stop file stops counts only if no other process is deleting. */
 function stopFromOutside({ target, processes }: TargetStops, targets: RunContext['targets']): Stop | null {
   return target ?? (targets.every((limiter) => limiter.processes === 0) ? (processes[0] ?? null) : null);
 }
 
-/** What people read while Redis answers and takes nothing. */
-function refusalText(refused: string): string {
-  return `Redis rejects writes: ${refused}; nothing is sent; goes on by itself once it accepts writes`;
+/** What the panel shows while Redis answers but rejects writes. */
+function describeRejectedWrites(refused: string): string {
+  return `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
 }
 
-function unreadRateText({ id, unreadRate }: Run): string {
+function describeUnreadRate({ id, unreadRate }: Run): string {
   return `its rate "${unreadRate}" is in a form that this release can't read; give it another: expunge rate ${id} 200/s`;
 }

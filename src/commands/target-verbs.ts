@@ -1,10 +1,10 @@
 import { type Command, json, type OwnOption, reason, store } from './command.ts';
 
-const settings = ['baseUrl', 'account', 'clientId', 'separateLimits', ...store] as const;
-const options = [reason, json];
-const load = () => import('./target.ts');
+// What changes all runs of a target at once.
 
-/** What an operator can do about how fast a target is used. */
+const who = ['baseUrl', 'account', 'clientId'] as const;
+const steer = () => import('./target.ts');
+
 export const target: Command = {
   name: 'target',
   summary: 'release a wait or an open circuit; forget or pin the learned rate',
@@ -14,19 +14,19 @@ export const target: Command = {
     {
       name: 'release',
       summary: 'end a wait that the server asked for (Retry-After) and an open circuit, within a second',
-      settings,
-      options,
+      settings: [...who, 'separateLimits', ...store],
+      options: [reason, json],
       examples: [
-        ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'go on now'],
+        ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'resume now'],
         ['expunge status --base-url https://api.example.com', 'what there is to release'],
       ],
-      load,
+      load: steer,
     },
     {
       name: 'forget-rate',
       summary: 'forget the learned rate of the target and probe for it again',
-      settings,
-      options,
+      settings: [...who, 'separateLimits', ...store],
+      options: [reason, json],
       examples: [
         [
           'expunge target forget-rate --base-url https://api.example.com --reason "they raised it"',
@@ -34,14 +34,14 @@ export const target: Command = {
         ],
         ['expunge target forget-rate --account acme', 'of another account'],
       ],
-      load,
+      load: steer,
     },
     {
       name: 'pin-rate',
       summary: 'begin at this rate and never exceed it, for all runs of the target, until it is unpinned',
       arguments: '<rate|none>',
-      settings,
-      options,
+      settings: [...who, 'separateLimits', ...store],
+      options: [reason, json],
       examples: [
         [
           'expunge target pin-rate 200/s --base-url https://api.example.com --reason "as agreed"',
@@ -49,42 +49,40 @@ export const target: Command = {
         ],
         ['expunge target pin-rate none', 'learn it again'],
       ],
-      load,
+      load: steer,
     },
   ],
   load: null,
 };
 
-const stopSettings = ['baseUrl', 'account', 'clientId', ...store] as const;
 const allAccounts: OwnOption = {
   flags: '--all-accounts',
   help: 'for all accounts of the base URL that Redis knows',
 };
-const stopOptions = [allAccounts, reason, json];
-const loadStop = () => import('./stop-all.ts');
+const stop = () => import('./stop-all.ts');
 
 export const stopAll: Command = {
   name: 'stop-all',
   summary: 'stop sending requests of all runs of a target, within a second, until start-all; asks for no confirmation',
-  settings: stopSettings,
-  options: stopOptions,
+  settings: [...who, ...store],
+  options: [allAccounts, reason, json],
   examples: [
     ['expunge stop-all --base-url https://api.example.com --reason "they call us"', 'no run sends anything any more'],
     ['expunge stop-all', 'the target of the configuration file'],
-    ['expunge stop-all --base-url https://api.example.com --all-accounts', 'whatever account they are for'],
+    ['expunge stop-all --base-url https://api.example.com --all-accounts', 'of all accounts'],
   ],
-  load: loadStop,
+  load: stop,
 };
 
 export const startAll: Command = {
   name: 'start-all',
   summary: 'resume the runs of a target that stop-all stopped',
-  settings: stopSettings,
-  options: stopOptions,
+  settings: [...who, ...store],
+  options: [allAccounts, reason, json],
   examples: [
-    ['expunge start-all --base-url https://api.example.com', 'those that were running go on'],
+    ['expunge start-all --base-url https://api.example.com', 'those that were running continue'],
     ['expunge start-all --reason "solved"', 'and say why'],
     ['expunge start-all --base-url https://api.example.com --all-accounts', 'those of all accounts'],
   ],
-  load: loadStop,
+  load: stop,
 };

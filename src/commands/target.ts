@@ -8,23 +8,23 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayOn, whoAmI, withRedis } from './session.ts';
-import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLines } from './status.ts';
+import { sayOf, whoAmI, withRedis } from './session.ts';
+import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLines } from './target-status.ts';
 
 /** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, options, stdout, stderr } = invocation;
+  const { verb, args, config, env, options, stdout, stderr, verbosity } = invocation;
   const target = namedTarget(config);
   const rate = verb === 'target pin-rate' ? readRate(args[0] ?? '') : null;
-  return withRedis(invocation, options.json ? () => {} : sayOn(stderr), async ({ redis }) => {
+  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
     const before = await readTargetStatus(redis, target, config.separateLimits);
-    if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknown(redis, verb, target);
-    const order = { who: whoAmI(), reason: reasonOf(options), at: Date.now() };
+    if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknownTarget(redis, verb, target);
+    const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
     const warnings = await unknownTargetLines(redis, before, `target pin-rate ${args[0]}`);
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readTargetStatus(redis, target, config.separateLimits);
     const [done, nothing] = messages[verb]!;
-    const lines = [isChanged ? done : nothing, ...targetStatusLines(after)];
+    const lines = [isChanged ? done : nothing, ...targetStatusLines(after, verbosity === 'quiet')];
     stderr.write(`${targetName(target)}: ${lines.join('\n  ')}\n`);
     for (const line of warnings) stderr.write(`warning: ${line}\n`);
     jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });
@@ -41,7 +41,7 @@ const orders: Record<string, Do> = {
   'target pin-rate': (redis, fp, order, rate) => pinRate(redis, fp, rate, order),
 };
 
-/** What is said where something changed, and where it didn't. */
+/** What is printed if something changed, and if nothing did. */
 const messages: Record<string, [string, string]> = {
   'target release': [
     'released; its processes continue within a second',
@@ -51,7 +51,7 @@ const messages: Record<string, [string, string]> = {
   'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
 };
 
-/** One pace: a rate with quotas has no single place to begin at. */
+/** A single rate, or null for `none`. Throws USAGE, also for quotas: a rate with quotas has no single value to begin at. */
 function readRate(text: string): Rate | null {
   if (text === 'none') return null;
   try {
@@ -65,8 +65,8 @@ function readRate(text: string): Rate | null {
   });
 }
 
-/** Most likely another target was meant. */
-async function unknown(redis: RedisClient, verb: string, target: Target): Promise<ExpungeError> {
+/** Lists the live targets, one of which was most likely meant. */
+async function unknownTarget(redis: RedisClient, verb: string, target: Target): Promise<ExpungeError> {
   const live = nearestFirst((await knownTargets(redis)).filter(isLive), target);
   const next = live.length > 0 ? `these are live:\n${notReachedText(verb, live)}` : 'no target is live in this Redis';
   return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });

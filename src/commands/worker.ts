@@ -35,8 +35,8 @@ import {
 } from './session.ts';
 
 /**
- * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then hands back what it has and exits 0. With `--workers` it
- * only looks after other processes that do.
+ * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With
+ * `--workers` it supervises processes that do this.
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { config, options, env } = invocation;
@@ -44,15 +44,22 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
   const supervision = readSupervision(env);
-  const log = createLogger(config.logLevel ?? 'info', supervision === null ? {} : { worker: supervision.worker });
-  const interrupts = listenForInterrupts((signal) => log.info({ signal }, 'stopping'));
+  const who = supervision === null ? {} : { worker: supervision.worker };
+  const log = createLogger(levelOf(invocation), invocation.stderr, who);
+  const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
   const size = (options.workers as number | undefined) ?? 1;
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
   return work({ invocation, target, credentials, supervision, log }, stop);
 }
 
-function work(own: Own, stop: AbortSignal): Promise<number> {
+/** --quiet and --verbose set the level of the log, which is a worker's only output on stderr. */
+function levelOf({ config, verbosity }: Invocation): string {
+  if (verbosity === 'normal') return config.logLevel ?? 'info';
+  return verbosity === 'quiet' ? 'warn' : 'debug';
+}
+
+function work(own: WorkerOptions, stop: AbortSignal): Promise<number> {
   const { invocation, log } = own;
   return withEarlyRedis(
     invocation,
@@ -73,7 +80,7 @@ function work(own: Own, stop: AbortSignal): Promise<number> {
   );
 }
 
-type Own = {
+type WorkerOptions = {
   invocation: Invocation;
   target: Target;
   credentials: Credentials;
@@ -81,7 +88,7 @@ type Own = {
   log: Log;
 };
 
-type WorkerWork = Own & {
+type WorkerDeps = WorkerOptions & {
   session: EarlySession;
   stop: AbortSignal;
   /** Of the parts. */
@@ -92,7 +99,7 @@ const recoverEveryMs = 3_000;
 const registerTargetEveryMs = 3_600_000;
 
 /** The parts of a worker, in the order in which they start; they drain in the opposite one. */
-async function partsOf(work: WorkerWork): Promise<Part[]> {
+async function partsOf(work: WorkerDeps): Promise<Part[]> {
   const { invocation, session, target, credentials, log } = work;
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
@@ -112,12 +119,12 @@ async function partsOf(work: WorkerWork): Promise<Part[]> {
   ];
 }
 
-/** Services come up in any order: a worker waits for its Redis, and ends only if that is of no use. */
-async function startRedis({ session, stop, log }: WorkerWork): Promise<void> {
+/** Waits for Redis, since services start in any order. Throws only for a Redis that does not meet the requirements. */
+async function startRedis({ session, stop, log }: WorkerDeps): Promise<void> {
   const { redis, address } = session;
-  const tell = (reason: string) => log.warn({ redis: address.label, reason }, 'waiting for Redis');
+  const report = (reason: string) => log.warn({ redis: address.label, reason }, 'waiting for Redis');
   do {
-    await awaitRedis(redis, address, stop, tell);
+    await awaitRedis(redis, address, stop, report);
     try {
       if (!stop.aborted) await checkSession(session, (line) => log.info({}, line));
       return;
@@ -127,26 +134,26 @@ async function startRedis({ session, stop, log }: WorkerWork): Promise<void> {
   } while (!stop.aborted);
 }
 
-async function logReady({ invocation, target, log }: Own, session: Session): Promise<void> {
+async function logReady({ invocation, target, log }: WorkerOptions, session: Session): Promise<void> {
   const { config } = invocation;
   const pace = await learnedPace(session, target.fp, config).catch(() => ''); // Redis may be away again
   log.info({ target: target.baseUrl, fp: target.fp, concurrency: config.maxConcurrency, pace }, 'ready');
 }
 
-/** What answers over HTTP, if it is wanted. It comes first and goes last, so that its probes tell of both. */
-async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
+/** The HTTP server, if `--http` is set. It starts first and drains last, so that its probes answer from start to drain. */
+async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
   const { invocation, session, target, supervision, log, state } = work;
   const { config, env } = invocation;
   if (config.http === undefined) return [];
   const { openHttp } = await import('../worker/http/server.ts');
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
-  const { redis, trouble } = session;
+  const { redis, connectionError } = session;
   return [
     openHttp(portOf(config.http, supervision), {
       build,
       service,
       redis,
-      connectionError: trouble,
+      connectionError,
       fp: target.fp,
       state,
       log,
@@ -154,7 +161,7 @@ async function httpParts(work: WorkerWork, service: Service): Promise<Part[]> {
   ];
 }
 
-/** The workers of a crew take the ports from the given one on. */
+/** Supervised workers listen on consecutive ports, from the given one on. */
 function portOf({ host, port }: ListenAddress, supervision: Supervision | null): ListenAddress {
   return { host, port: supervision === null || port === 0 ? port : port + supervision.worker - 1 };
 }
@@ -163,13 +170,13 @@ async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-/** Where the rate begins, in words. */
+/** Describes where the rate begins. */
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
   const learned = await readStart(redis, fp, separateLimits ? resources : ['all']);
   return paceText(rate ?? null, learned) || 'its limit is not known yet';
 }
 
-/** Logs what happened to the target since the last time. */
+/** Returns a function that logs what has changed at the target since its last call. */
 function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Log): () => Promise<void> {
   const events = new TargetEvents();
   return async () => {
@@ -182,10 +189,10 @@ const bin = fileURLToPath(new URL('../bin.js', import.meta.url));
 const numberVariable = 'EXPUNGE_WORKER';
 
 /**
- * Runs so many workers as children of this process, each as this command would have been without `--workers`. They write to the same log.
- * However this process ends, they do: those it can't tell notice that it is gone, and drain.
+ * Runs this many workers as children of this process, each with this command line but one worker. They write to the same log. They end
+ * with this process, however it ends: a child that gets no message detects the closed channel and drains.
  */
-export async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise<number> {
+async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise<number> {
   const children = new Set<ChildProcess>();
   const killAll = () => {
     for (const child of children) child.kill('SIGKILL');
@@ -207,10 +214,11 @@ export async function runSupervisor(size: number, stop: AbortSignal, log: Log): 
   }
 }
 
-/** Of a process that is one of a crew: its number, and when it shall drain. Null for all others. */
-export type Supervision = { worker: number; leave: AbortSignal };
+/** The number of a supervised worker, and the signal that asks it to drain. */
+type Supervision = { worker: number; leave: AbortSignal };
 
-export function readSupervision(env: NodeJS.ProcessEnv): Supervision | null {
+/** Null for a process without a supervisor. */
+function readSupervision(env: NodeJS.ProcessEnv): Supervision | null {
   if (env[numberVariable] === undefined || process.send === undefined) return null;
   const leaving = new AbortController();
   const leave = () => leaving.abort();

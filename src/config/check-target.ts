@@ -5,7 +5,7 @@ import type { Config } from './settings.ts';
 
 type Settings = Pick<Config, 'baseUrl' | 'account' | 'clientId' | 'allowHttp'>;
 
-/** The target that is meant; its account is `--account`, else the OAuth client, else none. Throws USAGE without a base URL. */
+/** The target that the settings name; its account is `--account`, else the OAuth client, else none. Throws USAGE without a base URL. */
 export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allowHttp'>): Target {
   if (baseUrl !== undefined) return targetOf(baseUrl, account || (clientId ?? ''));
   throw new ExpungeError('USAGE', 'expected the address of the API, got none', {
@@ -14,14 +14,14 @@ export function namedTarget({ baseUrl, account, clientId }: Omit<Settings, 'allo
 }
 
 /**
- * The target of a command that sends to it. Throws USAGE without a base URL, for http to another machine, and where the surroundings
- * switch certificate checks off.
+ * The target of a command that sends to it. Throws USAGE without a base URL, for http to another machine, and where the environment
+ * switches certificate checks off.
  */
 export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
   const target = namedTarget(settings);
   refusePlainHttp('--base-url', target.baseUrl, settings.allowHttp);
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
-    throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to anybody', {
+    throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to any server', {
       next: 'unset it; trust a certificate authority of your own with --ca-file FILE',
     });
   }
@@ -29,8 +29,8 @@ export function readTarget(settings: Settings, env: NodeJS.ProcessEnv): Target {
 }
 
 /**
- * Throws USAGE for http to another machine, where the token or the client secret would be readable on the way, unless
- * `--allow-http` names that host. `danger`: what else anyone on the way could do.
+ * Throws USAGE for http to another machine, where the network could read the token or the client secret, unless `--allow-http` names
+ * that host. `danger`: what else an attacker in the network could do.
  */
 export function refusePlainHttp(
   flag: string,
@@ -40,7 +40,11 @@ export function refusePlainHttp(
 ): void {
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'http:' || isLoopback(hostname) || hostname === allowHttp) return;
-  throw new ExpungeError('USAGE', `${flag} ${url.split('?')[0]}: over http anyone on the way could ${danger}`, {
-    next: `use https, or add --allow-http ${hostname}`,
-  });
+  throw new ExpungeError(
+    'USAGE',
+    `${flag} ${url.split('?')[0]}: over http an attacker in the network could ${danger}`,
+    {
+      next: `use https, or add --allow-http ${hostname}`,
+    },
+  );
 }

@@ -2,14 +2,14 @@ import { suggest } from '../model/suggest.ts';
 import { duration } from './parse-setting.ts';
 
 /**
- * Where the list of a schedule comes from. It is defined in the configuration file of whoever reads it, and goes by its name
- * everywhere else: neither Redis nor an API can make a worker run a command or delete what a file lists.
+ * Where the list of a schedule comes from. The configuration file of the process that reads it defines it; everything else uses its name:
+ * neither Redis nor an API can make a worker run a command or delete what a file lists.
  */
 export type ListSource =
   | {
       kind: 'glob';
       glob: string;
-      /** Where the files go after a run that settled all of them as success; null = they stay. */
+      /** The folder that files move to after a run that settled all of their ids as success; null = they stay. */
       archive: string | null;
       /** A file is taken if it is the same before and after this time. */
       settleMs: number;
@@ -19,7 +19,7 @@ export type ListSource =
 
 export type ListSources = Readonly<Record<string, ListSource>>;
 
-/** What a source or a schedule may be called: it stands in Redis keys. */
+/** Whether a source or a schedule can have this name, which is part of Redis keys. */
 export const isName = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(text);
 
 export const nameRule = 'letters, digits, . _ and -, at most 64 of them';
@@ -76,7 +76,7 @@ function readSource(value: unknown): ListSource {
 
 function rejectUnknown(value: Record<string, unknown>, known: readonly string[]): void {
   const wrong = Object.keys(value).find((name) => !known.includes(name));
-  if (wrong !== undefined) throw new Error(`"${wrong}" does not go with "${known[0]}".${suggest(wrong, known)}`);
+  if (wrong !== undefined) throw new Error(`"${wrong}" is no option of "${known[0]}".${suggest(wrong, known)}`);
 }
 
 function text(value: Record<string, unknown>, name: string): string {
@@ -105,9 +105,9 @@ function time(value: Record<string, unknown>, name: string, fallback: string): n
   }
 }
 
-const longestMs = 86_400_000; // timers take no more than 24 days, and nobody should wait for one
+const longestMs = 86_400_000; // timers take at most 24 days; a day is longer than any source needs
 
-/** It may hold a query, which may be a secret, and is never shown. */
+/** The URL may hold a query, which may be a secret: it is never shown. */
 function readUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol))
@@ -120,7 +120,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What a source is, in words that hold no secret. */
+/** Describes a source without secrets: of a command its program, of a URL neither query nor fragment. */
 export function describeSource(source: ListSource): string {
   if (source.kind === 'glob') return `files ${source.glob}`;
   if (source.kind === 'command') return `command ${source.command[0]}`;

@@ -5,6 +5,13 @@ import { suggest } from '../model/suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
+/** What a parser takes, where that can be listed: for shell completion and the schema of the configuration file. */
+export type Takes = { words?: readonly string[]; isList?: true; range?: { least: number; most: number } };
+
+export function takenBy(parser: unknown): Takes {
+  return typeof parser === 'function' ? (parser as Takes) : {};
+}
+
 export const text = (value: string): string => {
   if (value === '') throw new Error('expected a value, got nothing');
   return value;
@@ -21,26 +28,30 @@ export const flag = (value: string): boolean => {
   throw new Error(`expected true or false, got "${value}"`);
 };
 
-export const integerFrom = (least: number, most: number) => (value: string) => {
-  const number = Number(value);
-  if (/^\d+$/.test(value) && number >= least && number <= most) return number;
-  throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+export const integerFrom = (least: number, most: number) => {
+  const read = (value: string) => {
+    const number = Number(value);
+    if (/^\d+$/.test(value) && number >= least && number <= most) return number;
+    throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
+  };
+  return Object.assign(read, { range: { least, most } });
 };
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
 
-/** A count as people copy it from our own output: 249981 or 249,981. */
+/** A count as the output shows it: 249981 or 249,981. */
 export const count = (value: string): number => {
   if (/^\d+$|^\d{1,3}(,\d{3})+$/.test(value)) return Number(value.replaceAll(',', ''));
   throw new Error(`expected a number like 249981 or 249,981, got "${value}"`);
 };
 
-export const oneOf =
-  <const W extends string>(words: readonly W[]) =>
-  (value: string): W => {
+export const oneOf = <const W extends string>(words: readonly W[]) => {
+  const read = (value: string): W => {
     if ((words as readonly string[]).includes(value)) return value as W;
     throw new Error(`"${value}" is not one of ${words.join(', ')}.${suggest(value, words)}`);
   };
+  return Object.assign(read, { words });
+};
 
 export const resource = oneOf(resources);
 
@@ -56,7 +67,7 @@ export const idChars = (value: string): string => {
   throw new Error(`only / \\ % ? # ; and the space can be allowed, got "${wrong}"`);
 };
 
-/** What `--on-status` says, in one form for all texts that mean the same. */
+/** `--on-status` in its normal form: texts that mean the same give the same value. */
 export const onStatus = (value: string): string => formatOnStatus(parseOnStatus(text(value)));
 
 export const rate = parseRate;
@@ -77,25 +88,25 @@ export const duration = (value: string): number => {
   throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
 };
 
-/** Ms since 1970 of a date, which is that of UTC, or a time with its distance to UTC. */
+/** Ms since 1970 of a date in UTC, or of a time with its offset from UTC. */
 export const moment = (value: string): number => {
   const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);
   if (isMoment && Number.isFinite(Date.parse(value))) return Date.parse(value);
   throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, got "${value}"`);
 };
 
-/** The same of a moment, or of one so long before `now`: `2d`, `90min`. */
+/** Ms since 1970 of a moment, or of the time that long before `now`: `2d`, `90min`. */
 export const momentOrAgo = (value: string, now = Date.now()): number => {
   if (/^\d+(?:\.\d+)?(ms|s|min|m|h|d)$/.test(value)) return now - duration(value);
   if (/^\d{4}-/.test(value)) return moment(value);
   throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, or how long ago like 2d, got "${value}"`);
 };
 
-/** One word or more of these, with commas between. */
-export const someOf =
-  <const W extends string>(words: readonly W[]) =>
-  (value: string): W[] =>
-    value.split(',').map((word) => oneOf(words)(word.trim()));
+/** One or more of these words, separated by commas. */
+export const someOf = <const W extends string>(words: readonly W[]) => {
+  const read = (value: string): W[] => value.split(',').map((word) => oneOf(words)(word.trim()));
+  return Object.assign(read, { words, isList: true } as const);
+};
 
 /** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
 export const durations = (value: string): number[] => {
@@ -115,16 +126,16 @@ export const listenAddress = (value: string): ListenAddress => {
   throw new Error(`expected a port like 9464 (this machine only) or an address like 0.0.0.0:9464, got "${value}"`);
 };
 
-/** The same as text. */
+/** An address as `listenAddress` reads it. */
 export function listenText({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** A number over 1, for "so many times as usual". */
+/** A number above 1: how many times the usual size is allowed. */
 export const factor = (value: string): number => {
   const number = Number(value);
   if (/^\d+(\.\d+)?$/.test(value) && number > 1) return number;
-  throw new Error(`expected a number over 1, got "${value}"`);
+  throw new Error(`expected a number above 1, got "${value}"`);
 };
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -136,7 +147,7 @@ export function isLoopback(hostname: string): boolean {
 
 /**
  * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
- * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `guard/check-target.ts`.
+ * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `check-target.ts`.
  */
 export const baseUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
@@ -152,7 +163,7 @@ export const baseUrl = (value: string): string => {
   return url.origin + url.pathname.replace(/\/+$/, '');
 };
 
-/** Kept as it is but for its normal form; it may hold a query (RFC 6749 §3.2), no fragment and no user-info, which would leak. */
+/** The token endpoint in normal form. It may hold a query (RFC 6749 §3.2), but no fragment and no user-info, which would leak. */
 export const tokenUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
@@ -176,7 +187,7 @@ export const proxyUrl = (value: string): string => {
   return value;
 };
 
-/** A text as it can be shown: of URLs in it neither user and password nor the query. Rather too much is hidden than too little. */
+/** A text that is safe to show: without user, password and query of URLs. It hides too much rather than too little. */
 export function withoutUrlSecrets(text: string): string {
   return text.replace(/^(.*?:\/\/)?[^/?#]*@/s, '$1***@').replace(/(:\/\/[^?]*)\?[^#]*/s, '$1?***');
 }

@@ -9,7 +9,7 @@ import { type Answer, noContent, waitStatuses } from './verdict.ts';
 const flushAfterMs = 100;
 const longestPassMs = 30_000;
 const timeSliceMs = 2_000; // a pass that delays another run ends after so long
-/** A pass that would have to wait longer than this, or until somebody lifts a stop, ends. */
+/** A pass ends when it would have to wait longer than this, or until an operator lifts a stop. */
 export const longestWaitMs = 5_000;
 const markLifetimeMs = 1_000;
 const code204 = codeOfStatus(204);
@@ -17,7 +17,7 @@ const code204 = codeOfStatus(204);
 /** What a pass depends on. */
 export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
   handle: PoolHandle;
-  /** Called when there may be room again; the pass puts itself in while it waits. */
+  /** Callbacks for when there may be room again; the pass adds its own while it waits. */
   wakers: Set<() => void>;
   window: number;
   /** Monotonic milliseconds. */
@@ -28,25 +28,25 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
   isOpen: () => boolean;
   /** Aborted when nothing of this chunk may be sent any more. */
   closed: AbortSignal;
-  /** Whether the run mostly waits for its own rate while another run gets no chunk in this process. */
+  /** Whether the run has a rate of its own while another run gets no chunk in this process. */
   shouldYield: () => boolean;
-  /** Joins results and marks the next window; repeats itself while Redis is away. */
+  /** Joins results and marks the next window; retried while Redis is away. Throws once the shutdown deadline has passed. */
   step(joins: Join[], wanted: number[]): Promise<Grant>;
-  /** What an answer was and how long it took, for the figures of the run. */
+  /** Counts an answer and how long it took, for the measures of the run. */
   measure(answer: Answer, ms: number): void;
-  /** An id ended badly: keep what the server said. */
+  /** Keeps what the server answered for an id that was settled without a 204. */
   note(index: number, cell: Cell, answer: Answer): void;
 };
 
 /**
- * One pass over a chunk, window by window: results of the last window and marks for the next one travel in the same step. No
- * request leaves before its mark is written. The pass ends when every due id is through, after 30 s, when it would have to
- * wait for more than 5 s, when its time slice is over and it delays another run, or when nothing may be sent any more; then nothing of
- * it is on its way.
+ * One pass over a chunk, window by window. Each step writes the results of the last window and the marks of the next one; no
+ * request is sent before its mark is written. The pass ends when every due id has its result, after 30 s, when it would have to
+ * wait for more than 5 s, when its time slice is over and it delays another run, or when nothing may be sent any more. No request
+ * of it is in flight after its end.
  */
 export class ChunkPass {
   readonly cells: Cell[];
-  /** By index: until when, by the clock, an id is to be left alone that was told to wait. */
+  /** By index: the earliest time, by the clock, at which a deferred id may be sent again. */
   readonly waitsUntil = new Map<number, number>();
   readonly #waitStatuses: ReadonlySet<number>;
   readonly #pathAt: (index: number) => string;
@@ -69,6 +69,7 @@ export class ChunkPass {
     this.#startedAt = deps.clock();
   }
 
+  /** Call it once. Throws only what `step` throws. */
   async run(): Promise<void> {
     const end = () => this.#end();
     this.#deps.closed.addEventListener('abort', end, { once: true });
@@ -85,7 +86,7 @@ export class ChunkPass {
     return this.#marked === 0 && this.#joins.length === 0 && (this.#ended || this.#next === this.#todo.length);
   }
 
-  /** Enough has happened to ask Redis again: most of the window is through, or everything has its result. */
+  /** Whether another call to Redis is worth it: most of the window has results, or every marked id has. */
   get #isWorthAStep(): boolean {
     if (this.#marked === 0 && this.#joins.length > 0) return true;
     return this.#marked <= this.#deps.window / 4 && this.#roomForMore() > 0;
@@ -145,11 +146,11 @@ export class ChunkPass {
     this.#deps.handle.submit({ path: this.#pathAt(index), waitStatuses: this.#waitStatuses, authorize, answered });
   }
 
-  /** Checks a request just before it is sent. A mark that is too old is handed back instead of being used. */
+  /** Checks a request just before it is sent. A mark older than `ms` is handed back unused. */
   #authorizeWithin(ms: number): QueuedRequest['authorize'] {
     const { clock, token } = this.#deps;
-    const staysAfter = clock() + ms;
-    return () => (clock() < staysAfter && this.#maySend() ? token.authorization() : null);
+    const expiresAt = clock() + ms;
+    return () => (clock() < expiresAt && this.#maySend() ? token.authorization() : null);
   }
 
   #maySend(): boolean {
@@ -168,7 +169,7 @@ export class ChunkPass {
     }
   }
 
-  /** Anything but a 204 is rare enough for promises. A bug in there must end the process, not vanish. */
+  /** Answers other than a 204 are rare, so promises are cheap enough here. No catch: a bug in them ends the process. */
   #retry(index: number, first: Answer): void {
     let last = first;
     const deps: DeleteIdDeps = {
@@ -202,7 +203,7 @@ export class ChunkPass {
     this.#joins.push({ index, cell });
     this.#marked--;
     if (mayResend && !isSettled(cell)) this.#todo.push(index);
-    // The first test is for speed: it spares most ids the others.
+    // The first test is the cheap one: most ids fail it.
     if (this.#marked <= this.#deps.window / 4 && (this.#isWorthAStep || this.#isOver)) this.#wake();
   }
 
@@ -213,7 +214,7 @@ export class ChunkPass {
     this.#wake();
   }
 
-  /** Until enough has happened for another step, or a tenth of a second: results don't wait longer than that. */
+  /** Waits until another step is worth it, but at most 100 ms: results are written at least that often. */
   async #waitForChange(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, flushAfterMs);

@@ -5,7 +5,7 @@ import { type Answer, noContent } from './verdict.ts';
 /** A request that waits to be sent. */
 export type QueuedRequest = {
   path: string;
-  /** The statuses by which the target says "not now", as its run takes them. */
+  /** The statuses that mean "not now" in its run. */
   waitStatuses: ReadonlySet<number>;
   /** The authorization header to send with, or null if the request may not be sent. Called just before it is sent. */
   authorize(): string | null;
@@ -22,15 +22,15 @@ type PooledConnection = {
 
 /** What a connection pool reads from the limiter of its target, and reports to it. */
 export type PoolLimits = {
-  /** Of the target's rate. */
+  /** Permits of the target's rate. */
   permits: Permits;
-  /** Requests this process may have on the wire. */
+  /** How many requests this process may have in flight. */
   readonly inFlightShare: number;
-  /** Whether nothing may be sent now: the target is throttled or stopped, or the token is awaited. */
+  /** Whether nothing may be sent now: the target is throttled or stopped, or there is no token. */
   readonly isBlocked: boolean;
-  /** To be handed back with the answer: which permits a request was sent with. */
+  /** The epoch of the permits a request is sent with; `recordAnswer` needs it. */
   recordSent(nowMs: number): number;
-  recordAnswer(tag: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>): void;
+  recordAnswer(epoch: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>): void;
 };
 
 const tickMs = 100;
@@ -39,11 +39,12 @@ const admitEveryMs = 3;
 const saturatedAdmitEveryMs = 20;
 const waitingPerConnection = 4;
 const saturatingChunks = 4;
-const shortageMs = 150; // a chunk that has to wait for room asks again ten times a second
+const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
- * The in-flight slots of a process, shared by all its chunks. Runs are scheduled fairly, by their weights: a request waits in the queue
- * of its run for a free connection and for a permit of the target's rate, and for one of the run's own rate where it has one.
+ * The connections of a process to its target, shared by all its chunks; each carries one request at a time. Runs share them by their
+ * weights: a request waits in the queue of its run for a free connection, for a permit of the target's rate, and for a permit of the
+ * run's own rate if it has one. States: open → closed.
  */
 export class ConnectionPool {
   readonly size: number;
@@ -57,7 +58,7 @@ export class ConnectionPool {
   #answeredInTick = 0;
   #answeredBefore = 0;
   #admittedAt = Number.NEGATIVE_INFINITY;
-  #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last asked for more than there was room for
+  #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
 
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => PooledConnection, limits: PoolLimits, clock: () => number) {
@@ -80,31 +81,31 @@ export class ConnectionPool {
   }
 
   /**
-   * How many of so many requests of this queue may be marked now and still be sent within about a quarter of a second. Where other queues want room
-   * as well, no more than the queue's share.
+   * How many of the `wanted` requests may be marked now and still be sent within about a quarter of a second. While other queues want
+   * room too, at most the queue's share.
    */
   room(queue: FairQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();
-    const all = this.#limits.isBlocked ? 0 : this.#soon(now);
+    const all = this.#limits.isBlocked ? 0 : this.#sendableSoon(now);
     const left = all - this.#scheduler.length - this.#shares.reserved;
     const mayHave = Math.min(left, this.#shares.roomFor(queue, all, now));
     if (left < wanted) this.#shortageAt = now;
     return Math.max(0, Math.min(wanted, mayHave));
   }
 
-  /** Reserves places for requests of the queue that are being marked. A negative number frees them. */
+  /** Reserves room for requests of the queue that are being marked. A negative number frees it. */
   reserve(queue: FairQueue<QueuedRequest>, requests: number): void {
     this.#shares.reserve(queue, requests);
   }
 
   /**
-   * True when the pool can use another chunk beside so many: fewer than four requests a connection are queued. At most one chunk in
-   * 3 ms is admitted, so that its requests count before the next one. Fast answers keep few chunks here; slow ones make room for more.
-   * When the pool is saturated, chunks are taken only to find one of a run that waits for its share.
+   * Whether the pool can use one more chunk beside the leased ones: fewer than four requests per connection are queued. Admits at most
+   * one chunk in 3 ms, so that the requests of each count before the next one. With fast answers few chunks are enough; slow answers
+   * admit more. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one in 20 ms.
    */
-  admit(inHand: number, isRunWaiting: boolean): boolean {
+  admit(leasedChunks: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
-    const isSaturated = this.isSaturated(inHand);
+    const isSaturated = this.isSaturated(leasedChunks);
     if (isSaturated && !isRunWaiting) return false;
     const everyMs = isSaturated ? saturatedAdmitEveryMs : admitEveryMs;
     if (this.#scheduler.length >= waitingPerConnection * this.size || now - this.#admittedAt < everyMs) return false;
@@ -112,9 +113,9 @@ export class ConnectionPool {
     return true;
   }
 
-  /** Whether so many chunks are enough, and want more room than there is: another one would only take it away from them. */
-  isSaturated(inHand: number): boolean {
-    return inHand >= saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
+  /** Whether the leased chunks already ask for more room than there is: another chunk would only take room from them. */
+  isSaturated(leasedChunks: number): boolean {
+    return leasedChunks >= saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
   }
 
   /** Appends the request to this queue. */
@@ -122,12 +123,12 @@ export class ConnectionPool {
     this.#scheduler.enqueue(queue, request);
   }
 
-  /** There may be permits or slots again. */
+  /** Sends what may be sent; call it when there may be new permits or free connections. */
   pump(): void {
     this.#scheduler.pump();
   }
 
-  /** Drops queued requests that may not be sent any more; called when a gate closes. */
+  /** Drops queued requests that may not be sent any more; call it when a gate closes. */
   revalidate(): void {
     this.#scheduler.revalidate();
   }
@@ -137,14 +138,15 @@ export class ConnectionPool {
     return this.#scheduler.takeStarved();
   }
 
+  /** Drops all connections; see `TargetConnection.close` for the requests on them. */
   close(): void {
     clearInterval(this.#tick);
     this.#scheduler.close();
     for (const connection of this.#connections) connection.close();
   }
 
-  /** Requests that can be sent within about a quarter of a second. */
-  #soon(now: number): number {
+  /** How many requests can be sent within about a quarter of a second. */
+  #sendableSoon(now: number): number {
     const ahead = Math.max(this.#answeredInTick, this.#answeredBefore) * ticksAhead;
     const fast = Math.floor(Math.max(0, this.#freeConnections) + ahead);
     return Math.min(fast, this.#limits.permits.inHand(now));
@@ -157,12 +159,12 @@ export class ConnectionPool {
   #send(request: QueuedRequest): void {
     const connection = this.#free.pop()!;
     const sentAt = this.#clock();
-    const tag = this.#limits.recordSent(sentAt);
+    const epoch = this.#limits.recordSent(sentAt);
     connection.send(request.path, request.authorization!, (answer) => {
       const ms = this.#clock() - sentAt;
       this.#answeredInTick++;
       this.#free.push(connection);
-      this.#limits.recordAnswer(tag, answer, ms, request.waitStatuses);
+      this.#limits.recordAnswer(epoch, answer, ms, request.waitStatuses);
       this.#scheduler.pump();
       request.answered(isNoContent(answer) ? noContent : answer, ms);
     });
@@ -179,14 +181,15 @@ function isNoContent(answer: Answer): boolean {
   return answer.kind === 'status' && answer.status === 204;
 }
 
+/** `askedMs`: when the queue last asked for room, by the clock. */
 type Share = { reserved: number; askedMs: number };
 
 /** A queue of requests, and its weight. */
 type WeightedQueue = { readonly length: number; readonly weight: number };
 
-const demandLastsMs = 250; // a queue that gets less than it wants asks again sooner
+const shareLastsMs = 250; // a queue that gets less than it wants asks again sooner
 
-/** Which queues want room in the pool. Those that want some at the same time share it by their weights; one alone may have it all. */
+/** Divides the room of a pool between the queues that asked for some lately, by their weights. One that asks alone gets all of it. */
 export class FairShares {
   readonly #shares = new Map<WeightedQueue, Share>();
   #reserved = 0;
@@ -201,13 +204,13 @@ export class FairShares {
     this.#shareOf(queue).reserved += requests;
   }
 
-  /** How many of `all` places the queue may have beside those it has reserved. */
+  /** How many more of `all` places the queue may use, beside its queued and reserved requests. */
   roomFor(queue: WeightedQueue, all: number, nowMs: number): number {
     const share = this.#shareOf(queue);
     share.askedMs = nowMs;
     let weights = 0;
     for (const [other, { askedMs, reserved }] of this.#shares) {
-      if (nowMs - askedMs <= demandLastsMs) weights += other.weight;
+      if (nowMs - askedMs <= shareLastsMs) weights += other.weight;
       else if (reserved === 0) this.#shares.delete(other);
     }
     return Math.ceil((all * queue.weight) / weights) - queue.length - share.reserved;

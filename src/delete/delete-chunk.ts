@@ -25,7 +25,7 @@ export type DeleteDeps = {
   senders: Record<Resource, Sender>;
   /** Count what this process sends and settles, for its metrics. */
   meters: Record<Resource, RequestMeter>;
-  /** Called when there may be room again. */
+  /** Callbacks for when there may be room again; see `ChunkPass`. */
   wakers: Set<() => void>;
   token: Token;
   basePath: string; // of the target's URL, without a slash at its end
@@ -35,12 +35,12 @@ export type DeleteDeps = {
   /** True after so many ms; false as soon as the signal is aborted. */
   sleep(ms: number, ended: AbortSignal): Promise<boolean>;
   random: () => number;
-  /** Aborted at the end of the time that a shutdown may take. */
+  /** Aborted when a shutdown has taken as long as it may. */
   shutdownDeadline: AbortSignal;
   halt(run: string, code: HaltCode, reason: string): void;
   /** The run was found halted; its gate has not been closed yet. */
   onHalted(run: string): void;
-  /** Whether some run gets no chunk in this process because others hold every place. */
+  /** Whether a run gets no chunk in this process because other runs hold too many. */
   isAnyRunStarved(): boolean;
   /** Adds the jobs of chunks that became open to the queue. */
   enqueue(run: string, chunks: number[]): void;
@@ -63,15 +63,14 @@ export type ChunkTask = {
 const redisRetryMs = 200;
 const widestWindow = 256;
 
-/**
- * How a chunk was left: the state of its run, and in how many ms its ids are due again; null: not before somebody looks through what waits for
- * a later pass.
- */
+/** The state of the run after the pass, and in how many ms the chunk is due again; null: not before parked chunks are checked. */
 export type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
- * One pass over one chunk. Whatever happens, each id that was sent has its answer in the ledger, or its mark there says that it
- * may have been. Repeating it is harmless: settled ids are skipped, a chunk that isn't open is left alone.
+ * One pass over one chunk: claims it, sends its due ids and hands it back. Whatever happens, each id that was sent has its result in
+ * the ledger, or a mark there says that it may have been sent. Repeating it is harmless: settled ids are skipped, and a chunk that
+ * isn't open is left as it is. Throws an ExpungeError for damaged data in Redis, and errors of Redis when it cannot be reached for the
+ * claim, or for the results until the shutdown deadline.
  */
 export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<ChunkResult> {
   const claim = await deps.ledger.claim(job.run, job.chunk);
@@ -95,7 +94,7 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
 
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
-/** Whoever fed the chunk found something due. If nothing is, another Redis with another clock took over: then the ids that wait shortest are. */
+/** A chunk is fed because ids are due. If none is, another Redis with another clock took over: then the ids that wait shortest are due. */
 function dueIndexes({ ledgerChunk: { cells }, passedMs }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
   const waitsMs = cells.map((cell) =>
     isSettled(cell) ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
@@ -161,12 +160,12 @@ async function handBack(
     if (isSettled(cell)) return [];
     return Math.max(retryDelayMs(attemptsOf(cell), deps.retryDelaysMs), (waitsUntil.get(index) ?? 0) - deps.clock());
   });
-  // Not due at the end of a longer wait: an operator may lift a hold, or change the run's rate, and then nobody would come before that.
+  // An operator may lift a throttle or change the run's rate, and the chunk must be due then: so a longer wait is cut to 5 s.
   const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
   const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
   const state = await persist(async () => {
-    // Redis may have lost since what it acknowledged here, so the chunk is due at once for another pass.
+    // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
     if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
     return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
   }, deps);
@@ -174,20 +173,20 @@ async function handBack(
   return { state, dueInMs: state === 'running' && isSoon ? dueInMs : null };
 }
 
-/** Results in hand are worth waiting for: without them ids that were deleted could only be called gone. */
+/** Retries a write until Redis takes it: with lost results, deleted ids could only be reported as gone. Throws after the deadline. */
 async function persist<T>(
   write: (n: number) => Promise<T>,
-  { writes, sleep, shutdownDeadline: giveUp, log }: DeleteDeps,
+  { writes, sleep, shutdownDeadline, log }: DeleteDeps,
 ): Promise<T> {
   for (let n = 1; ; n++) {
     try {
       return await write(n);
     } catch (error) {
-      const isRefused = writes.failed(error);
-      if (giveUp.aborted) throw error;
-      if (n === 1 && !isRefused)
+      const isRejected = writes.failed(error);
+      if (shutdownDeadline.aborted) throw error;
+      if (n === 1 && !isRejected)
         log.warn({ reason: describeRedisError(error) }, 'Redis does not accept results, retrying');
-      await sleep(redisRetryMs, giveUp);
+      await sleep(redisRetryMs, shutdownDeadline);
     }
   }
 }

@@ -9,8 +9,8 @@ import type { TargetLimits } from './target-limits.ts';
 import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdict.ts';
 
 /**
- * What the tries of one id in this pass came to: its next cell, whether this pass may send it again, and for how long it is to be left alone,
- * where no attempt tells that.
+ * What a pass did with one id: its next cell, whether this pass may send it again, and how long to wait before it is sent again, where
+ * the number of attempts does not decide that (ms, else 0).
  */
 export type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 
@@ -23,7 +23,7 @@ export type DeleteIdDeps = {
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
   random: () => number;
-  /** Sends the id's request once more; null if nothing may leave any more. */
+  /** Sends the id's request once more; null if nothing may be sent any more. */
   send(): Promise<Answer | null>;
   /** True after `ms`; false at once if the pass ends before. */
   wait(ms: number): Promise<boolean>;
@@ -34,15 +34,15 @@ export type DeleteIdDeps = {
 };
 
 /**
- * Takes an id from its first answer to the end of its tries in this pass: up to three quick ones in the first pass, one in each
- * later pass. `marked` is the cell as it was marked; while the id is here its mark stands, so a crash leaves it in doubt.
+ * Takes an id from its first answer to its last one in this pass: up to three quick attempts in the first pass, one in each later
+ * pass. `marked` is the cell as it was marked. The ledger keeps the mark meanwhile, so a crash leaves the id in doubt.
  */
 export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps): Promise<IdPassResult> {
   const id: OpenId = { marked, attempts: attemptsOf(marked), doubtful: isDoubtful(marked), answer: first };
   try {
     const verdict = await pRetry((n) => attempt(id, n === 1 ? first : null, deps), {
       retries: quickAttempts - 1,
-      minTimeout: 0, // p-retry takes no delay from us: we wait in its callback
+      minTimeout: 0, // the wait is in shouldRetry, where its length is known
       shouldRetry: ({ error, attemptNumber }) => mayTryAgain(error, attemptNumber, id, deps),
     });
     return conclude(id, verdict, deps);
@@ -53,7 +53,7 @@ export async function deleteId(marked: Cell, first: Answer, deps: DeleteIdDeps):
   }
 }
 
-/** An id with the facts its tries add up. */
+/** An id and what its attempts have added up to. */
 type OpenId = { readonly marked: Cell; attempts: number; doubtful: boolean; answer: Answer };
 
 class TryAgain extends Error {}
@@ -104,8 +104,8 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
 }
 
 /**
- * A 429 is about the rate, so the id goes again with the next permit. Whatever else a run takes for "not now" may be about this id alone,
- * which permits would only send again and again: it comes back later.
+ * A 429 is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about this id alone,
+ * and with permits it would be sent over and over: it is parked for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.answer.kind === 'status' && id.answer.status === 429)
@@ -126,7 +126,7 @@ function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retri
     halt('target_unreachable', `the API cannot be reached: ${whyOf(answer)}`);
 }
 
-/** Out of quick tries: due again in a later pass, or at the end of all attempts. */
+/** No quick attempt is left: the id is due in a later pass, or it is settled after its last attempt. */
 function park(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
   const cell = settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer));
@@ -154,14 +154,14 @@ const baseMs = 200;
 const capMs = 10_000;
 
 /**
- * The wait before quick try number `attempt` + 1, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s.
+ * The wait before quick attempt number `attempt` + 1, in ms, with full jitter: anything from 0 to 200 ms · 2^attempt, at most 10 s.
  * `random` is from 0 to 1.
  */
 export function backoffMs(attempt: number, random: number): number {
   return random * Math.min(capMs, baseMs * 2 ** attempt);
 }
 
-/** Quick tries in an id's first pass. */
+/** Attempts in an id's first pass. */
 const quickAttempts = 3;
 
 /** Attempts an id has at most: the quick ones and one in each later pass. */
@@ -169,29 +169,29 @@ export function maxAttempts(retryDelaysMs: readonly number[]): number {
   return quickAttempts + retryDelaysMs.length;
 }
 
-/** How long after its last pass an id with this many attempts is due again; 0 if it had none yet. */
+/** How many ms after its last pass an id with this many attempts is due again; 0 if it had none yet. */
 export function retryDelayMs(attempts: number, retryDelaysMs: readonly number[]): number {
   if (attempts === 0) return 0;
   return retryDelaysMs[Math.max(0, attempts - quickAttempts)] ?? 0;
 }
 
-/** How long an id waits that was told to, after being sent or handed back so many times: no attempt tells how often it was. */
+/** How many ms a throttled id waits, by how often it was sent or handed back: throttled requests count no attempt. */
 export function waitDelayMs(times: number, retryDelaysMs: readonly number[]): number {
   return retryDelaysMs[Math.min(times, retryDelaysMs.length) - 1] ?? 0;
 }
 
-const longest = 200;
+const excerptLength = 200;
 const requestIdHeaders = ['x-request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'];
 
 /**
- * What an error answer says, for people: its request id and at most 200 printable characters of its body. Control characters
- * are dropped, and whatever looks like a bearer token is masked: servers echo what they were sent.
+ * An error answer for people, at most 200 printable characters: its request id, then its body. Control characters are dropped, and
+ * anything that looks like a bearer token is masked: servers echo what they were sent.
  */
 export function excerptOf(answer: Answer): string {
   if (answer.kind !== 'status') return describeConnectionError(answer.why);
   const name = requestIdHeaders.find((header) => answer.headers[header] !== undefined);
   const requestId = name === undefined ? '' : `[${String(answer.headers[name])}] `;
-  return clean(requestId + answer.body, answer.authorization).slice(0, longest);
+  return clean(requestId + answer.body, answer.authorization).slice(0, excerptLength);
 }
 
 function clean(text: string, authorization: string): string {

@@ -1,19 +1,21 @@
+const staleAfterMs = 1_000;
+
 /**
- * Whether this process may send requests of one run. It is open while Redis said within the last second that the run is
- * `running`. Without an answer nothing is sent: a process that cannot be reached must not send.
+ * Whether this process may send requests of one run. It is open while Redis has said within the last second that the run is
+ * `running`; a process that cannot reach Redis does not send. States: open → closed, for good.
  */
 export class Gate {
   readonly #now: () => number;
   readonly #closed = new AbortController();
   #confirmedAt: number;
 
-  /** `now`: monotonic milliseconds, so that a stopped and continued process finds its gate closed. */
+  /** `now`: monotonic ms, so that a process that was suspended finds its gate closed. */
   constructor(now: () => number) {
     this.#now = now;
     this.#confirmedAt = now();
   }
 
-  /** Aborted once the gate has closed; it never opens again (a chunk that goes on later gets a new gate). */
+  /** Aborted once the gate has closed. A chunk that continues later gets a new gate. */
   get closed(): AbortSignal {
     return this.#closed.signal;
   }
@@ -23,7 +25,7 @@ export class Gate {
     return !this.#closed.signal.aborted && this.#now() - this.#confirmedAt < staleAfterMs;
   }
 
-  /** Redis has just said that the run is running. `askedAt`: when the question was sent. */
+  /** Redis has just said that the run is running. `askedAt`: when it was asked. */
   confirm(askedAt: number): void {
     this.#confirmedAt = askedAt;
   }
@@ -32,10 +34,8 @@ export class Gate {
     this.#closed.abort();
   }
 
-  /** Closes the gate if Redis was silent for too long. */
+  /** Closes the gate if the last answer of Redis is too old. */
   closeIfStale(): void {
     if (!this.isOpen) this.close();
   }
 }
-
-const staleAfterMs = 1_000;

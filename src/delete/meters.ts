@@ -6,23 +6,23 @@ import { type Answer, noContent } from './verdict.ts';
 /** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
 export type RetryReason = 'status' | CodeWord | 'throttled' | 'credentials' | 'unreachable' | 'outage';
 
-const maxCodes = 40; // a server may answer anything; what is counted by itself stays bounded
+const maxCodes = 40; // a server may answer with any status: the number of counters stays bounded
 
 /**
- * Counts what this process sends for one resource, and what comes of it, from its beginning on. Only ever grows; whoever wants to know
- * reads it. Cheap, because it is called for each request.
+ * Counts the requests of this process for one resource, and their results, from its start on, for `/metrics`. Its counts only grow.
+ * Called for each request, so it is cheap.
  */
 export class RequestMeter {
-  /** Answers by their status, or by why there was none. */
+  /** Requests by the status of the answer, or by why there was none. */
   readonly #codes = new Map<string, number>();
   #noContents = 0;
-  /** Answers by the bucket of how long they took; see `bucketOf` of the ledger's measures. */
+  /** Answers by the bucket of their latency; see `bucketOf` of the ledger's measures. */
   readonly latencies: number[] = [];
   latencySumMs = 0;
   readonly retries = new Map<RetryReason, number>();
   readonly #outcomes = sentOutcomes.map(() => 0); // by rank
 
-  /** `bucket`: of `ms`, which is how long the answer took. */
+  /** `ms`: the latency; `bucket`: its bucket. */
   recordAnswer(answer: Answer, ms: number, bucket: number): void {
     if (answer === noContent) this.#noContents++;
     else this.#note(codeOf(answer));
@@ -40,7 +40,7 @@ export class RequestMeter {
     for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[(cell >> 13) - 1]!++;
   }
 
-  /** Requests that were answered, or will never be, by code: `204`, `503`, `timeout`, `not_sent`; `4xx` for rare ones beyond 40. */
+  /** Requests by code: `204`, `503`, `timeout`, `not_sent`. Beyond 40 codes, further ones are counted as `4xx` and the like. */
   get codes(): readonly (readonly [code: string, requests: number])[] {
     return [['204', this.#noContents], ...this.#codes];
   }
@@ -62,18 +62,18 @@ function codeOf(answer: Answer): string {
   return answer.kind === 'not-sent' ? 'not_sent' : answer.code;
 }
 
-/** Counts what this process sees of one run, until the sums are taken to be added to those of the others. */
+/** Counts the requests of this process for one run, until the sums are taken and added to those of the other processes. */
 export class RunMeter {
   #requests = 0;
-  #refused = 0;
+  #throttled = 0;
   readonly #latencies: number[] = [];
   #changes: MeasureChanges = new Map();
 
-  /** Called for each request: cheap. `bucket`: of how long the answer took. */
+  /** Called for each request, so it is cheap. `bucket`: that of the latency. */
   recordAnswer(answer: Answer, bucket: number): void {
     this.#requests++;
     if (answer.kind !== 'status') return;
-    if (answer.status === 429) this.#refused++;
+    if (answer.status === 429) this.#throttled++;
     this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
   }
 
@@ -81,18 +81,18 @@ export class RunMeter {
     this.#changes.set(field, (this.#changes.get(field) ?? 0) + by);
   }
 
-  /** The changes since the last time. */
+  /** The changes since the last call. */
   take(): MeasureChanges {
     const changes = this.#changes;
     if (this.#requests > 0) changes.set('requests', this.#requests);
-    if (this.#refused > 0) changes.set('refused', this.#refused);
+    if (this.#throttled > 0) changes.set('refused', this.#throttled);
     this.#latencies.forEach((n, bucket) => {
       changes.set(`l${bucket}`, n);
     });
     this.#changes = new Map();
     this.#latencies.length = 0;
     this.#requests = 0;
-    this.#refused = 0;
+    this.#throttled = 0;
     return changes;
   }
 }

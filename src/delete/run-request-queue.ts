@@ -7,20 +7,20 @@ import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';
 
 /** What a run may do with a connection pool. */
 export type PoolHandle = {
-  /** How many of so many requests may be marked now and still be sent soon. */
+  /** How many of the `wanted` requests may be marked now and still be sent soon. */
   room(wanted: number): number;
-  /** Reserves places for requests that are being marked. A negative number frees them. */
+  /** Reserves room for requests that are being marked. A negative number frees it. */
   reserve(requests: number): void;
   submit(request: QueuedRequest): void;
   /** Drops queued requests that may not be sent any more. */
   revalidate(): void;
-  /** For how long the run's own rate brings this process no permit, in ms; 0 = it has some, or needs none. */
+  /** How many ms until the run's own rate may bring this process a permit; 0 = it has some, or needs none. */
   readonly waitMs: number;
 };
 
 /**
- * The requests of one run, in a queue at each connection pool. Where the run has a rate of its own, each request takes a permit of that
- * rate. Nothing is sent until it is known whether it has one.
+ * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that
+ * rate. Nothing is sent until `receive` has said whether it has one.
  */
 export class RunRequestQueue {
   readonly permits = new Permits();
@@ -37,7 +37,7 @@ export class RunRequestQueue {
     this.#clock = clock;
   }
 
-  /** What Redis says about the run's rate and its weight. `offsetMs`: our clock − that of Redis. */
+  /** Takes over the run's rate, permits and priority as Redis has them. `offsetMs`: our clock − that of Redis. */
   receive({ rate, first, gap, count, priority, nextAt }: PaceReply, offsetMs: number): void {
     this.#weight = priorityWeights[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
@@ -46,26 +46,26 @@ export class RunRequestQueue {
     for (const pool of this.#queues.keys()) pool.pump();
   }
 
-  /** The pace of the run's own rate; null while it has none, or it is not known. */
+  /** The run's own rate in requests per second; null while it has none, or it is not known. */
   get perSecond(): number | null {
     return this.#perSecond;
   }
 
-  /** For how long the run's own rate brings no permit; see `PoolHandle`. */
+  /** See `PoolHandle`. */
   get waitMs(): number {
     const now = this.#clock();
     if (!this.#rate || this.permits.inHand(now) > 0 || this.permits.hasUnused) return 0;
     return Math.max(0, this.#nextAtMs - now);
   }
 
-  /** Permits that went unused here, to be given back: as long as Redis has not answered, they may be the next ones. */
+  /** Takes the number of permits that were not used, to give them back. Until Redis answers, they may be the next ones. */
   takeUnused(): number {
     const unused = this.permits.takeUnused();
     if (unused > 0) this.#nextAtMs = 0;
     return unused;
   }
 
-  /** The run's handle on this pool. */
+  /** What the run uses this pool through. */
   handleFor(pool: ConnectionPool): PoolHandle {
     const queue = this.#queueAt(pool);
     const waitMs = () => this.waitMs;
@@ -86,6 +86,7 @@ export class RunRequestQueue {
     };
   }
 
+  /** Drops queued requests of closed gates. */
   close(): void {
     for (const queue of this.#queues.values()) queue.revalidate();
   }

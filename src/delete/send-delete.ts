@@ -12,8 +12,8 @@ export type TargetConnectionOptions = {
 };
 
 /**
- * One connection that carries one DELETE at a time: an in-flight slot. An own array of these is the cheapest dispatcher there
- * is, and one broken connection puts one id in doubt.
+ * One connection that carries one DELETE at a time: an in-flight slot. A pool of these is cheaper than the pool of undici, and a broken
+ * connection puts one id in doubt. States: open → closed; in between it reconnects by itself.
  */
 export class TargetConnection {
   readonly #options: TargetConnectionOptions;
@@ -27,7 +27,10 @@ export class TargetConnection {
     this.#dispatcher = openDispatcher(options);
   }
 
-  /** Sends one DELETE. `done` is called exactly once, at the latest when the request's deadline has passed. */
+  /**
+   * Sends one DELETE; never throws. `done` is called exactly once, at the latest when the request timeout has passed. Call it again only
+   * after that.
+   */
   send(path: string, authorization: string, done: (answer: Answer) => void): void {
     const { origin, strictConnections } = this.#options;
     this.#exchange = new Exchange(authorization, done);
@@ -38,7 +41,7 @@ export class TargetConnection {
     );
   }
 
-  /** The same array as long as the token is the same: one thing less to make for each request. */
+  /** The same array as long as the token is the same: one allocation less for each request. */
   #headersOf(authorization: string): string[] {
     if (this.#headers[1] !== authorization) this.#headers = ['authorization', authorization];
     return this.#headers;
@@ -50,8 +53,8 @@ export class TargetConnection {
     this.#dispatcher.destroy().catch(() => {});
   }
 
-  // An own deadline, because undici's time-outs are up to a second late and an AbortSignal does nothing while a request waits
-  // for its connection. One timer a connection, moved on by each request, costs a tenth of a timer a request.
+  // A timer of our own: undici's timeouts are up to a second late, and an AbortSignal does nothing while a request waits for its
+  // connection. One timer per connection, restarted by each request, costs a tenth of one timer per request.
   #startDeadline(): void {
     if (this.#deadline) this.#deadline.refresh();
     else this.#deadline = setTimeout(() => this.#expire(), this.#options.requestTimeoutMs);
@@ -63,7 +66,7 @@ export class TargetConnection {
       this.#exchange.expire();
       return;
     }
-    // Still waiting for its connection: give up both. First the new one, because the next request may come at once.
+    // The request still waits for its connection: drop both. The new dispatcher comes first, because the next request may come at once.
     const abandoned = this.#dispatcher;
     this.#dispatcher = openDispatcher(this.#options);
     this.#exchange.expire();
@@ -72,8 +75,8 @@ export class TargetConnection {
 }
 
 /**
- * Connects as for a request, through the proxy and with TLS, and sends nothing. Throws why it cannot. What is refused here is kept from being
- * written as in `Exchange`, and would be no DELETE.
+ * Connects as for a request, through the proxy and with TLS, and sends nothing. Throws the error of the connection, or one with the code
+ * CONNECT_TIMEOUT. The request it makes for that is an OPTIONS, and it is stopped before it is written; see `Exchange`.
  */
 export async function reachOrigin(options: TargetConnectionOptions): Promise<void> {
   const dispatcher = openDispatcher(options);
@@ -87,12 +90,12 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
         {
           onRequestStart() {
             resolve();
-            throw new Error('only the connection was wanted');
+            throw new Error('only the connection is tested');
           },
           onResponseStart() {},
           onResponseData() {},
           onResponseEnd() {},
-          onResponseError: (_controller, error) => reject(error), // not heard any more once there was a connection
+          onResponseError: (_controller, error) => reject(error), // without effect once the promise is resolved
         },
       );
     });
@@ -104,7 +107,7 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
 
 function openDispatcher({ origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions): Client | ProxyAgent {
   const tls = { timeout: Math.min(5_000, requestTimeoutMs), ...(ca === null ? {} : { ca }) };
-  // HTTP/1.1 on purpose: an in-flight slot is a connection, and the library replays nothing by itself.
+  // HTTP/1.1 on purpose: one request per connection, and the library replays nothing by itself.
   const shared = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: tls };
   if (proxy === null) return new Client(origin, shared);
   return new ProxyAgent({ ...shared, uri: proxy, requestTls: tls, connections: 1, proxyTunnel: true });
@@ -118,8 +121,8 @@ type Controller = Pick<Dispatcher.DispatchController, 'abort'>;
 /**
  * One request and its answer. States: waiting (for its connection) → written → answered.
  *
- * Whether the request may have been executed is decided by one hook: as long as `onRequestStart` was not called it was never
- * written; after that and without a status, it may have been. Error codes cannot tell: the same ones occur on both sides.
+ * One hook decides whether the request may have been executed: before `onRequestStart` it was never written; after that, and without a
+ * status, it may have been. Error codes do not decide it: the same ones occur before and after.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #authorization: string;
@@ -129,7 +132,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: HeaderFields = {};
   #body: Buffer[] | null = null;
-  #seen = 0;
+  #bodyBytes = 0;
 
   /** `done` is called exactly once. */
   constructor(authorization: string, done: (answer: Answer) => void) {
@@ -141,12 +144,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#done === null;
   }
 
-  /** Whether the request has begun to leave: from then on it may be executed. */
+  /** Whether the request is being written or was: from then on it may be executed. */
   get isWritten(): boolean {
     return this.#controller !== null;
   }
 
-  /** The deadline has passed: a request that still waits for its connection can't be written any more. */
+  /** The request timeout has passed: a request that still waits for its connection is never written. */
   expire(): void {
     this.#timedOut = true;
     if (this.#controller === null) this.#settle({ kind: 'not-sent', why: 'CONNECT_TIMEOUT' });
@@ -154,8 +157,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Controller): void {
-    // Throwing here is how a request is kept from being written.
-    if (this.#done === null) throw new Error('given up');
+    // Throwing here prevents the request from being written.
+    if (this.#done === null) throw new Error('timed out before it was sent');
     this.#controller = controller;
   }
 
@@ -167,9 +170,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Controller, chunk: Buffer): void {
     this.#body ??= [];
-    if (this.#seen < bodyKept) this.#body.push(Buffer.from(chunk.subarray(0, bodyKept - this.#seen)));
-    this.#seen += chunk.length;
-    if (this.#seen > bodyRead) controller.abort(new Error('body too large'));
+    if (this.#bodyBytes < bodyKept) this.#body.push(Buffer.from(chunk.subarray(0, bodyKept - this.#bodyBytes)));
+    this.#bodyBytes += chunk.length;
+    if (this.#bodyBytes > bodyRead) controller.abort(new Error('body too large'));
   }
 
   onResponseEnd(): void {
@@ -178,7 +181,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Controller | null, error: Error): void {
     const answer = this.#answerTo(error);
-    // Not from inside: undici is still clearing this connection, and whoever hears of the answer sends the next request on it.
+    // Not synchronously: undici is still resetting this connection, and the receiver of the answer sends the next request on it.
     queueMicrotask(() => this.#settle(answer));
   }
 
@@ -208,7 +211,7 @@ function maybeSent(error: Error, timedOut: boolean): Answer {
   return { kind: 'maybe-sent', code: isProtocol ? 'protocol' : 'reset', why };
 }
 
-/** The system's code; of an error that wraps others (every address of a name failed) the first of theirs. */
+/** The system's code of an error. Of one that wraps others (every address of a name failed), that of the first. */
 function codeOf(error: Error & { code?: string; errors?: Error[] }): string {
   const inner = error.errors?.[0] ?? error.cause;
   if (error.code !== undefined && error.code !== 'UND_ERR') return error.code;

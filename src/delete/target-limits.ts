@@ -9,17 +9,17 @@ import { type Answer, noContent } from './verdict.ts';
 
 /** What deleting reads from the limiter of its target. */
 export type TargetLimits = PoolLimits & {
-  /** For how long the server asked for nothing to be sent, in ms; 0 = requests may be sent. */
+  /** How many ms are left of the wait that the server asked for; 0 = requests may be sent. */
   readonly throttledMs: number;
-  /** Whether nothing may be sent until an operator lifts it. */
+  /** Whether a stop is in force, which lasts until an operator lifts it. */
   readonly isStopped: boolean;
-  /** The circuit is open: a failure now is not counted as an attempt of an id. */
+  /** Whether the circuit is open: a failure now is not counted as an attempt of an id. */
   readonly isCircuitOpen: boolean;
-  /** How long the target could not be reached, in ms; 0 = it can. */
+  /** For how many ms the target could not be reached; 0 = it can. */
   readonly unreachableMs: number;
-  /** Whether ids in trouble may be tried again at once. Where much fails they come later, so that retries don't add to it. */
+  /** Whether failed ids may be retried at once. While many fail they are retried in a later pass, so that retries don't add load. */
   readonly mayRetry: boolean;
-  /** Around the work on a chunk. */
+  /** Called before and after a pass over a chunk: the limiter leases permits only in between. */
   enter(): void;
   leave(): void;
 };
@@ -28,14 +28,12 @@ type TargetLimitsDeps = {
   token: Token;
   /** ms since 1970. */
   now: () => number;
-  /** The server wants us to wait for longer than we do by ourselves; with the reason in words. */
+  /** The server asks for a wait longer than `longestThrottleMs`; `reason` is for people. */
   onLongThrottle(reason: string): void;
 };
 
-export function targetLimits(
-  limiter: TargetLimiter,
-  { token, now, onLongThrottle: tooLong }: TargetLimitsDeps,
-): TargetLimits {
+/** Reports answers to the limiter and the token, and reads from them what may be sent. */
+export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottle }: TargetLimitsDeps): TargetLimits {
   return {
     permits: limiter.permits,
     get inFlightShare() {
@@ -64,9 +62,9 @@ export function targetLimits(
     recordSent: (nowMs) => limiter.recordSent(nowMs),
     recordAnswer: (epoch, answer, ms, waitStatuses) => {
       const isLifted = limiter.isReleased(epoch);
-      const throttle = answer.kind === 'status' && !isLifted ? askedToWait(answer, waitStatuses, now()) : null;
+      const throttle = answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now()) : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
-      if (throttle?.isTooLong) tooLong(throttle.why);
+      if (throttle?.isTooLong) onLongThrottle(throttle.why);
       if (answer.kind === 'status' && !isLifted) applyRateHeaders(answer, limiter, now());
       limiter.observe(
         epoch,
@@ -79,20 +77,24 @@ export function targetLimits(
   };
 }
 
-/** What Retry-After of an answer asks for, on any answer that means "not now" (RFC 9110 §10.2.3). At most an hour of it is obeyed. */
-function askedToWait({ status, headers }: Answer & { kind: 'status' }, waitStatuses: ReadonlySet<number>, now: number) {
-  const isRefusal = status === 429 || waitStatuses.has(status);
-  if (!isRefusal && status < 500) return null;
+/** The wait that Retry-After asks for, on any answer that means "not now" (RFC 9110 §10.2.3); at most an hour. Null = none. */
+function requestedThrottle(
+  { status, headers }: Answer & { kind: 'status' },
+  waitStatuses: ReadonlySet<number>,
+  now: number,
+) {
+  const isThrottled = status === 429 || waitStatuses.has(status);
+  if (!isThrottled && status < 500) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) return null;
   const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
-  const signal = isRefusal ? ('throttled' as const) : ('unavailable' as const);
+  const signal = isThrottled ? ('throttled' as const) : ('unavailable' as const);
   return { ms: Math.min(ms, longestThrottleMs), why, signal, isTooLong: ms > longestThrottleMs };
 }
 
 const shortestAdviceMs = 2_000;
 
-/** Slows down before anything is refused. Resets of a second or two are rounded so much that they say nothing. */
+/** Slows down before requests are throttled. Resets of a second or two are rounded too much to be of use. */
 function applyRateHeaders({ status, headers }: Answer & { kind: 'status' }, limiter: TargetLimiter, now: number): void {
   const advice = adviceOf(headers, now);
   if (advice === null || advice.resetMs < shortestAdviceMs) return;
@@ -106,7 +108,7 @@ function whyOf(answer: Answer): string {
   return `the API answers ${answer.status} to everything`;
 }
 
-/** What an answer tells about the target as a whole, whatever it means for its id. `waits`: statuses by which it says "not now". */
+/** What an answer says about the target as a whole, whatever it means for its id. `waitStatuses`: those that mean "not now". */
 export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Signal {
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';

@@ -4,25 +4,25 @@ import { isAmbiguous, parseOnStatus, type StatusAction, type StatusOverride } fr
 import type { CodeWord, SentOutcome } from '../model/outcome.ts';
 import { describeConnectionError } from '../system-errors.ts';
 
-/** What one answer means for its id. `ambiguous`: the request may have been executed, which the id keeps in mind. */
+/** What one answer means for its id. `ambiguous`: the request may have been executed, which is recorded with the id. */
 export type Verdict =
   /** The id has its outcome. */
   | { kind: 'settle'; outcome: SentOutcome }
-  /** Try again; this used an attempt. */
+  /** Retry; this counts as an attempt. */
   | { kind: 'retry'; ambiguous: boolean }
-  /** Try again when the server wants us to; no attempt was used. */
+  /** Retry when the server allows it; this counts as no attempt. */
   | { kind: 'wait'; ambiguous: boolean }
-  /** The token was refused: get another, then try again; no attempt was used. */
+  /** The token was rejected: get another one, then retry; this counts as no attempt. */
   | { kind: 'credentials' }
-  /** The target could not be reached; no attempt was used. */
+  /** The target could not be reached; this counts as no attempt. */
   | { kind: 'unreachable' }
-  /** The whole run must stop; no attempt was used. */
+  /** The whole run halts; this counts as no attempt. */
   | { kind: 'halt'; halt: HaltCode; reason: string; ambiguous: boolean };
 
-/** What a rule of the table says. `gone` and `halt` become verdicts when the answer is known. */
+/** What a rule of the table says. `gone` and `halt` become verdicts together with an answer. */
 type Meaning = Exclude<Verdict, { kind: 'halt' }> | 'gone' | 'halt';
 
-/** `answers`: statuses and ranges of them, `ranges` the same as numbers. `treated`: it stands there because of `--on-status`. */
+/** `answers`: statuses and ranges of them; `ranges`: the same as numbers; `means`: for people; `overridden`: it comes from `--on-status`. */
 type Rule = {
   answers: string;
   ranges: readonly (readonly [from: number, to: number])[];
@@ -47,7 +47,7 @@ function rangesIn(answers: string): [number, number][] {
   });
 }
 
-/** What each status means where `--on-status` says nothing. */
+/** What each status means unless `--on-status` says otherwise. */
 export const verdictTable: VerdictTable = [
   rule('204', { kind: 'settle', outcome: 'deleted' }, 'deleted'),
   rule('200-299', { kind: 'settle', outcome: 'unknown' }, 'unknown: never a success; may have been executed'),
@@ -68,7 +68,7 @@ export const verdictTable: VerdictTable = [
   rule('500-999', { kind: 'retry', ambiguous: true }, 'retried; may have been executed'),
 ];
 
-/** The table of a run: its `--on-status` before ours. Throws an Error for a text that `readTreat` refuses. */
+/** The table of a run: the rules of its `--on-status`, then the default ones. Throws an Error for a text that `parseOnStatus` rejects. */
 export function verdictsWith(onStatus: string): VerdictTable {
   const overrides = parseOnStatus(onStatus);
   if (overrides.length === 0) return verdictTable;
@@ -93,13 +93,13 @@ const treatedAs: Record<StatusAction, (ambiguous: boolean) => { meaning: Meaning
   halt: () => ({ meaning: 'halt', means: 'halts the run at the first' }),
 };
 
-/** What is left of one of our rules beside the statuses that were given; ranges stay, since the rules before them decide. */
+/** A default rule without the given statuses; its ranges stay, because the rules before it decide. */
 function without(given: readonly string[], { answers, meaning, means }: Rule): Rule[] {
   const left = answers.split(', ').filter((answer) => !given.includes(answer));
   return left.length === 0 ? [] : [rule(left.join(', '), meaning, means)];
 }
 
-/** The statuses that a run takes for "not now": what is refused with one of them is refused by the target, not by the id. */
+/** The statuses that mean "not now" in a run: with one of them the target throttles, whatever the id. */
 export function waitStatuses(table: VerdictTable): ReadonlySet<number> {
   return new Set(
     table.filter(({ meaning }) => isWait(meaning)).flatMap(({ ranges }) => ranges.map(([status]) => status)),
@@ -110,11 +110,11 @@ function isWait(meaning: Meaning): boolean {
   return typeof meaning === 'object' && meaning.kind === 'wait';
 }
 
-/** Codes of a connection that can't work until somebody changes something: a wrong name, a certificate, no TLS. */
+/** Codes of connection errors that last until the configuration is changed: a wrong name, a certificate, no TLS. */
 const configurationErrors =
   /^(ENOTFOUND|CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|UND_ERR_INVALID_ARG|UND_ERR_PRX_TLS)/;
 
-/** Pure. `doubtful`: an earlier request of this run for the id may have been executed. */
+/** What an answer means. Pure. `doubtful`: an earlier request of this run for the id may have been executed. */
 export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable = verdictTable): Verdict {
   if (answer.kind === 'maybe-sent') return { kind: 'retry', ambiguous: true };
   if (answer.kind === 'not-sent') return configurationErrors.test(answer.why) ? misconfigured(answer.why) : unreachable;
@@ -124,7 +124,7 @@ export function verdictOf(answer: Answer, doubtful: boolean, table: VerdictTable
   const meaning = found?.meaning ?? failed;
   if (meaning === 'gone') return { kind: 'settle', outcome: doubtful ? 'gone_unconfirmed' : 'absent' };
   if (meaning === 'halt') return haltedBy(status);
-  // Refused now, but an earlier request may have deleted it: nobody can say that the object still exists.
+  // This request failed, but an earlier one may have deleted the object: whether it still exists is unknown.
   return meaning === failed && doubtful ? { kind: 'settle', outcome: 'unknown' } : meaning;
 }
 
@@ -147,12 +147,12 @@ const withoutScope: Verdict = {
   ambiguous: false,
 };
 
-/** RFC 6750, section 3.1: this token can never do it, whatever the id. */
+/** RFC 6750, section 3.1: the token has no right to delete, whatever the id. */
 function lacksScope(headers: HeaderFields): boolean {
   return /\berror\s*=\s*"?insufficient_scope\b/i.test(String(headers['www-authenticate'] ?? ''));
 }
 
-/** What came of one request. Whether it may have been executed is told by its kind alone (see send-delete.ts). */
+/** The result of one request. Its kind alone says whether it may have been executed; see send-delete.ts. */
 export type Answer =
   /** The server answered. `body` holds at most 2 kB; `authorization` is the header that was sent. */
   | { kind: 'status'; status: number; headers: HeaderFields; body: string; authorization: string }
@@ -161,5 +161,5 @@ export type Answer =
   /** It was never written. `why` is the system's code, for example ECONNREFUSED. */
   | { kind: 'not-sent'; why: string };
 
-/** The one success, shared by all requests so that the hot path makes no objects; only a 204 with advice on the rate comes by itself. */
+/** The one success, shared by all requests to save allocations; a 204 with rate headers is an object of its own. */
 export const noContent: Answer = { kind: 'status', status: 204, headers: {}, body: '', authorization: '' };

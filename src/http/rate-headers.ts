@@ -1,14 +1,14 @@
 import { parseDictionary, parseList, Token } from 'structured-headers';
 import { type HeaderFields, longestThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
 
-/** What a server says of its limit before anything is refused. */
+/** What a server says about its rate limit before it throttles. */
 export type Advice = {
-  remaining: number; // requests it still takes
-  resetMs: number; // until it counts afresh, from now
-  perSecond: number; // what spreads the remaining ones evenly until then
+  remaining: number; // requests left in the window
+  resetMs: number; // how long the window still lasts, from now
+  perSecond: number; // the rate that spreads the remaining requests evenly over it
 };
 
-/** Whether there is anything to read for `adviceOf`. */
+/** Whether an answer has a header that `adviceOf` reads. */
 export function hasAdvice(headers: HeaderFields): boolean {
   return (
     headers.ratelimit !== undefined ||
@@ -20,11 +20,11 @@ export function hasAdvice(headers: HeaderFields): boolean {
 }
 
 /**
- * The strictest advice of an answer's headers, or null if there is none that can be understood, or none for the next hour. Reads
- * `RateLimit` with `RateLimit-Policy` (structured fields, also with the names of draft 07), `RateLimit-Remaining` and `-Reset` of the drafts
- * before it, `X-RateLimit-*` and `X-Rate-Limit-*`; the first of these families that says something counts. `nowMs` is our clock in
- * ms since 1970; it only matters for a reset at a point in time in an answer without a `Date`. Never throws. This is called for
- * nearly every answer, and most have no such header: then it costs a few look-ups.
+ * The strictest advice of an answer's headers; null if none can be read, or if its window is longer than an hour. Reads `RateLimit` with
+ * `RateLimit-Policy` (structured fields, also as in draft 07), `RateLimit-Remaining` and `-Reset` of the earlier drafts,
+ * `X-RateLimit-*` and `X-Rate-Limit-*`; the first of these families that can be read counts. `nowMs`: our clock in ms since 1970, used
+ * for a reset at a point in time in an answer without a `Date`. Never throws. Called for nearly every answer; without such a header it
+ * costs a few look-ups.
  */
 export function adviceOf(headers: HeaderFields, nowMs: number): Advice | null {
   if (headers.ratelimit !== undefined || headers['ratelimit-policy'] !== undefined) {
@@ -65,11 +65,11 @@ function ofFields(headers: HeaderFields): Advice | null {
     ...limits.flatMap(({ name, parameters }) => {
       const policy = policies.find((one) => one.name === name);
       if (policy && !counted.includes(policy)) return [];
-      // Without a time the whole window is the longest it can last.
+      // Without a reset, the window lasts for its whole length at most.
       const seconds = parameters.get('t') ?? policy?.parameters.get('w');
       return adviceFor(parameters.get('r'), inMs(seconds));
     }),
-    // A policy the server says nothing more of has a quota for each window all the same.
+    // A policy without a current state still has a quota for each window.
     ...counted
       .filter(({ name }) => limits.every((limit) => limit.name !== name))
       .flatMap(({ parameters }) => adviceFor(parameters.get('q'), inMs(parameters.get('w')))),
@@ -78,7 +78,7 @@ function ofFields(headers: HeaderFields): Advice | null {
 
 type Named = { name: string; parameters: Map<string, unknown> };
 
-/** The items of such a list whose value is a name, as a string or a token; null if it is no list. */
+/** The members of the list in a header that are named by a string or a token; null if it is no list. */
 function readNamed(headers: HeaderFields, header: string): Named[] | null {
   try {
     return parseList(valuesOf(headers, header).join(', ')).flatMap(([value, parameters]) =>
@@ -89,7 +89,7 @@ function readNamed(headers: HeaderFields, header: string): Named[] | null {
   }
 }
 
-/** Quotas of bytes or of requests at once are no rates of requests. */
+/** False for quotas of bytes or of concurrent requests. */
 function isOfRequests(unit: unknown): boolean {
   return unit === undefined || String(unit) === 'requests';
 }
@@ -108,7 +108,7 @@ function ofDictionary(headers: HeaderFields): Advice | null {
   }
 }
 
-/** Two headers of plain numbers; where several servers on the way wrote one each, the strictest pair. */
+/** Two headers of plain numbers; if several servers on the route added one each, the strictest pair. */
 function ofNumbers(headers: HeaderFields, prefix: string, nowMs: number): Advice | null {
   const remaining = readNumbers(headers, `${prefix}-remaining`);
   const resets = readNumbers(headers, `${prefix}-reset`);
@@ -121,7 +121,7 @@ function readNumbers(headers: HeaderFields, name: string): number[] {
   return texts.map((text) => (/^\s*\d{1,15}(\.\d+)?\s*$/.test(text) ? Number(text) : Number.NaN));
 }
 
-/** Nobody agreed on what a reset is. A number of 10^12 or more is a time in ms, of 10^9 or more one in s, all else is a wait in s. */
+/** No standard says what a reset is. From 10^12 on it is a time in ms, from 10^9 on a time in s, below that a wait in s. */
 function untilReset(reset: number, headers: HeaderFields, nowMs: number): number {
   if (reset >= 1e12) return reset - serverNowMs(headers, nowMs);
   return reset >= 1e9 ? reset * 1_000 - serverNowMs(headers, nowMs) : reset * 1_000;

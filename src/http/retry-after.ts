@@ -1,12 +1,12 @@
-/** Nobody waits longer without a person knowing. */
+/** The longest wait that is obeyed as it is, in ms. A longer wait pauses the run for an operator. */
 export const longestThrottleMs = 3_600_000;
 
 /**
- * How long the server asks to wait, in ms from now, without floor or cap, or null if it doesn't say or nobody can read it. First
- * `retry-after-ms` and `x-ms-retry-after-ms`, which are finer, then `Retry-After` (RFC 9110 §10.2.3) in seconds, also with a
- * fraction, or as a date. A date counts from the answer's own `Date`, so that a wrong clock on either side does no harm; where that
- * is missing or malformed it counts from `nowMs`, our clock in ms since 1970. A date that is over means 0. A server and a proxy may
- * have asked for a wait each, in lines of their own or joined by a comma (RFC 9110 §5.3): the longest counts, which obeys both.
+ * How long the server asks to wait, in ms from now, without floor or cap; null if it doesn't say or it can't be read. Reads
+ * `retry-after-ms` and `x-ms-retry-after-ms`, which are finer, before `Retry-After` (RFC 9110 §10.2.3) in seconds, also with a
+ * fraction, or as a date. A date counts from the answer's own `Date`, so that a wrong clock on either side does no harm; if that
+ * is missing or malformed, from `nowMs`, our clock in ms since 1970. A past date means 0. A server and a proxy may each ask for a
+ * wait, in separate lines or joined by a comma (RFC 9110 §5.3): the longest counts, which obeys both. Never throws.
  */
 export function retryAfterMs(headers: HeaderFields, nowMs: number): number | null {
   for (const name of ['retry-after-ms', 'x-ms-retry-after-ms']) {
@@ -18,7 +18,7 @@ export function retryAfterMs(headers: HeaderFields, nowMs: number): number | nul
   );
 }
 
-/** Each wait of such a header. A comma behind the name of a day belongs to a date. */
+/** Each wait in a header, as text. A comma after the name of a day belongs to a date. */
 function askedIn(headers: HeaderFields, name: string): string[] {
   return valuesOf(headers, name).flatMap((value) =>
     value.split(/(?<!(?:^|,)\s*[A-Z][a-z]+),/).map((one) => one.trim()),
@@ -30,7 +30,7 @@ function longest(waits: (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known);
 }
 
-/** A number too long for us is a very long wait, not none. */
+/** In ms. A number too large for us is a very long wait, not none. */
 function decimal(text: string, unitMs: number): number | null {
   return /^\d+(\.\d+)?$/.test(text) ? Math.min(Math.ceil(Number(text) * unitMs), Number.MAX_SAFE_INTEGER) : null;
 }
@@ -41,15 +41,15 @@ function untilDate(text: string, headers: HeaderFields, nowMs: number): number |
   return until === null ? null : Math.max(0, until - from);
 }
 
-/** What the server's clock said when it answered, in ms since 1970, or `nowMs` where it doesn't say. */
+/** The server's clock when it answered, in ms since 1970; `nowMs` if it doesn't say. */
 export function serverNowMs(headers: HeaderFields, nowMs: number): number {
   return httpDate(valuesOf(headers, 'date')[0] ?? '', nowMs) ?? nowMs;
 }
 
-/** The headers of an answer: names in lower case, a list where one came several times. */
+/** The headers of an answer: names in lower case, a list for one that came several times. */
 export type HeaderFields = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Every value of that name, trimmed, in the order they came. */
+/** Every value of a header, trimmed, in the order they came. */
 export function valuesOf(headers: HeaderFields, name: string): string[] {
   const value = headers[name];
   if (value === undefined) return [];
@@ -57,9 +57,9 @@ export function valuesOf(headers: HeaderFields, name: string): string[] {
 }
 
 /**
- * Milliseconds since 1970 of an HTTP date (RFC 9110 §5.6.7) in any of its three forms, or null. `Date.parse` takes far too much
- * for a date. Days and times that don't exist are refused; a weekday that doesn't fit the day is not looked at, since it says
- * nothing that the day doesn't. `nowMs` tells the century of a year with two digits: at most 50 years ahead.
+ * Milliseconds since 1970 of an HTTP date (RFC 9110 §5.6.7) in any of its three forms, or null. `Date.parse` accepts far too much.
+ * Days and times that don't exist give null; the weekday is not checked against the day. A year with two digits is at most 50 years
+ * after `nowMs`.
  */
 function httpDate(text: string, nowMs: number): number | null {
   const parts = (imfFixdate.exec(text) ?? rfc850.exec(text) ?? asctime.exec(text))?.groups;

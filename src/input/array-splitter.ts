@@ -5,8 +5,8 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Cuts the text of a JSON array into its elements, in whatever pieces it comes. It finds their ends, and no more: whether an element is
- * JSON is for whoever parses it, and if all are, the array is. Throws USAGE for what is no array, and where it has no end.
+ * Splits the text of a JSON array, which may come in pieces of any size, into its elements. It only finds where they end: the caller
+ * parses each, and if all are JSON, so is the array. Throws USAGE for text that is no array, or has no end.
  */
 export class ArraySplitter {
   readonly #name: string;
@@ -32,7 +32,7 @@ export class ArraySplitter {
         const element = this.#element + text.slice(start, at);
         this.#element = '';
         start = at + 1;
-        if (this.#isOfNothing(element)) continue;
+        if (this.#isEmptyArray(element)) continue;
         this.#count += 1;
         yield element;
       }
@@ -40,13 +40,13 @@ export class ArraySplitter {
     this.#hold(text.slice(start));
   }
 
-  /** To be called at the end of the text. */
+  /** Call it at the end of the text. Throws USAGE if the array has not ended. */
   end(): void {
     if (this.#place === 'before') throw inputError(this.#name, null, 'expected a JSON array, got nothing', again);
     if (this.#place === 'within') throw inputError(this.#name, null, 'the JSON array has no end', again);
   }
 
-  /** White space stands around the array, and its first character begins it. */
+  /** A character before or after the array: white space, or the bracket that opens it. */
   #passOutside(character: string): void {
     if (' \t\r\n'.includes(character)) return;
     if (this.#place === 'behind') throw inputError(this.#name, null, 'something follows the JSON array', oneArray);
@@ -73,8 +73,8 @@ export class ArraySplitter {
     return false;
   }
 
-  /** `[]` has no element, though it has an end. */
-  #isOfNothing(element: string): boolean {
+  /** Whether the element is the nothing within `[]`. */
+  #isEmptyArray(element: string): boolean {
     return this.#place === 'behind' && this.#count === 0 && element.trim() === '';
   }
 
@@ -85,7 +85,7 @@ export class ArraySplitter {
   }
 }
 
-const again = 'export it again, or transfer it again: it may be cut off';
+const again = 'export or transfer it again: it may be cut off';
 const oneArray = 'for one JSON value a line use --format ndjson';
 const ofObject = `for one object a line use --format ndjson; for an array within it: jq -c '.NAME[]' FILE | expunge run - --format ndjson`;
 const ofElse = 'check what the file holds, and name its format with --format';

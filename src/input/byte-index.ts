@@ -1,9 +1,9 @@
 const firstSlots = 1024;
-const mostBytes = 2 ** 32 - 1; // what the numbers of a slot can tell apart
+const mostBytes = 2 ** 32 - 1; // the largest offset that a slot can hold
 
 /**
- * Keeps records, byte for byte, and finds the first one with a key. A Map of strings would do the same, but leaves more garbage a bucket
- * than the whole spool may have memory; this one grows with the records that differ, and uses its tables again.
+ * Stores records byte for byte, and finds the first one with a key. A Map of strings would leave more garbage for each bucket than the
+ * whole spool may use memory; this index grows with the distinct records only, and reuses its tables.
  */
 export class ByteIndex {
   readonly #keyAt: number;
@@ -13,7 +13,7 @@ export class ByteIndex {
   #starts = new Uint32Array(firstSlots);
   #ends = new Uint32Array(firstSlots);
   #hashes = new Uint32Array(firstSlots);
-  /** The records that are kept, one after the other. */
+  /** The stored records, one after the other. */
   records: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
 
   /** The key of a record is what follows its first `keyAt` bytes. */
@@ -21,18 +21,19 @@ export class ByteIndex {
     this.#keyAt = keyAt;
   }
 
+  /** Removes all records; the tables keep their size. */
   forgetAll(): void {
     this.#used = 0;
     this.#count = 0;
     this.#ends.fill(0);
   }
 
-  /** Whether a record with these bytes as its key is kept. */
+  /** Whether a record with these bytes as its key is stored. */
   has(bytes: Buffer, start: number, end: number): boolean {
     return this.#count > 0 && this.#ends[this.#slotOf(bytes, start, end, hashOf(bytes, start, end))] !== 0;
   }
 
-  /** Where the record with the key of this one begins in `records`, or -1 if there is none: then this one is kept. */
+  /** Where the record with the same key begins in `records`, or -1 if there is none: then this record is stored. Throws above 4 GiB. */
   add(bytes: Buffer, start: number, end: number): number {
     const hash = hashOf(bytes, start + this.#keyAt, end);
     const slot = this.#slotOf(bytes, start + this.#keyAt, end, hash);
@@ -95,7 +96,7 @@ export class ByteIndex {
   }
 }
 
-/** FNV-1a with a last mix, since neighbouring ids differ in their last bytes only. */
+/** FNV-1a with a final mix, since neighbouring ids differ only in their last bytes. */
 function hashOf(bytes: Buffer, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);

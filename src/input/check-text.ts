@@ -8,8 +8,8 @@ const cr = 13;
 const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
 
 /**
- * Passes on chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are
- * not UTF-8 (replaced by U+FFFD they would be another id), and for a pipe whose last line has no end.
+ * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8
+ * (replaced by U+FFFD they would be another id), and for a pipe whose last line has no newline.
  */
 export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 3);
@@ -32,7 +32,7 @@ export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>)
   if (file.isPipe && last !== lf && last !== cr) throw cutOff(file.name, line);
 }
 
-/** How many of the bytes belong to characters that are complete, as far as their lead bytes tell. */
+/** How many of the bytes belong to complete characters, by their lead bytes. */
 function wholeCharacters(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!;
@@ -58,7 +58,7 @@ function countLineEnds(bytes: Buffer, before: number): number {
   return ends;
 }
 
-/** How many line ends stand before the first line that is not UTF-8. */
+/** How many line ends come before the first line that is not UTF-8. */
 function badLine(bytes: Buffer, before: number): number {
   let good = 0;
   for (let end = bytes.indexOf(lf); end !== -1; end = bytes.indexOf(lf, good)) {

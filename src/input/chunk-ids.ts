@@ -14,15 +14,15 @@ import {
   spoolFile,
 } from './spool-files.ts';
 
-/** How many chunks and blocks `readChunks` will make of a spool. */
+/** How many chunks and blocks `readChunks` yields for a spool. */
 export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {
   const chunks = resources.reduce((sum, resource) => sum + Math.ceil(spool.ids[resource] / size), 0);
   return { chunks, blocks: Math.ceil((spool.rejected + spool.duplicates + spool.protected) / size) };
 }
 
 /**
- * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds one resource, in input order; each comes
- * when it is full, the rests come last. The same spool gives the same chunks. Reading is synchronous: await between them.
+ * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order; each is yielded
+ * when it is full, partial ones last. The same spool gives the same chunks. Reading is synchronous: await between them.
  */
 export function* readChunks(spool: Spool, size = chunkSize): Generator<Chunk | SettledBlock> {
   const open = new OpenChunks();
@@ -35,7 +35,26 @@ export function* readChunks(spool: Spool, size = chunkSize): Generator<Chunk | S
   if (open.settled.length > 0) yield open.takeBlock();
 }
 
-/** What is not full yet: one chunk a resource and one block. */
+/** A row and its result: it is to be sent if both `reject` and `settled` are null. */
+type SpooledRow = Row & Settled;
+
+/** All rows of a spool in input order, in bounded memory. It can be read repeatedly. */
+export function* readSpool(spool: Spool): Generator<SpooledRow> {
+  const rows = new BlockReader(spoolFile.rows(spool.folder));
+  const positions = new BlockReader(spoolFile.positions(spool.folder));
+  const settled = new SettledRange(spool.folder);
+  try {
+    for (let n = 0; n < spool.rows; n++) {
+      settled.moveTo(n);
+      yield { ...readRow(rows), ...readPosition(positions), ...settled.at(n) };
+    }
+  } finally {
+    rows.close();
+    positions.close();
+  }
+}
+
+/** The partial chunks and block: one chunk a resource and one block. */
 class OpenChunks {
   #chunks = 0;
   #blocks = 0;
@@ -70,25 +89,6 @@ function toSettledRow({ file, line, resource, id, reject, settled, first }: Spoo
   return { ...row, outcome: settled!, code: settled!, first };
 }
 
-/** A row with what became of it: to be sent where both `reject` and `settled` are null. */
-type SpooledRow = Row & Settled;
-
-/** All rows of a spool in input order, in bounded memory. Can be read as often as one likes. */
-export function* readSpool(spool: Spool): Generator<SpooledRow> {
-  const rows = new BlockReader(spoolFile.rows(spool.folder));
-  const positions = new BlockReader(spoolFile.positions(spool.folder));
-  const settled = new SettledRange(spool.folder);
-  try {
-    for (let n = 0; n < spool.rows; n++) {
-      settled.moveTo(n);
-      yield { ...readRow(rows), ...readPosition(positions), ...settled.at(n) };
-    }
-  } finally {
-    rows.close();
-    positions.close();
-  }
-}
-
 function readRow(reader: BlockReader): Pick<Row, 'resource' | 'reject' | 'id'> {
   const at = reader.take(headerBytes);
   const resource = resourceAt(reader.block, at);
@@ -103,12 +103,12 @@ function readPosition(reader: BlockReader): Position {
   return { file: reader.block.readUInt32LE(at), line: reader.block.readUInt32LE(at + 4) };
 }
 
-/** What became of a row that can be sent; `first` is where the id of a duplicate stood first. */
+/** Whether a valid row is settled already; `first` is the first position of the id of a duplicate. */
 type Settled = { settled: 'duplicate' | 'protected' | null; first: Position | null };
 
 const toSend: Settled = { settled: null, first: null };
 
-/** The settled rows among the range of rows that is being read: flat numbers, since all of them can be duplicates. */
+/** The settled rows of the range that is being read, as flat numbers: all of them can be duplicates. */
 class SettledRange {
   readonly #folder: string;
   readonly #isSettled = new Uint8Array(rowsPerSettledFile);
@@ -118,7 +118,7 @@ class SettledRange {
     this.#folder = folder;
   }
 
-  /** To be called for every row, in order. */
+  /** Call it for every row, in order. */
   moveTo(row: number): void {
     if (row % rowsPerSettledFile !== 0) return;
     this.#isSettled.fill(0);

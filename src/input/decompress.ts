@@ -2,18 +2,34 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { systemCode } from '../errors.ts';
 import { inputError } from './input-error.ts';
+import { ZstdFrames } from './zstd-frames.ts';
 
 type Packing = 'gzip' | 'zstd';
 
 /**
- * Unpacks gzip and zstd, told by their first bytes and never by a name; everything else passes as it is. Throws USAGE for
- * packed data that is damaged or cut off, and for packings we cannot read.
+ * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
+ * data that is damaged or cut off, and for formats that it cannot decompress.
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 6);
   refuseForeign(name, head);
   const packing = packingOf(head);
   yield* packing ? unpack(name, packing, all) : all;
+}
+
+/** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */
+export async function peek(
+  chunks: AsyncIterable<Buffer>,
+  length: number,
+): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  let head: Buffer = Buffer.alloc(0);
+  while (head.length < length) {
+    const { value, done } = await iterator.next();
+    if (done) break;
+    head = head.length === 0 ? value : Buffer.concat([head, value]);
+  }
+  return { head, all: resume(head, iterator) };
 }
 
 function packingOf(head: Buffer): Packing | null {
@@ -41,48 +57,42 @@ async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buf
   const decoder =
     packing === 'gzip' ? createGunzip({ chunkSize: 65_536 }) : createZstdDecompress({ chunkSize: 65_536 });
   let fed = 0;
-  const source = Readable.from(count(packed, (bytes) => (fed += bytes)));
+  const frames = new ZstdFrames();
+  const note = (chunk: Buffer) => {
+    fed += chunk.length;
+    if (packing === 'zstd') frames.feed(chunk);
+  };
+  const source = Readable.from(noting(packed, note));
   try {
-    // The callback is for the source's errors: they reach us through the decoder.
+    // The callback is required; errors of the source arrive through the decoder.
     yield* pipeline(source, decoder, () => {}) as AsyncIterable<Buffer>;
   } catch (error) {
     throw damaged(name, packing, error);
   }
-  // Node stops silently after the first of several zstd frames: the rows behind it would be lost.
+  // Node stops silently after the first of several zstd frames: the rows after it would be lost.
   if (decoder.bytesWritten < fed) throw severalFrames(name, packing);
+  if (packing === 'zstd' && !frames.isWhole) throw unusable(name, packing, 'cut off');
 }
 
-async function* count(chunks: AsyncIterable<Buffer>, add: (bytes: number) => void): AsyncGenerator<Buffer> {
+async function* noting(chunks: AsyncIterable<Buffer>, note: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    add(chunk.length);
+    note(chunk);
     yield chunk;
   }
 }
 
 function damaged(name: string, packing: Packing, error: unknown): unknown {
   if (!/^(Z_|ZSTD_)/.test(systemCode(error))) return error;
-  const isCut = systemCode(error) === 'Z_BUF_ERROR';
-  return inputError(name, null, `the ${packing} data is ${isCut ? 'cut off' : 'damaged'}`, 'transfer the file again');
+  return unusable(name, packing, systemCode(error) === 'Z_BUF_ERROR' ? 'cut off' : 'damaged');
+}
+
+function unusable(name: string, packing: Packing, how: string): Error {
+  return inputError(name, null, `the ${packing} data is ${how}`, 'transfer the file again');
 }
 
 function severalFrames(name: string, packing: Packing): Error {
   const next = `${packing} -dc FILE | expunge run -`;
   return inputError(name, null, `something follows the first ${packing} frame, which we cannot unpack`, next);
-}
-
-/** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */
-export async function peek(
-  chunks: AsyncIterable<Buffer>,
-  length: number,
-): Promise<{ head: Buffer; all: AsyncGenerator<Buffer> }> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  let head: Buffer = Buffer.alloc(0);
-  while (head.length < length) {
-    const { value, done } = await iterator.next();
-    if (done) break;
-    head = head.length === 0 ? value : Buffer.concat([head, value]);
-  }
-  return { head, all: resume(head, iterator) };
 }
 
 async function* resume(head: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {

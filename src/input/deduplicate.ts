@@ -17,7 +17,7 @@ import {
 /** An id that will be sent, and the number of its row. */
 export type SpooledId = { row: number; resource: Resource; id: string };
 
-/** What the buckets of a spool hold. */
+/** The result of deduplication. */
 export type DeduplicationResult = {
   ids: Record<Resource, number>;
   duplicates: number;
@@ -27,19 +27,18 @@ export type DeduplicationResult = {
 };
 
 /**
- * Tells duplicates and protected ids from those to send, bucket by bucket: exact bytes, the first line wins, protection wins over both.
- * Memory holds the ids of one bucket that differ, so a list that repeats itself costs no more than another. Writes what it finds to the
- * spool's `settled` files and removes the buckets. `onProtected` hears the numbers of the protected rows: for the same rows in the same
- * order.
+ * Finds duplicates and protected ids, bucket by bucket. Ids are compared byte for byte; the first line of an id is sent, unless the id is
+ * protected. Memory holds the distinct ids of one bucket. Writes duplicates and protected rows to the spool's `settled` files, and removes
+ * the buckets. Calls `onProtected` with the number of each protected row; the same rows give the same order.
  */
 export async function deduplicate(folder: string, onProtected: (row: number) => void): Promise<DeduplicationResult> {
-  const settler = new Deduplicator(folder, onProtected);
-  for (let n = 0; n < bucketCount; n++) await settler.settle(n);
-  settler.settled.flush();
-  return settler.found;
+  const deduplicator = new Deduplicator(folder, onProtected);
+  for (let n = 0; n < bucketCount; n++) await deduplicator.readBucket(n);
+  deduplicator.settled.flush();
+  return deduplicator.found;
 }
 
-const recordsAtOnce = 10_000; // a worker that plans a scheduled run has other things to do, too
+const recordsAtOnce = 10_000; // a worker that plans a scheduled run must not block its event loop
 
 class Deduplicator {
   readonly found: DeduplicationResult = {
@@ -62,18 +61,18 @@ class Deduplicator {
     this.#onProtected = onProtected;
   }
 
-  async settle(n: number): Promise<void> {
+  async readBucket(n: number): Promise<void> {
     this.#seen.forgetAll();
     this.#guarded.forgetAll();
     await this.#readRecords(spoolFile.protect(this.#folder, n), 0, (block, start, end) => {
       this.#guarded.add(block, start, end);
     });
     await this.#readRecords(spoolFile.bucket(this.#folder, n), placeBytes, (block, start, end) => {
-      this.#settleRow(block, start, end);
+      this.#addRow(block, start, end);
     });
   }
 
-  /** Hands over the records of a file, which have so many bytes before their header, and removes it for its space. */
+  /** Calls `take` for each record of a file, whose header follows `before` bytes, and removes the file to free its space. */
   async #readRecords(path: string, before: number, take: (block: Buffer, start: number, end: number) => void) {
     const reader = new BlockReader(path, this.#block);
     this.#block = reader.block;
@@ -89,12 +88,12 @@ class Deduplicator {
     await setImmediate();
   }
 
-  #settleRow(block: Buffer, start: number, end: number): void {
+  #addRow(block: Buffer, start: number, end: number): void {
     if (this.#guarded.has(block, start + placeBytes + headerBytes, end)) this.#protect(block.readUInt32LE(start));
-    else this.#settleId(block, start, end);
+    else this.#addId(block, start, end);
   }
 
-  #settleId(block: Buffer, start: number, end: number): void {
+  #addId(block: Buffer, start: number, end: number): void {
     const first = this.#seen.add(block, start, end);
     if (first === -1) this.#keep(block, start);
     else this.#markDuplicate(block.readUInt32LE(start), first);
@@ -141,7 +140,7 @@ function endOf(bytes: Buffer, at: number): number {
   return at + headerBytes + bytes.readUInt16LE(at + 2);
 }
 
-/** Writes which rows were settled, by ranges of rows: they come in any order, and a reader needs one range in memory. */
+/** Writes settled rows to a file for each range of rows: they come in any order, and a reader holds one range in memory. */
 class SettledFiles {
   readonly #folder: string;
   readonly #files: BlockFile[] = [];

@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 
-/** An input that cannot be used: names the file, and the line where there is one. Nothing was sent. */
+/** A USAGE error for unusable input: it names the file, and the line if there is one. */
 export function inputError(
   name: string,
   line: number | null,
@@ -11,7 +11,7 @@ export function inputError(
   return new ExpungeError('USAGE', `${place}: ${message}`, { next });
 }
 
-/** Text from a file as it can be shown: quoted, control characters escaped, bounded. */
+/** Quotes text from a file for a message: control characters are escaped, and long text is cut. */
 export function shown(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }

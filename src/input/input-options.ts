@@ -20,10 +20,10 @@ export type InputOptions = {
   allowPlaceholders: boolean;
 };
 
-/** The settings that say it. */
+/** The settings that say how rows are read. */
 export type InputSettings = Pick<Config, keyof InputOptions>;
 
-/** What settings say about it; those that are not set become null. */
+/** The options of these settings; those that are not set become null. */
 export function inputOptionsOf(given: InputSettings): InputOptions {
   const { column, noHeader, delimiter, allowIdChars, allowPlaceholders } = given;
   const { resource = null, resourceColumn = null, format = null } = given;
@@ -36,22 +36,27 @@ const formats: Record<string, Format> = {
   txt: 'lines',
 };
 
-/** The format asked for, else the one the name tells, else lines on stdin. Throws USAGE where nothing tells. */
+/** The requested format, else the format by the file name, else lines on stdin. Throws USAGE if none of these applies. */
 export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Format | null): Format {
   const format = asked ?? (file.isStdin ? 'lines' : formatByName(file.name));
   if (format) return format;
   const known = Object.keys(formats).map((ending) => `.${ending}`);
-  throw inputError(file.name, null, `unknown format: the file name ends with none of ${known.join(', ')}`, ways);
+  throw inputError(
+    file.name,
+    null,
+    `unknown format: the file name ends with none of ${known.join(', ')}`,
+    formatAdvice,
+  );
 }
 
-const ways = 'add --format csv, ndjson (an object or string a line), json (an array) or lines (an id a line)';
+const formatAdvice = 'add --format csv, ndjson (an object or string a line), json (an array) or lines (an id a line)';
 
-/** The format that a name tells, if it does. */
+/** The format by the extension of a file name, if it is known. */
 export function formatByName(name: string): Format | undefined {
   return formats[extensionOf(name)];
 }
 
-/** The delimiter asked for; a .tsv has tabs by itself. */
+/** The requested delimiter; the default for a .tsv file is a tab. */
 export function delimiterOf(file: InputFile, asked: string): string {
   return asked === ',' && extensionOf(file.name) === 'tsv' ? '\t' : asked;
 }
@@ -61,7 +66,7 @@ function extensionOf(name: string): string {
   return /\.([a-z0-9]+)$/.exec(unpacked)?.[1] ?? '';
 }
 
-/** Refuses options that contradict each other or the formats, before anything is read. Throws USAGE. */
+/** Throws USAGE for options that contradict each other or the formats, before anything is read. */
 export function checkOptions(files: InputFile[], options: InputOptions): void {
   const { resource, resourceColumn, noHeader, column } = options;
   if (!resource === !resourceColumn) {
@@ -74,7 +79,7 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
       '--resource-column needs a header to name a column of; --no-header says there is none',
     );
   }
-  const hasCells = used.length === 0 || used.includes('csv'); // of a schedule nobody knows yet
+  const hasCells = used.length === 0 || used.includes('csv'); // the files of a schedule are not known yet
   if (hasCells && noHeader && column !== settings.column.fallback) {
     throw new ExpungeError(
       'USAGE',
@@ -87,11 +92,11 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
   }
 }
 
-/** Makes the rows of one file: settles the resource of each and whether its id can be sent. */
+/** Makes the rows of one file, with the resource of each and whether its id can be sent. */
 export type RowMaker = {
-  /** A row with an id. `kind` is what the resource column holds; it is not looked at where --resource says it all. */
+  /** A row with an id. `kind` is the value of the resource column; it is ignored with --resource. */
   row(line: number, id: string, kind: unknown): Row;
-  /** A row that cannot be sent for a reason of its format. */
+  /** A row that the format makes unusable. */
   rejected(line: number, id: string, reject: RejectCode): Row;
 };
 

@@ -10,7 +10,7 @@ export function rowOfRecord(line: number, value: unknown, text: string, fields: 
     return make.rejected(line, text, 'not_a_string');
   }
   const { column, resourceColumn } = fields;
-  // The parser takes the last of them without a word: which object is meant is not for us to guess.
+  // The parser silently takes the last one, which may not be the object that is meant.
   if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
     return make.rejected(line, text, 'duplicate_key');
   }
@@ -28,7 +28,7 @@ function ownField(record: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 
-/** Whether the outermost object has this key twice. Most records cost two searches: without a backslash a key stands there as it is. */
+/** Whether the outermost object has this key twice. Most records cost two searches: without a backslash, a key is written as it is. */
 function isRepeated(text: string, key: string): boolean {
   const quoted = `"${key}"`;
   const first = text.indexOf(quoted);

@@ -8,18 +8,20 @@ import { inputError } from './input-error.ts';
 export type InputFile = {
   name: string; // as shown: the path, or (stdin)
   isStdin: boolean;
-  isPipe: boolean; // stdin or a named pipe: its writer can die unnoticed in the middle of a line
-  open(): AsyncIterable<Buffer>; // the bytes as they are; fails if the file changes before its end
+  isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
+  open(): AsyncIterable<Buffer>; // the raw bytes; throws USAGE if the file changes while it is read
 };
 
 /**
- * The named files, `-` being stdin. All are looked at before the first is read, so that a missing one costs no time.
+ * The named files; `-` is stdin. All are checked before the first is read, so that a missing file fails at once.
  * Throws USAGE for one that is missing, unreadable, a folder, or stdin named twice.
  */
-export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer>): Promise<InputFile[]> {
+export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer> = nothing()): Promise<InputFile[]> {
   if (paths.filter((path) => path === '-').length > 1) throw inputError('-', null, 'stdin can be read only once');
   return Promise.all(paths.map((path) => (path === '-' ? fromStdin(stdin) : fromFile(path))));
 }
+
+async function* nothing(): AsyncGenerator<Buffer> {}
 
 function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
   return { name: stdinName, isStdin: true, isPipe: true, open: () => stdin };
@@ -31,7 +33,7 @@ async function fromFile(path: string): Promise<InputFile> {
   return { name: path, isStdin: false, isPipe: !before.isFile(), open: () => readUnchanged(path, before) };
 }
 
-/** For a shell, which names them one by one. */
+/** A shell expands the pattern to the names of the files. */
 function filesIn(path: string): string {
   return `name the files in it: ${path.replace(/\/+$/, '')}/*.csv`;
 }
@@ -55,7 +57,7 @@ async function* readUnchanged(path: string, before: Stats): AsyncGenerator<Buffe
   if (before.isFile()) refuseChange(path, before, await statReadable(path));
 }
 
-/** What was read would be neither the old file nor the new one. */
+/** Throws USAGE for a changed file: its content would be neither the old nor the new one. */
 function refuseChange(path: string, before: Stats, after: Stats): void {
   const facts = ['dev', 'ino', 'size', 'mtimeMs'] as const;
   if (facts.every((fact) => before[fact] === after[fact])) return;

@@ -7,7 +7,7 @@ import type { InputOptions, RowMaker } from './input-options.ts';
 import { maxRecordSize } from './read-lines.ts';
 import { refuseHeader } from './refuse-header.ts';
 
-/** The rows of a CSV. Throws USAGE, naming the line, for what is not one table: ragged rows, stray or unclosed quotes. */
+/** The rows of a CSV. Throws USAGE, naming the line, for text that is no table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(
   name: string,
   chunks: AsyncIterable<Buffer>,
@@ -26,7 +26,7 @@ export async function* readCsv(
   }
 }
 
-/** What happens to one record: the first is the header, unless there is none. */
+/** Returns a function that turns each record into a row; the first record is the header, unless there is none. */
 function recordReader(name: string, options: InputOptions, make: RowMaker, push: (row: Row) => void) {
   let columns: Columns | null = null;
   return (cells: string[], line: number): void => {
@@ -39,7 +39,7 @@ function recordReader(name: string, options: InputOptions, make: RowMaker, push:
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
     const row = make.row(line, cells[columns.id]!, cells[columns.resource]);
-    // Exports that were joined hold their header again.
+    // Joined exports repeat their header.
     push(row.id === options.column && !options.noHeader ? make.rejected(line, row.id, 'repeated_header') : row);
   };
 }
@@ -47,25 +47,25 @@ function recordReader(name: string, options: InputOptions, make: RowMaker, push:
 function openParser(delimiter: string, onRecord: (cells: string[]) => void): Parser {
   return new Parser({
     delimiter,
-    // Written out, because what is detected on the first line would make later line ends part of an id.
+    // Listed, because detection by the first line would make other line ends part of an id.
     record_delimiter: ['\r\n', '\n', '\r'],
     skip_empty_lines: true,
     relax_column_count: true, // we count ourselves, to say which line
     max_record_size: maxRecordSize,
     on_record: (cells: string[]) => {
       onRecord(cells);
-      return null; // nothing goes through the stream: a push a row costs more than parsing it
+      return null; // nothing goes through the stream: pushing a row costs more than parsing it
     },
   });
 }
 
-/** Hands chunks to the parser; yields after each, at last with the error that ended it, so that rows before it are seen. */
+/** Writes chunks to the parser; yields after each, last with the error that ended parsing, so that earlier rows are read first. */
 async function* feed(parser: Parser, chunks: AsyncIterable<Buffer>): AsyncGenerator<Error | null> {
   let failure: Error | null = null;
   parser.on('error', (error) => {
     failure = error;
   });
-  parser.resume(); // nothing comes out, but the end must be able to pass
+  parser.resume(); // nothing comes out, but the stream must reach its end
   for await (const chunk of chunks) {
     await new Promise<void>((done) => parser.write(chunk, () => done()));
     yield failure;
@@ -78,7 +78,7 @@ const messages: Record<string, string> = {
   CSV_QUOTE_NOT_CLOSED: 'a quote opens in the row that begins here and is never closed',
   CSV_MAX_RECORD_SIZE: 'the row that begins here is longer than 1 MiB: is a quote not closed?',
   CSV_INVALID_CLOSING_QUOTE: 'a quote in the row that begins here ends before its cell does',
-  INVALID_OPENING_QUOTE: 'a quote in the row that begins here stands inside a cell that does not begin with one',
+  INVALID_OPENING_QUOTE: 'a quote in the row that begins here is inside a cell that does not begin with one',
 };
 
 function explain(name: string, line: number, error: Error, hint: string | null): Error {
@@ -87,7 +87,7 @@ function explain(name: string, line: number, error: Error, hint: string | null):
   return inputError(name, line, found, hint ?? 'a cell with quotes must be quoted, and each quote in it doubled');
 }
 
-/** With the wrong delimiter, quotes stand in the middle of what is taken for a cell. */
+/** Advice if the first line looks separated by another delimiter: then quotes are in the middle of cells. */
 function delimiterHint(head: Buffer, delimiter: string): string | null {
   const [firstLine = ''] = head.toString().split(/[\r\n]/, 1);
   const unquoted = firstLine.replace(/"(?:[^"]|"")*"/g, '');
@@ -104,12 +104,12 @@ function ragged(name: string, line: number, expected: number, got: number): Erro
 }
 
 const raggedNext =
-  'a cell that holds the delimiter must stand in quotes; if something else separates the columns, add --delimiter';
+  'a cell that holds the delimiter must be quoted; if something else separates the columns, add --delimiter';
 
-/** Where the columns we need stand in a row, and how many cells each row has. */
+/** The indexes of the columns to read, and the number of cells in each row. */
 type Columns = { id: number; resource: number; cells: number };
 
-/** Finds the columns in a header. Throws USAGE for one that is missing, and for names that stand twice. */
+/** Finds the columns in a header. Throws USAGE for a column that is missing, and for repeated names. */
 function findColumns(name: string, line: number, header: string[], options: InputOptions): Columns {
   const twice = header.find((column, index) => header.indexOf(column) !== index);
   if (twice !== undefined) throw inputError(name, line, `two columns are named ${shown(twice)}`, 'rename one of them');
@@ -142,7 +142,7 @@ function fittingDelimiter(header: string[], column: string): string | undefined 
   return delimiters.find(([character]) => header[0]?.split(character).includes(column))?.[1];
 }
 
-/** What people separate columns with, and how they would type it. */
+/** Common delimiters, and how they are typed in a shell. */
 const delimiters = [
   [';', "';'"],
   ['\t', 'tab'],
@@ -151,8 +151,8 @@ const delimiters = [
 ] as const;
 
 /**
- * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and tells where a record ends;
- * people look where it begins.
+ * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and gives the last line of a record;
+ * messages name the first.
  */
 class CsvLines {
   #end = 0; // last line of the last record

@@ -31,7 +31,7 @@ export async function* readNdjson(
 }
 
 /**
- * The elements of one JSON array, objects or strings; their `line` is their number, from 1, since all may stand on one line. Throws USAGE,
+ * The elements of one JSON array, objects or strings; their `line` is their number, from 1, since all may be on one line. Throws USAGE,
  * naming the element, for what is not JSON, and for an array without an end.
  */
 export async function* readJsonArray(
@@ -57,15 +57,15 @@ export async function* readJsonArray(
 const expected = 'expected one JSON object or string, got something else';
 const gotArray = 'expected one JSON object or string a line, got an array';
 
-function parse(text: string, complaint: (why: string) => Error): unknown {
+function parse(text: string, toError: (why: string) => Error): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw complaint(reason(error));
+    throw toError(reason(error));
   }
 }
 
-/** What the parser complains about, without the piece of the text it quotes. */
+/** The parser's message, without the text that it quotes. */
 function reason(error: unknown): string {
   return messageOf(error).replace(/, ?(\.\.\.)?".*$/s, '');
 }

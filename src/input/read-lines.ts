@@ -20,10 +20,10 @@ export async function* readLines(
   }
 }
 
-/** Most characters a line, and bytes a CSV row, can have: what bounds the memory of reading. */
+/** The most characters of a line, and bytes of a CSV row: it bounds the memory of reading. */
 export const maxRecordSize = 1024 * 1024;
 
-/** Lines that stand one after the other; the first of them has this number. */
+/** Consecutive lines; `first` is the number of the first one. */
 type Lines = { first: number; texts: string[] };
 
 /** Splits text of whole UTF-8 characters at CRLF, LF or CR. Throws USAGE for a line that is too long. */
@@ -40,7 +40,7 @@ export async function* splitLines(name: string, chunks: AsyncIterable<Buffer>): 
   if (rest !== '') yield { first, texts: [rest.replace(/\r$/, '')] };
 }
 
-/** The last text is the line that has no end yet. A CR at the very end stays with it: its LF may follow. */
+/** The last text is the line that has not ended. A CR at the end stays with it: its LF may follow. */
 function split(text: string): string[] {
   if (!text.includes('\r')) return text.split('\n');
   const isOpen = text.endsWith('\r');

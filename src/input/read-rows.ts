@@ -10,9 +10,9 @@ import { readLines } from './read-lines.ts';
 const batchSize = 1000;
 
 /**
- * The rows of all files in order, up to 1,000 at a time. An id that cannot be sent is a row with its reason; input that
- * cannot be trusted as a whole (not UTF-8, cut off, ragged, changed meanwhile) throws USAGE with file and line.
- * Leaving the loop early closes the files.
+ * The rows of all files in order, up to 1,000 at a time. An id that cannot be sent gives a row with the reason; input that is not
+ * reliable as a whole (not UTF-8, cut off, ragged, changed meanwhile) throws USAGE with file and line. Leaving the loop early closes the
+ * files.
  */
 export async function* readRows(files: InputFile[], options: InputOptions): AsyncGenerator<Row[]> {
   checkOptions(files, options);
@@ -23,7 +23,7 @@ export async function* readRows(files: InputFile[], options: InputOptions): Asyn
 
 function readFile(file: InputFile, index: number, options: InputOptions): AsyncGenerator<Row[]> {
   const format = formatOf(file, options.format);
-  const isPipe = file.isPipe && format !== 'json'; // an array tells by itself that it is whole
+  const isPipe = file.isPipe && format !== 'json'; // the closing bracket shows that an array is whole
   const text = checkText({ ...file, isPipe }, decompress(file.name, file.open()));
   const make = rowMaker(index, options);
   switch (format) {

@@ -1,8 +1,8 @@
 import { inputError, shown } from './input-error.ts';
 
 /**
- * Throws USAGE for a first row that is a header, or JSON, where ids were promised: sent as an id it would be nonsense, and what is read
- * after it is not what somebody meant. `cells` are those of the row, or the whole line.
+ * Throws USAGE for a first row that is a header or JSON instead of ids: the list is then read in the wrong format. `cells` are those of
+ * the row, or the whole line.
  */
 export function refuseHeader(name: string, line: number, cells: string[], column: string): void {
   const [text = ''] = cells;
@@ -17,7 +17,7 @@ const jsonNext = 'for an array use --format json, for one object a line --format
 
 function headerNext(column: string): string {
   const name = /^[\w.-]+$/.test(column) ? column : 'NAME';
-  return `for a list with a header use --format csv --column ${name}, without --no-header; if it is an id, it must not stand first`;
+  return `for a list with a header use --format csv --column ${name}, without --no-header; if it is an id, it must not be the first`;
 }
 
 /** The cell that names a column, if the row is a header: its first cell does, or another one and no cell has a digit. */
@@ -26,12 +26,12 @@ function columnNameIn(cells: string[], column: string): string | undefined {
   return found === cells[0] || !cells.some((cell) => /\d/.test(cell)) ? found : undefined;
 }
 
-/** Whether this is the column we look for, or a name as columns of ids have it: id, annotation_id, View ID, viewId, UUID. */
+/** Whether this is the name of the id column, or a usual name for one: id, annotation_id, View ID, viewId, UUID. */
 function isColumnName(cell: string, column: string): boolean {
   return cell.toLowerCase() === column.toLowerCase() || idWord.test(cell) || camelCase.test(cell);
 }
 
-// Hardly an id is without a digit.
+// Ids without a digit are rare.
 const idWord = /^(?:\D*[_ .-])?(?:id|uuid|guid)s?$/i;
 const camelCase = /^\D*[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)s?$/;
 

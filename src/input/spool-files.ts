@@ -8,7 +8,7 @@ import { type RejectCode, rejectCodes } from '../model/row.ts';
 //   rows          per row: resource, reject, length of the id (header below), the id; hashed, it names the list
 //   positions     per row: file, line
 //   bucket-<nn>   per row that can be sent, by hash of its id: number of the row, file, line, then as in `rows`
-//   protect-<nn>  per protected id, by the same hash: as in `rows`; both kinds are gone once their bucket is settled
+//   protect-<nn>  per protected id, by the same hash: as in `rows`; both kinds are removed once their bucket is deduplicated
 //   settled-<n>   per duplicate or protected row among the nth 262,144 rows: number of the row, first file, first line
 export const spoolFile = {
   rows: (folder: string) => join(folder, 'rows'),
@@ -25,7 +25,7 @@ export const placeBytes = 12; // number of the row, file, line
 /** The first line of a protected row: real lines count from 1. */
 export const protectedLine = 0;
 
-/** Writes a row as it stands in `rows` to the beginning of `into` and returns how many bytes it took. */
+/** Writes a row, in the form of `rows`, to the beginning of `into` and returns its length. Throws for an id that does not fit. */
 export function encodeRow(into: Buffer, resource: Resource | null, reject: RejectCode | null, id: string): number {
   const length = into.write(id, headerBytes);
   if (length > into.length - headerBytes - 4) throw new Error('a row does not fit: its id would be cut'); // 4: one character
@@ -43,21 +43,21 @@ export function rejectAt(bytes: Buffer, at: number): RejectCode | null {
   return rejectCodes[bytes[at + 1]! - 1] ?? null;
 }
 
-/** Which bucket an id goes to: the same for annotations and views, so that one protected id meets both. */
+/** The bucket of an id: the same for annotations and views, since a protected id protects both. */
 export function bucketOf(id: string): number {
   let hash = id.length;
   for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;
   return Math.imul(hash, 0x9e3779b1) >>> 24;
 }
 
-/** Cut to 200 characters, as rows that are never sent are kept; never in the middle of a character. */
+/** An id cut to 200 characters, for rows that are never sent; never in the middle of a character. */
 export function cutId(id: string): string {
   return id.length <= 200 ? id : id.slice(0, 200).replace(/[\ud800-\udbff]$/, '');
 }
 
 /**
- * Collects records in memory and appends them to a file a block at a time. Synchronous on purpose: a block goes to the page
- * cache in microseconds, and a row then costs no promise. Nothing is on disk before `flush`; repeating that adds nothing.
+ * Collects records in memory and appends them to a file a block at a time. Synchronous on purpose: a block reaches the page
+ * cache in microseconds, and a row costs no promise. Nothing is on disk before `flush`; repeating that adds nothing.
  */
 export class BlockFile {
   readonly #path: string;
@@ -100,19 +100,19 @@ export class BlockReader {
   #end = 0;
   readonly block: Buffer; // holds the bytes taken last
 
-  /** A block can serve one reader after the other. */
+  /** `block` can be reused by the next reader. */
   constructor(path: string, block: Buffer = Buffer.allocUnsafeSlow(blockSize)) {
     this.#file = openIfThere(path);
     this.block = block;
   }
 
-  /** Where the next `length` bytes stand in `block`, or -1 at the end of the file. */
+  /** Where the next `length` bytes begin in `block`, or -1 at the end of the file. */
   take(length: number): number {
     this.#begin = this.#at;
     return this.extend(length);
   }
 
-  /** Takes `length` bytes more to those taken last. Where all of them stand now, or -1 at the end of the file. */
+  /** Takes `length` more bytes after those taken last. Returns where all of them begin now, or -1 at the end of the file. */
   extend(length: number): number {
     if (this.#at + length > this.#end) this.#fill(this.#at - this.#begin + length);
     if (this.#at + length > this.#end) return -1;

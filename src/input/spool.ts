@@ -8,31 +8,31 @@ import { isStalePath, processName } from '../stale-path.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
 import { BlockFile, bucketCount, bucketOf, cutId, encodeRow, placeBytes, spoolFile } from './spool-files.ts';
 
-/** One list on disk: every row in order, with duplicates and protected ids told from those to send. */
+/** One list on disk: every row in order, with duplicates and protected ids marked. */
 export type Spool = {
   folder: string;
-  files: string[]; // as shown; a Position's `file` is an index here
+  files: string[]; // names as shown; a Position's `file` is an index here
   rows: number; // = ids + rejected + duplicates + protected
   ids: Record<Resource, number>; // to be sent
   rejected: number;
   rejectedByCode: Record<string, number>;
   duplicates: number;
   protected: number;
-  protectedList: ProtectedList | null; // what the protect file held, whether it matches or not; null without one
+  protectedList: ProtectedList | null; // the content of the protect file; null without one
   limited: boolean; // the input had more rows than --limit
-  layout: string; // differs where the same rows stand in other files or on other lines
+  layout: string; // hash of file names and lines: differs if the same rows have other positions
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
 };
 
-/** What a file of protected ids held when it was read. */
+/** The content of a file of protected ids when it was read. */
 export type ProtectedList = { ids: number; sha256: string };
 
 export type SpoolOptions = {
   files: string[];
   protectedIds: AsyncIterable<string[]> | null;
-  limit: number | null; // take only so many rows, rejected ones included
+  limit: number | null; // take at most this many rows, rejected ones included
 };
 
 /**
@@ -52,6 +52,28 @@ export async function spoolRows(batches: AsyncIterable<Row[]>, folder: string, o
   }
 }
 
+/** Creates a folder for one spool in the state folder, closed to other users; its name says which process owns it. */
+export async function createSpoolFolder(stateDir: string): Promise<string> {
+  const folder = join(stateDir, 'spool', processName());
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+/** Removes a spool. Repeating it is harmless. */
+export async function removeSpool(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** Removes the spools of processes that have ended, and returns how many. Safe while other processes write theirs. */
+export async function removeStaleSpools(stateDir: string): Promise<number> {
+  const root = join(stateDir, 'spool');
+  const names = await readdir(root).catch(() => []);
+  const stale: string[] = [];
+  for (const name of names) if (await isStalePath(join(root, name), name)) stale.push(name);
+  await Promise.all(stale.map((name) => removeSpool(join(root, name))));
+  return stale.length;
+}
+
 async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWriter): Promise<ProtectedList> {
   const hash = createHash('sha256');
   let count = 0;
@@ -65,7 +87,7 @@ async function writeProtected(batches: AsyncIterable<string[]>, writer: SpoolWri
   return { ids: count, sha256: hash.digest('hex') };
 }
 
-/** Returns whether there were more rows than the limit; one more is read to know. */
+/** Returns whether there are more rows than the limit; it reads one more to know. */
 async function writeRows(batches: AsyncIterable<Row[]>, writer: SpoolWriter, limit: number): Promise<boolean> {
   for await (const rows of batches) {
     const room = limit - writer.rows;
@@ -89,7 +111,7 @@ function endOf(kept: SpooledId | null): Spool['first'] {
   return kept && { resource: kept.resource, id: kept.id };
 }
 
-/** Protected rows count too: the run of the same list without protection must not be resumed. */
+/** Protected rows change the hash: the run of the same list without protection must not be resumed. */
 function hashRow(hash: Hash): (row: number) => void {
   return (row) => hash.update(`protected ${row}\n`);
 }
@@ -100,28 +122,6 @@ function diskFull(folder: string, error: unknown): ExpungeError | null {
     cause: error,
     next: 'free space, or name a folder on another disk with --state-dir',
   });
-}
-
-/** A new folder for one spool below the state directory, for us alone; its name tells whose it is. */
-export async function createSpoolFolder(stateDir: string): Promise<string> {
-  const folder = join(stateDir, 'spool', processName());
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  return folder;
-}
-
-/** Removes a spool. Repeating it is harmless. */
-export async function removeSpool(folder: string): Promise<void> {
-  await rm(folder, { recursive: true, force: true });
-}
-
-/** Removes the spools of processes that are gone, and returns how many. Safe while other processes spool. */
-export async function removeStaleSpools(stateDir: string): Promise<number> {
-  const root = join(stateDir, 'spool');
-  const names = await readdir(root).catch(() => []);
-  const stale: string[] = [];
-  for (const name of names) if (await isStalePath(join(root, name), name)) stale.push(name);
-  await Promise.all(stale.map((name) => removeSpool(join(root, name))));
-  return stale.length;
 }
 
 /** Writes the rows of one spool, in their order and to their buckets. Memory: 256 blocks of each kind of bucket. */

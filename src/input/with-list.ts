@@ -11,10 +11,10 @@ import { type InputFile, openInputs } from './open-inputs.ts';
 import { readRows } from './read-rows.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from './spool.ts';
 
-/** A list that was read to its end, and where its rejected rows are written out, if there are any. */
+/** A list that was read completely, and the file of its rejected rows, if there are any. */
 export type List = { spool: Spool; rejectsFile: string | null };
 
-/** What a list is read from, and how. */
+/** The files of a list, and how they are read. */
 export type ReadOptions = {
   files: InputFile[];
   options: InputOptions;
@@ -23,11 +23,14 @@ export type ReadOptions = {
   limit: number | null;
   /** More than half of the rows may be unusable. */
   expectRejected: boolean;
-  /** Told of rows as they are read; what it throws ends the reading. */
+  /** Called with the number of rows read; what it throws ends the reading. */
   onRows(n: number): void;
 };
 
-/** Reads and validates the whole list, does `body` with it, and removes the spool. Nothing is sent or stored before it is whole. Throws USAGE for what cannot be what somebody meant. */
+/**
+ * Reads and validates the whole list, calls `body` with it, and removes the spool. Nothing is sent or stored before. Throws USAGE for input
+ * that is not reliable, and for a list in which most rows are rejected.
+ */
 export async function withList<T>(
   stateDir: string,
   open: () => Promise<ReadOptions>,
@@ -46,12 +49,12 @@ export async function withList<T>(
   }
 }
 
-/** Makes the state folder, closed to other users. Throws USAGE where that is impossible. */
+/** Creates the state folder, closed to other users. Throws USAGE if it cannot. Repeating it is harmless. */
 export async function makeStateDir(stateDir: string): Promise<void> {
   await inStateDir(stateDir, () => mkdir(stateDir, { recursive: true, mode: 0o700 }));
 }
 
-/** Does something with files in the state folder. Throws USAGE, in words, for what the disk refuses; nothing was sent by then. */
+/** Works with files in the state folder. Throws USAGE for errors of the file system. */
 async function inStateDir<T>(stateDir: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -101,7 +104,7 @@ async function writeRejectsFile(spool: Spool, stateDir: string): Promise<string 
   return path;
 }
 
-/** With fewer bad rows a list is not judged. */
+/** A list with fewer bad rows is accepted. */
 const leastRows = 10;
 
 type Facts = Pick<Spool, 'rows' | 'rejectedByCode'>;
@@ -113,8 +116,8 @@ export function mostlyRejectedAs({ rows, rejectedByCode }: Facts): RejectCode | 
 }
 
 /**
- * What refuses such a list: the wrong column was read, or another file than somebody meant, and what is left of it may be as wrong.
- * `examples` are a few of its bad ids.
+ * The error for such a list: most likely the wrong column or file was read, and then its other rows are wrong, too. `examples` are a few
+ * of its bad ids.
  */
 export function mostlyRejected(list: Facts, code: RejectCode, examples: string[], rejectsFile: string): ExpungeError {
   const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
@@ -136,31 +139,29 @@ const advice: Partial<Record<RejectCode, string>> = {
 
 /**
  * The ids of a `--protect` file, of either resource: one a line, or CSV or JSON by its name. Stricter than the input:
- * throws USAGE for any id that could not be sent, and where there is none: what is misread or lost protects nothing.
+ * throws USAGE for any id that could not be sent, and if there is none: an unreadable id would protect nothing.
  */
 export async function* readProtected(path: string, options: InputOptions): AsyncGenerator<string[]> {
   if (path === '-') throw inputError(path, null, 'protected ids come from a file, stdin is for the list');
-  const files = await openInputs([path], noStdin());
+  const files = await openInputs([path]);
   const format = formatByName(path) ?? 'lines';
   let read = 0;
   for await (const rows of readRows(files, { ...options, format, resource: 'annotations', resourceColumn: null })) {
     const ids = rows.filter((row) => row.reject !== 'repeated_header');
     const wrong = ids.find((row) => row.reject !== null);
-    if (wrong) throw inputError(path, wrong.line, `this protected id cannot match any id (${wrong.reject})`, mend);
+    if (wrong) throw inputError(path, wrong.line, `this protected id cannot match any id (${wrong.reject})`, fixLine);
     read += ids.length;
     yield ids.map((row) => row.id);
   }
-  if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', wayOn);
+  if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', checkFile);
 }
 
-const mend = 'fix or remove that line; a list has one id a line and no header, a CSV has a name that ends with .csv';
-const wayOn = 'see why the file is empty, or omit --protect if nothing is to be protected';
-
-async function* noStdin(): AsyncGenerator<Buffer> {}
+const fixLine = 'fix or remove that line; a list has one id a line and no header, a CSV has a name that ends with .csv';
+const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
 /**
- * Writes all rejected rows to a CSV for people: its ids are made safe for spreadsheets, hence the name of their column, which
- * no `--column id` accepts. Replaces the file.
+ * Writes all rejected rows to a CSV for people. Its ids are made safe for spreadsheets, so their column has another name, which
+ * `--column id` does not accept. Replaces the file.
  */
 export async function writeRejects(spool: Spool, path: string): Promise<void> {
   await writeFile(path, rejectLines(spool), { mode: 0o600 });

@@ -1,7 +1,7 @@
-/** Who works on a run says so at least every few seconds. After a longer silence nobody did: that is no deleting time. */
+/** A process that works on a run reports every few seconds. A longer gap in the reports, in ms, is no deleting time. */
 export const longestSilenceMs = 10_000;
 
-/** Lua: the deleting time of a run. `activeUntil` is up to when it is counted; a run that isn't running has none. */
+/** Lua: counts the deleting time of a run up to `activeUntil`, a field that only a running run has. */
 export const activeTimeFunctions = `
 local function redisTime()
   local time = redis.call('TIME')
@@ -21,12 +21,12 @@ local function stopTime(runKey, now)
 end
 `;
 
-/** For so long a run is kept at least that has ended and whose report nobody has got yet. */
+/** The shortest time for which an ended run is kept whose report has not been delivered, in ms. */
 export const undeliveredMs = 86_400_000;
 
 /**
- * Lua: ends a run for good. Its record expires from then on, and the other keys that the caller names; the rest of them, of which there may be
- * millions, are left to `expireRun`. Nobody waits for the report of a detached run, nor of one that ends `unattended`.
+ * Lua: seals a run. It sets the expiry of its record and of the other keys that the caller names; the rest, possibly millions, are left to
+ * `expireRun`. The report of a detached run, or of one that ends unattended, counts as delivered: no command waits for it.
  */
 export const sealFunction = `${activeTimeFunctions}
 local function seal(state, isUnattended, runKey, ...)

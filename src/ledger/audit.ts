@@ -2,30 +2,30 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run, SteeredBy } from './run.ts';
 
-/** Something that was done to a run, or to all runs of its target: by whom, when and why. Other facts stand beside these. */
+/** An action on a run, or on all runs of its target: by whom, when and why, and further facts. */
 export type AuditEntry = {
   at: number; // ms since 1970
   action: string;
   by: SteeredBy;
-  who: string; // '' for a guard
+  who: string; // '' = a guard
   reason: string;
   [fact: string]: unknown;
 };
 
-/** So many entries are kept of each run, and of each target. */
+/** How many entries are kept for each run, and for each target. */
 export const auditLength = 100;
 
-/** Lua that adds an entry; both parameters are Lua expressions. */
+/** Lua that adds an entry and drops the oldest beyond `auditLength`; both parameters are Lua expressions. */
 export function noteAuditLua(key: string, entry: string): string {
   return `redis.call('LPUSH', ${key}, ${entry}) redis.call('LTRIM', ${key}, 0, ${auditLength - 1})`;
 }
 
-/** As Redis holds it. */
+/** An entry as Redis stores it. */
 export function storedEntry(entry: AuditEntry): string {
   return JSON.stringify(entry);
 }
 
-/** What was done to a run from its submission on, the oldest first; with it, what was done to all runs of its target meanwhile. */
+/** The actions on a run from its submission on, and those on all runs of its target meanwhile, the oldest first. */
 export async function readAudit(redis: RedisClient, run: Run): Promise<AuditEntry[]> {
   const [ofRun, ofTarget] = await Promise.all([
     redis.lrange(keys.audit(run.id), 0, -1),
@@ -38,7 +38,7 @@ export async function readAudit(redis: RedisClient, run: Run): Promise<AuditEntr
   return [submitted, ...[...ofRun.map(parseEntry).reverse(), ...around].sort((a, b) => a.at - b.at)];
 }
 
-/** What was done to a target as a whole, and which of its runs were removed, the oldest first. */
+/** The actions on a target as a whole, and the removals of its runs, the oldest first. */
 export async function readTargetAudit(redis: RedisClient, fp: string): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.targetAudit(fp), 0, -1)).map(parseEntry).reverse();
 }
@@ -48,12 +48,12 @@ export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknow
   return { at: new Date(at).toISOString(), ...others };
 }
 
-/** Notes what was done to a target, or to a run of which nothing else will be left. */
+/** Records an action on a target, or the removal of a run. A repetition is recorded twice. */
 export async function noteTargetAction(redis: RedisClient, fp: string, entry: AuditEntry): Promise<void> {
   await note(redis, keys.targetAudit(fp), entry);
 }
 
-/** Notes what was done to a run beside the changes of its state, which note themselves. */
+/** Records an action on a run that is not a change of its state; those are recorded by their scripts. A repetition is recorded twice. */
 export async function noteRunAction(redis: RedisClient, run: string, entry: AuditEntry): Promise<void> {
   await note(redis, keys.audit(run), entry);
 }

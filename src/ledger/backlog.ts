@@ -4,21 +4,21 @@ import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type RunState, readableRate } from './run.ts';
 
-/** What the detached runs of a target that have not ended hold. */
+/** What is left to do in the detached runs of a target that have not ended. */
 export type Backlog = {
   runs: Partial<Record<RunState, number>>;
   /** Ids without an outcome. */
   pending: number;
   /**
-   * Those of them that a worker could send now: of `running` runs, in no chunk that waits for a later pass, and no more than the run's own
-   * rate lets go in a minute.
+   * Pending ids that a worker could send now: those of `running` runs, without chunks that wait for a later pass, and at most as many as
+   * the run's own rate allows in a minute.
    */
   runnable: number;
 };
 
 const runsAtOnce = 500;
 
-/** `now`: by the clock of Redis, in ms since 1970. Only reads. */
+/** The backlog of a target. `now`: by the clock of Redis, in ms since 1970. Only reads. */
 export async function readBacklog(redis: RedisClient, fp: string, now: number): Promise<Backlog> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const backlog: Backlog = { runs: {}, pending: 0, runnable: 0 };
@@ -44,7 +44,7 @@ async function readLeft(redis: RedisClient, id: string, now: number): Promise<Le
   return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (chunks - next + open + due)) };
 }
 
-/** A rate that can't be read lets nothing go. */
+/** How many requests a stored rate allows in a minute; 0 for one that can't be read. */
 function inOneMinute(rate: string): number {
   if (rate === '') return Number.POSITIVE_INFINITY;
   const read = readableRate(rate);
@@ -58,7 +58,7 @@ function addTo(backlog: Backlog, left: Left | null): void {
   backlog.runnable += left.runnable;
 }
 
-/** When the next ids are tried again (ms since 1970 by our clock), if all chunks that are left wait for that; else null. Only reads. */
+/** When the next ids are retried (ms since 1970 by our clock), if all chunks that are left wait for that; else null. Only reads. */
 export async function readNextAttempt(redis: RedisClient, run: string): Promise<number | null> {
   const [now, open, [, due]] = await Promise.all([
     readClock(redis, keys.later(run)),

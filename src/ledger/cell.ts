@@ -3,13 +3,13 @@ import { chunkSize } from '../model/row.ts';
 import { isSealed, type Run } from './run.ts';
 
 /**
- * One id's state as a 16-bit number. Joining two reports about an id is `max`, so results can arrive twice, late and in any
- * order, and the ledger is the same.
+ * The state of one id as a 16-bit number. Two results for an id are joined by `max`, so results can arrive twice, late and in any order,
+ * and the ledger is the same.
  *
- *   open     000 d mmmmmmmm aaaa   doubt, marks, attempts
+ *   open     000 d mmmmmmmm aaaa   doubt (in doubt), marks, attempts
  *   settled  rrr aaaa ccccccccc    rank of the outcome, attempts, code
  *
- * An odd number of marks means: a request may be on its way and nobody has said yet what came of it.
+ * An odd number of marks means that a request may be in flight, without a result in the ledger yet.
  */
 export type Cell = number;
 
@@ -20,7 +20,7 @@ const marksMax = 255;
 const attemptsMax = 15;
 const manyMarks = 128;
 
-/** What is left of marks that are counted anew: still as many as tell that the id has waited often. */
+/** What marks are reset to: enough to show that the id has waited often. */
 export const marksKept = 16;
 
 export const untouched: Cell = 0;
@@ -43,25 +43,25 @@ function marksOf(cell: Cell): number {
   return (cell >> 4) & marksMax;
 }
 
-/** How often the id was marked, until they began to count anew. */
+/** How often the id was marked since its marks were last reset. */
 export function timesMarked(cell: Cell): number {
   return Math.ceil(marksOf(cell) / 2);
 }
 
-/** Whether the marks of an open id should be counted anew, so that they never come to their end: no pass makes as many again. */
+/** Whether the marks of an open id should be reset before they reach their maximum: no pass adds as many as are left. */
 export function hasManyMarks(cell: Cell): boolean {
   return !isSettled(cell) && marksOf(cell) >= manyMarks;
 }
 
-/** What a hand-back with `resetsMarks` makes of a cell, as its script does in Lua: a mark that may be on its way stays. */
+/** What a hand-back with `resetsMarks` makes of a cell: the marks of an id whose request may be in flight stay. Its script does the same in Lua. */
 export function resetMarks(cell: Cell): Cell {
   const marks = marksOf(cell);
   return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << 4);
 }
 
 /**
- * The mark that is written before a request leaves: marks become odd. A cell that is still marked belongs to a holder that
- * died with the request on its way, so it becomes doubtful. The step script does the same in Lua.
+ * The mark that is written before a request is sent: marks become odd. A cell that is still marked belongs to a holder that died while
+ * the request was in flight, so it becomes doubtful. The step script does the same in Lua.
  */
 export function mark(cell: Cell): Cell {
   const marks = marksOf(cell);
@@ -70,7 +70,7 @@ export function mark(cell: Cell): Cell {
   return marks + 1 === marksMax ? marked | doubt : marked;
 }
 
-/** A marked cell whose requests all have an answer, none of them final; `ambiguous` if one may have been executed. */
+/** A marked cell whose requests have all ended, none with a final answer. `ambiguous`: one of them may have been executed. */
 export function unmark(marked: Cell, attempts: number, ambiguous: boolean): Cell {
   const marks = Math.min(marksMax, marksOf(marked) + 1);
   return (marked & doubt) | (ambiguous ? doubt : 0) | (marks << 4) | Math.min(attemptsMax, attempts);
@@ -82,15 +82,15 @@ export function settle(outcome: SentOutcome, attempts: number, code: number): Ce
   return (rank << 13) | (Math.min(attemptsMax, attempts) << 9) | code;
 }
 
-/** Two reports about one id; the one with the better evidence wins. */
+/** Joins two results for one id: the one with the better evidence wins. */
 export function join(a: Cell, b: Cell): Cell {
   return Math.max(a, b);
 }
 
 /**
- * A result as the ledger takes it. Who no longer holds the chunk can't be sure of failed or absent: what was seen may be the next
- * holder's doing, so it becomes unknown or gone_unconfirmed. Nor can it say that nothing is on its way: of what it puts back only the
- * doubt counts. The step script does the same in Lua.
+ * Merges a result into the ledger's cell. A former holder cannot be sure of failed or absent: the next holder may have sent a request
+ * since, so it becomes unknown or gone_unconfirmed. Nor does it know whether a request is in flight: of an open cell only its doubt
+ * counts. The step script does the same in Lua.
  */
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
   if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
@@ -102,7 +102,7 @@ export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell 
 /** What a report says about one id. */
 export type IdState = { outcome: Outcome | 'pending'; status: number | null; code: string; attempts: number };
 
-/** The fate in a cell of a run that goes on: an open cell is `pending`. */
+/** The state in a cell of a run that is not sealed: an open cell is `pending`. */
 export function readCell(cell: Cell): IdState {
   const attempts = attemptsOf(cell);
   if (!isSettled(cell)) return { outcome: 'pending', status: null, code: '', attempts };
@@ -111,8 +111,8 @@ export function readCell(cell: Cell): IdState {
 }
 
 /**
- * The fate in a cell of a run that was sealed before everything was settled. Of a run in doubt nobody can say that an id was never sent:
- * what Redis knew of it may be lost.
+ * The state in a cell of a run that was sealed before all ids were settled. In a run in doubt no open id reads as never sent: Redis may
+ * have lost its mark.
  */
 export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
@@ -123,12 +123,12 @@ export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
 }
 
 /*
- * The bytes of a ledger chunk, all big-endian: when its last pass ended (6 bytes, ms); when its ids were settled (4 bytes a time, in seconds
- * since 1970, rounded up, 0 = not yet); 2 bytes a cell.
+ * The bytes of a ledger chunk, all big-endian: when its last pass ended (6 bytes, ms); when its ids were settled (4 bytes per time, in
+ * seconds since 1970, rounded up, 0 = not yet); 2 bytes per cell.
  *
- * A time for each id would cost twice what its cell does. Neighbours are settled together as a rule, so ten of them share one: that of the
- * last. Ids that needed more than the quick tries of a first pass are settled much later, and share one with those of their chunk that
- * needed as many.
+ * A time for each id would cost twice as much as its cell. Neighbouring ids are usually settled together, so ten of them share the time of
+ * the last one. Ids that needed more than the quick attempts of the first pass are settled much later; they share a time with the ids of
+ * their chunk that needed as many attempts.
  */
 const timesFrom = 6;
 const timeBytes = 4;
@@ -139,7 +139,7 @@ export const headerBytes = timesFrom + timeBytes * (places + attemptsMax - quick
 
 export type LedgerChunk = { passEndedAt: number; times: Buffer; cells: Cell[] };
 
-/** The ledger chunk of `size` ids nobody has touched. */
+/** The ledger chunk of `size` untouched ids. */
 export function emptyLedgerChunk(size: number): Buffer {
   return Buffer.alloc(headerBytes + 2 * size, untouched);
 }
@@ -150,7 +150,7 @@ export function decodeLedgerChunk(bytes: Buffer): LedgerChunk {
   return { passEndedAt: bytes.readUIntBE(0, 6), times: bytes.subarray(timesFrom, headerBytes), cells };
 }
 
-/** By when a settled id had its outcome, in ms since 1970, and never before it had; 0 = nobody has noted it. */
+/** When a settled id had its outcome at the latest, in ms since 1970; 0 = not recorded. */
 export function settledAtOf({ times, cells }: Pick<LedgerChunk, 'times' | 'cells'>, index: number): number {
   const attempts = attemptsOf(cells[index]!);
   const place = attempts > quickAttempts ? places + attempts - quickAttempts - 1 : Math.floor(index / sharing);
@@ -180,7 +180,7 @@ local function writeTimes(key, noted)
 end
 `;
 
-/** How the cells of a run read, as it stands. */
+/** Reads the cells of a run in its current state. */
 export function cellReader({ state, doubtSince }: Pick<Run, 'state' | 'doubtSince'>): (cell: Cell) => IdState {
   return isSealed(state) ? (cell) => readCellAtSeal(cell, doubtSince > 0) : readCell;
 }
@@ -188,7 +188,7 @@ export function cellReader({ state, doubtSince }: Pick<Run, 'state' | 'doubtSinc
 /** An index of a chunk and its new cell. */
 export type Join = { index: number; cell: Cell };
 
-// Written byte by byte: this runs for every id, and a call for each number would cost several times as much.
+// Byte by byte: this runs for every id, and a call for each number would cost several times as much.
 
 export function packJoins(joins: Join[]): Buffer {
   const bytes = Buffer.allocUnsafe(4 * joins.length);

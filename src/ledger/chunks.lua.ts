@@ -4,8 +4,9 @@ import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.
 import { priorityWeights, schemaVersion } from './run.ts';
 
 /**
- * The scripts that move a chunk: beyond `next`, in `open`, in `later`, or settled. Each lives in the run's slot and can be
- * repeated: what was moved already stays where it is. What the time is Redis says, since the clocks of workers differ.
+ * The scripts that move chunks. A chunk is not fed yet (its number is `next` or higher), in `open`, in `later`, or settled. Each script
+ * uses keys of one run and can be repeated: a chunk that was moved already stays where it is. The time is that of Redis, because the
+ * clocks of workers differ.
  */
 
 const timeFunctions = `${activeTimeFunctions}
@@ -17,8 +18,8 @@ const weightsLua = Object.entries(priorityWeights)
   .join(', ');
 
 /**
- * Feeds due chunks of `later`, then new ones, until `open` holds the run's share of unclaimed chunks: enough that no worker runs dry, so
- * few that runs share the workers. Whoever works on a run does it again and again, so its deleting time is counted here.
+ * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
+ * workers busy, few enough that runs share them. Processes that work on a run feed it all the time, so its deleting time is counted here.
  */
 const feedFunction = `${timeFunctions}
 local weights = {${weightsLua}}
@@ -60,8 +61,8 @@ return feed(KEYS[1], KEYS[2], KEYS[3], timeOr(ARGV[1]))
 `;
 
 /**
- * Takes an open chunk under a new epoch; whoever held it before gets no more marks. That frees a place, so it feeds as well. Where Redis
- * may have lost something of the run, its open cells carry doubt from now on; see doubt.lua.ts.
+ * Takes an open chunk under a new epoch; its former holder gets no more marks. The claim leaves one unclaimed chunk less, so it feeds as
+ * well. Where Redis may have lost something of the run, the open cells carry doubt from now on; see doubt.lua.ts.
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the Redis process
@@ -90,7 +91,7 @@ return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], now), run
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
- *       5 1 = marks of open cells are counted anew, since nothing is on its way and no former holder's word on them counts
+ *       5 1 = marks of open cells are reset: no request is in flight, and open cells of former holders count for their doubt only
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
 export const handBackLua = `${sealFunction}${timeFunctions}
@@ -121,11 +122,11 @@ end
 return state
 `;
 
-/** Who holds a chunk of a cancelled run and was not heard of for so long is presumed dead. */
+/** A holder of a cancelled run's chunk without a heartbeat for so long is presumed dead. */
 const holderTimeoutMs = 15_000;
 
 /**
- * A process says that it is alive and holds chunks of a run. Only whoever cancels the run wants to know, so before that nothing is written.
+ * Records that a process is alive and holds chunks of a run. Only a cancellation needs that, so nothing is written in another state.
  *
  * KEYS  1 run  2 holders
  * ARGV  1 process  2 how long a request of it may take, in ms
@@ -136,7 +137,7 @@ redis.call('ZADD', KEYS[2], redisTime(), ARGV[1] .. ' ' .. ARGV[2])
 `;
 
 /**
- * Ends a cancelled run over the chunks of dead holders. One that is alive has the time of its longest request to give its chunk back.
+ * Ends a cancelled run although dead holders have chunks of it. A live one has the time of its longest request to hand its chunk back.
  *
  * KEYS  1 run  2 open  3 later  4 holders
  * returns state
@@ -172,7 +173,7 @@ return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 
 `;
 
 /**
- * Makes orphaned chunks due again, in doubt. Those that are open already stay as they are.
+ * Makes orphaned chunks due again, in doubt. Chunks that are open already stay as they are.
  *
  * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 now in ms, '' = Redis TIME  2 reason for doubt  3… chunks

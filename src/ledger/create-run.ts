@@ -15,13 +15,13 @@ import { forgetExpired } from './list-runs.ts';
 import { writePart } from './manifest.ts';
 import { isOver, newRunId, type Priority, type Run, readRun, schemaVersion } from './run.ts';
 
-/** What planning found out; it becomes the run record. */
+/** What planning has found; it becomes the run record. */
 export type RunPlan = {
   target: Target;
   list: string;
   sha256: string;
   files: string[];
-  layout: string; // differs where the same rows stand in other files or on other lines
+  layout: string; // differs if the same rows are in other files or on other lines
   rows: number;
   ids: number;
   chunks: number;
@@ -40,6 +40,34 @@ export type RunPlan = {
   command: string;
 };
 
+/** The settings that are stored with a run. */
+export type RunSettings = Pick<Config, 'rate' | 'burst' | 'onStatus' | 'expectAbsent' | 'keep'>;
+
+/** Who makes a run, why, and how it is to be deleted. */
+type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
+
+/** The plan of a run for a list that was read. Pure. */
+export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
+  return {
+    target,
+    list: listOf(target, spool.sha256),
+    sha256: spool.sha256,
+    files: spool.files,
+    layout: spool.layout,
+    rows: spool.rows,
+    ids: spool.ids.annotations + spool.ids.views,
+    ...countChunks(spool),
+    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
+    protectedRead: spool.protectedList?.ids ?? null,
+    rate: settings.rate ?? null,
+    burst: settings.burst ?? null,
+    onStatus: settings.onStatus,
+    expectAbsent: settings.expectAbsent,
+    keepMs: settings.keep,
+    ...origin,
+  };
+}
+
 /** The last run of this list, unfinished or sealed, or null. */
 export async function findRunOfList(redis: RedisClient, list: string): Promise<Run | null> {
   const id = await redis.get(keys.list(list));
@@ -47,8 +75,8 @@ export async function findRunOfList(redis: RedisClient, list: string): Promise<R
 }
 
 /**
- * Claims the list for one run id. A producer that died left its id there: it is taken up again, so that the same command makes the
- * same run. The id of a run that is over is replaced, once, whoever comes first.
+ * Claims the list for one run id, and returns the id that has it. The id that a dead producer left is used again, so that the same command
+ * makes the same run. The id of a run for which `isFree` is true is replaced, by one caller only. `now`: ms since 1970.
  */
 export async function claimList(
   redis: RedisClient,
@@ -63,6 +91,31 @@ export async function claimList(
   if (run === null ? !(await hasRemains(redis, holder)) : !isFree(run)) return holder;
   const replaced = await redis.eval(replaceLua, 1, keys.list(list), holder, id);
   return String(replaced);
+}
+
+/**
+ * Writes the run: record, chunks, blocks, and last the state `planned`. Nothing of it is sent before. Repeating it after a crash writes
+ * the same bytes, or all of them anew if the same rows come from other files now; a run that is planned already stays as it is. Throws
+ * USAGE if another producer took over with other files meanwhile.
+ */
+export async function writeRun(
+  redis: RedisClient,
+  id: string,
+  plan: RunPlan,
+  parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
+  now: number,
+  onProgress: (chunks: number) => void,
+): Promise<void> {
+  const server = serverIdentityArguments(await readServerIdentity(redis, id));
+  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...recordOf(plan, now));
+  if (before !== '' && before !== 'preparing') return;
+  await redis.zadd(keys.runs, now, id);
+  await forgetExpired(redis).catch(() => {}); // best effort: while a server of a cluster is away, its runs look like expired ones
+  await writeParts(redis, id, plan.layout, parts, onProgress);
+  if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout)) === 1) return;
+  throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
+    next: `wait until that is done; then the same command resumes it. See: expunge status ${id}`,
+  });
 }
 
 // KEYS 1 list  ARGV 1 id expected there  2 id that replaces it; returns the id that is there afterwards
@@ -81,32 +134,7 @@ redis.call('HSET', KEYS[1], 'state', 'planned')
 return 1
 `;
 
-/**
- * Writes the run: record, chunks, blocks, and `planned` as the last word. Nothing of it is sent before. Repeating it after any
- * crash writes the same bytes, or, where the same rows come from other files now, all of them anew; a run that is planned already is left
- * as it is. Throws USAGE if another producer took over with other files meanwhile.
- */
-export async function writeRun(
-  redis: RedisClient,
-  id: string,
-  plan: RunPlan,
-  parts: Iterable<Chunk | SettledBlock> | AsyncIterable<Chunk | SettledBlock>,
-  now: number,
-  onProgress: (chunks: number) => void,
-): Promise<void> {
-  const server = serverIdentityArguments(await readServerIdentity(redis, id));
-  const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...recordOf(plan, now));
-  if (before !== '' && before !== 'preparing') return;
-  await redis.zadd(keys.runs, now, id);
-  await forgetExpired(redis).catch(() => {}); // best effort: where a server of a cluster is away, its runs can't be told from expired ones
-  await writeParts(redis, id, plan.layout, parts, onProgress);
-  if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout)) === 1) return;
-  throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
-    next: `wait until that is done; then the same command goes on with it. See: expunge status ${id}`,
-  });
-}
-
-/** Fields and values; first those that a producer replaces when it takes over with another layout. */
+/** Fields and values. The first three are those that a producer replaces when it takes over with another layout. */
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
   const fields = {
     layout: plan.layout,
@@ -160,37 +188,9 @@ async function writeParts(
     if ('ids' in part) chunks++;
     writes.push(writePart(redis, id, layout, part));
     if (writes.length < writesAtOnce) continue;
-    if ((await Promise.all(writes)).includes(false)) return; // somebody else has written the run, or does
+    if ((await Promise.all(writes)).includes(false)) return; // another producer has written the run, or is writing it
     writes = [];
     onProgress(chunks);
   }
   await Promise.all(writes);
-}
-
-/** The settings that a run takes with it. */
-export type RunSettings = Pick<Config, 'rate' | 'burst' | 'onStatus' | 'expectAbsent' | 'keep'>;
-
-/** Who makes a run, why, and for whom. */
-type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
-
-/** The run that a list becomes. */
-export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
-  return {
-    target,
-    list: listOf(target, spool.sha256),
-    sha256: spool.sha256,
-    files: spool.files,
-    layout: spool.layout,
-    rows: spool.rows,
-    ids: spool.ids.annotations + spool.ids.views,
-    ...countChunks(spool),
-    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
-    protectedRead: spool.protectedList?.ids ?? null,
-    rate: settings.rate ?? null,
-    burst: settings.burst ?? null,
-    onStatus: settings.onStatus,
-    expectAbsent: settings.expectAbsent,
-    keepMs: settings.keep,
-    ...origin,
-  };
 }

@@ -2,17 +2,17 @@ import type { ServerIdentity } from '../redis/server-identity.ts';
 import { noteAuditLua } from './audit.ts';
 import { headerBytes } from './cell.ts';
 
-/**
- * Doubt. What Redis loses is always the end of what it acknowledged: an append-only file that was cut, a snapshot, a replica that was
- * behind. So a run that goes on in another process may have claims, marks and results behind it of which nothing is left: any of its
- * open ids may have been sent. From then on, and for good,
+/*
+ * Runs in doubt. Redis loses the newest of what it acknowledged: with a cut append-only file, an old snapshot, or a replica that was
+ * behind. When another Redis process holds a run, claims, marks and results of it may be lost, and any open id may have been sent. From
+ * then on, and for good,
  * - each cell that is claimed carries doubt, and at the seal no open cell reads as never sent;
- * - epochs go on from the clock: those that were handed out after the point to which Redis fell back are never handed out again;
- * - who held a chunk before must find out that it holds it no more (`stillHolds` in ledger.ts): a later holder's claim may be lost, and
- *   with it what was sent. All else that a holder knows of its own requests stays true.
+ * - epochs continue from the clock, so that an epoch that Redis has lost is never given out again;
+ * - a former holder has to check that it still holds its chunk (`stillHolds` in ledger.ts): the claim of a later holder may be lost, and
+ *   with it what that one sent. What a holder knows of its own requests stays true.
  */
 
-/** As ARGV, from the one named by the caller: process, whether it is durable ('' = nobody knows), ancestors. */
+/** Three arguments of a script: the Redis process, whether it is durable (1, 0, '' = unknown), and its ancestors. */
 export function serverIdentityArguments({ process, isDurable, ancestors }: ServerIdentity): string[] {
   return [process, isDurable === null ? '' : isDurable ? '1' : '0', ancestors.join(' ')];
 }
@@ -30,14 +30,14 @@ local function raiseDoubt(runKey, auditKey, reason)
 end
 `;
 
-/** Lua: INFO is asked inside of the script, so the answer is about the process that does the rest of it. */
+/** Lua: the Redis process that runs this script; INFO is called in the script for that reason. */
 const processFunction = `
 local function thisProcess() return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') end
 `;
 
 /**
- * Writes a record that isn't there yet, with the process that keeps it. In one that is being prepared with another layout, it
- * replaces where the rows stand, and the command.
+ * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared with another layout, it
+ * replaces the layout, the files and the command.
  *
  * KEYS  1 run
  * ARGV  1… what is known of the Redis process  4… fields and values, first `layout`, `files` and `command`
@@ -57,21 +57,21 @@ return ''
 const reason = 'Redis was restarted or replaced: what it acknowledged last may be lost';
 
 /**
- * Lua: compares the process that answers with the one that kept the run before, and raises doubt where something may have been lost
- * between them. What the caller knows counts if it is about the process that answers. Returns that process, and the reason for new
+ * Lua: compares the Redis process that answers with the one recorded in the run, and raises doubt if something may have been lost in
+ * between. The caller's arguments count only if they are about the process that answers. Returns that process, and the reason for new
  * doubt or ''.
  */
 export const checkServerFunction = `${processFunction}${doubtFunction}
 local function checkServer(runKey, auditKey, process, durable, ancestors)
   local me = thisProcess()
   if process ~= me then durable, ancestors = '', '' end
-  local kept = redis.call('HMGET', runKey, 'keeper', 'keeperDurable')
-  local before = kept[1] or ''
+  local recorded = redis.call('HMGET', runKey, 'keeper', 'keeperDurable')
+  local before = recorded[1] or ''
   if before == me then
-    if durable ~= '' and durable ~= kept[2] then redis.call('HSET', runKey, 'keeperDurable', durable) end
+    if durable ~= '' and durable ~= recorded[2] then redis.call('HSET', runKey, 'keeperDurable', durable) end
     return me, ''
   end
-  local hasAll = durable == '1' and kept[2] == '1' or before ~= '' and string.find(ancestors, before, 1, true)
+  local hasAll = durable == '1' and recorded[2] == '1' or before ~= '' and string.find(ancestors, before, 1, true)
   redis.call('HSET', runKey, 'keeper', me, 'keeperDurable', durable)
   if hasAll then return me, '' end
   raiseDoubt(runKey, auditKey, '${reason}')

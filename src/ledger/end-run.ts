@@ -6,8 +6,8 @@ import type { Run } from './run.ts';
 const keysAtOnce = 500;
 
 /**
- * Lets Redis forget all of a sealed run after `keepMs`, or later if nobody has its report yet; its end has done that for the record alone.
- * Repeating it starts the time anew.
+ * Sets the expiry of all keys of a sealed run: after `keepMs`, or a day if that is longer and its report is not delivered. The seal has done
+ * that for its record alone. Repeating it starts the time anew.
  */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   const ms = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
@@ -16,12 +16,12 @@ export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);
 }
 
-/** Remembers that whoever waited for the end of a run has its report, and the folder or file it is in. Repeating it is harmless. */
+/** Records that the report of a run is delivered, and the folder or file it is in. Repeating it is harmless. */
 export async function markDelivered(redis: RedisClient, { id }: Run, reportIn: string): Promise<void> {
   await redis.eval(noteLua, 1, keys.run(id), 'delivered', Date.now(), 'reportIn', reportIn);
 }
 
-/** Removes everything Redis knows of a run. Repeating it is harmless. */
+/** Removes all keys of a run, whatever its state. Repeating it is harmless. */
 export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.unlink(key))));
   await redis.unlink(keys.run(run.id));
@@ -30,7 +30,7 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.zrem(keys.runs, run.id);
 }
 
-// Each looks first whether its key is still the one of the run, which may expire at any time, as its list may be another run's.
+// Each script checks first that its key still belongs to the run: the record may expire at any time, and the list may be another run's.
 
 // KEYS 1 list  ARGV 1 run  2 ms
 const expireListLua = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
@@ -48,14 +48,14 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 // KEYS 1 run  ARGV fields and values
 const noteLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], unpack(ARGV)) end`;
 
-/** Whether chunks of a run are in Redis whose record is not: it has expired before anybody saw to them. */
+/** Whether Redis has chunks of a run whose record has expired. */
 export async function hasRemains(redis: RedisClient, id: string): Promise<boolean> {
   return (await redis.exists(keys.manifest(id, 0), keys.ledger(id, 0))) > 0;
 }
 
 const numbersAtOnce = 100;
 
-/** Removes what is left of a run whose record has expired. How many chunks there were nobody knows: it goes on until none is found. */
+/** Removes what is left of a run whose record has expired. The number of chunks is unknown, so it continues until none is found. */
 export async function removeRemains(redis: RedisClient, id: string): Promise<void> {
   for (const key of smallKeysOf(id)) await redis.unlink(key);
   for (let from = 0, found = 1; found > 0; from += numbersAtOnce) {
@@ -66,8 +66,8 @@ export async function removeRemains(redis: RedisClient, id: string): Promise<voi
 }
 
 /**
- * All keys of a run but its record, a few hundred at a time. The last chunks come first: what is left where this was cut short begins at
- * number 0, so that it can be found without the record.
+ * All keys of a run but its record, 500 at a time. The last chunks come first: what an interrupted call leaves begins at number 0, so that
+ * it can be found without the record.
  */
 async function eachBatch(run: Run, handle: (batch: string[]) => Promise<unknown>): Promise<void> {
   let batch: string[] = [];
@@ -93,16 +93,16 @@ function smallKeysOf(id: string): string[] {
   return [open, later, holders, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(id));
 }
 
-/** Under which name the end of any detached run of the target is remembered, whoever started it. */
+/** The name under which the end of any detached run of a target is recorded. */
 export const anyRun = '';
 
-/** Remembers when a run of a schedule, or any run, was last completed, in ms since 1970. Repeating it, and telling of an older one, changes nothing. */
+/** Records when a run of a schedule, or any run (`anyRun`), was last completed, in ms since 1970. An older time changes nothing. */
 export async function noteCompleted(redis: RedisClient, fp: string, of: string, endedAt: number): Promise<void> {
   const known = Number((await redis.hget(keys.completed(fp), of)) ?? 0);
   if (endedAt > known) await redis.hset(keys.completed(fp), of, endedAt);
 }
 
-/** When a run of each schedule that there is was last completed, in ms since 1970; `anyRun` for all together. */
+/** When a run of each existing schedule was last completed, in ms since 1970; `anyRun`: of any run. */
 export async function readCompleted(redis: RedisClient, fp: string): Promise<Record<string, number>> {
   const [hash, schedules] = await Promise.all([redis.hgetall(keys.completed(fp)), redis.smembers(keys.schedules(fp))]);
   const known = Object.entries(hash).filter(([of]) => of === anyRun || schedules.includes(of));

@@ -6,8 +6,8 @@ import { decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, Run } from './run.ts';
 
 /**
- * When answers of one kind stop a whole run. What counts are ids that settled since the run was last started, over all processes.
- * Any of the limits that are given halts it.
+ * When answers of one kind halt a whole run. It counts ids that were settled since the run was last started, over all processes. Each limit
+ * that is given halts the run.
  */
 export type HaltRule = {
   halt: HaltCode;
@@ -15,45 +15,46 @@ export type HaltRule = {
   statuses: readonly (readonly [from: number, to: number])[];
   /** Ids that ended `absent` count here, whatever their status. */
   isAbsence?: boolean;
-  /** So many of them. */
+  /** Halts at so many ids. */
   count?: number;
-  /** Every id so far, once there are so many. */
+  /** Halts if the first ids, so many, are all counted. */
   allOfFirst?: number;
-  /** More than so many of a hundred ids, once there are so many ids. */
+  /** Halts if more than `over` percent of the ids are counted, once there are `after` ids. */
   percent?: { over: number; after: number };
-  /** What happened and what to do. {count} and {total} stand for the numbers, {statuses} for the statuses. */
+  /** What happened and what to do. {count} and {total} are replaced by the numbers, {statuses} by the statuses. */
   reason: string;
 };
 
-/** Whether a rule counts an id in this state. The step script does the same in Lua. */
+/** Whether a rule counts an id with this outcome. The step script does the same in Lua. */
 export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
   if (outcome === 'absent') return isAbsence === true;
   if (outcome !== 'failed' && outcome !== 'unknown') return false;
   return statuses.some(([from, to]) => status !== null && status >= from && status <= to);
 }
 
-/** `405, 406, 501-505`. */
+/** The statuses of a rule for people: `405, 406, 501-505`. */
 export function statusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
 }
 
-const shown = 5;
+const examplesMax = 5;
 const chunksRead = 20;
 
-/** The first few ids whose answers a rule counts, from the first chunks of a run; none where Redis has lost them. */
+/** The first ids, at most five, that the rule counts by which a run halted, from its first 20 chunks; none where Redis has lost them. */
 export async function haltExamples(redis: RedisClient, run: Run, rules: readonly HaltRule[]): Promise<string[]> {
   const rule = rules.find(({ halt }) => halt === run.halt);
   const examples: string[] = [];
   const end = rule === undefined || run.state !== 'halted' ? 0 : Math.min(run.next, chunksRead);
-  for (let n = 0; n < end && examples.length < shown; n++) examples.push(...(await examplesIn(redis, run, n, rule!)));
-  return examples.slice(0, shown);
+  for (let n = 0; n < end && examples.length < examplesMax; n++)
+    examples.push(...(await examplesIn(redis, run, n, rule!)));
+  return examples.slice(0, examplesMax);
 }
 
 async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: HaltRule): Promise<string[]> {
   const [bytes, manifest] = await readValues(redis, [keys.ledger(id, n), keys.manifest(id, n)]);
   if (!bytes || !manifest) return [];
   const { cells } = decodeLedgerChunk(bytes);
-  const found = [...cells.keys()].filter((index) => counts(rule, readCell(cells[index]!))).slice(0, shown);
+  const found = [...cells.keys()].filter((index) => counts(rule, readCell(cells[index]!))).slice(0, examplesMax);
   const ids = decodeIdsOfChunk(n, manifest, cells.length);
   return found.map((index) => ids.idAt(index));
 }
@@ -75,7 +76,7 @@ export function ruleOfAbsence(rules: readonly HaltRule[]): number {
   return rules.findIndex(({ isAbsence }) => isAbsence) + 1;
 }
 
-/** The rules as a Lua table; a limit that a rule has not is out of reach. */
+/** The rules as a Lua table; a missing limit becomes one that is never reached. */
 export function haltRulesLua(rules: readonly HaltRule[]): string {
   return `{${rules.map(ruleLua).join(', ')}}`;
 }
@@ -87,7 +88,7 @@ function ruleLua(rule: HaltRule): string {
   return `{halt = '${halt}', field = '${counterOf(rule)}', ${limits}, reason = ${JSON.stringify(reason)}}`;
 }
 
-/** The fields that count for the rules, as the inside of a Lua list. */
+/** The names of the counters of the rules, as the inside of a Lua list. */
 export function countersLua(rules: readonly HaltRule[]): string {
   return rules.map((rule) => `'${counterOf(rule)}'`).join(', ');
 }

@@ -5,21 +5,21 @@ import { keys } from '../redis/keys.ts';
 import { listRuns } from './list-runs.ts';
 import { isSealed, type RunState } from './run.ts';
 
-/** A target with what an order to all of it reaches: its live runs by state, the processes that may send to it, and what stops them. */
+/** A target with what a command for all of it affects: its unsealed runs by state, and its processes with their stops. */
 export type KnownTarget = Target & { live: Partial<Record<RunState, number>>; stops: TargetStops };
 
 const forgottenAfterMs = 90 * 86_400_000;
 
 /**
- * Remembers for 90 days that there is a worker, a schedule or a stop of a target: where it has no run, nothing else tells of it. Repeating
- * it is harmless.
+ * Records for 90 days that a target has a worker, a schedule or a stop: without a run it could not be found otherwise. Repeating it renews
+ * the time.
  */
 export async function noteTarget(redis: RedisClient, target: Target, now: number): Promise<void> {
   await redis.zadd(keys.targets, now, nameOf(target));
   await redis.zremrangebyscore(keys.targets, 0, now - forgottenAfterMs);
 }
 
-/** Every target that has a run, also one that has ended, or was noted. Only reads, in two round trips. */
+/** Every target that has a run, even an ended one, or was recorded with `noteTarget`. */
 export async function knownTargets(redis: RedisClient): Promise<KnownTarget[]> {
   const [noted, runs] = await Promise.all([redis.zrange(keys.targets, 0, '-1'), listRuns(redis)]);
   const live = new Map<string, KnownTarget['live']>(noted.map((name) => [name, {}]));
@@ -31,12 +31,12 @@ export async function knownTargets(redis: RedisClient): Promise<KnownTarget[]> {
   return Promise.all([...live].map(([name, states]) => readKnown(redis, name, states)));
 }
 
-/** How many live runs an order reaches there. */
+/** How many of its runs are not sealed. */
 export function liveRuns({ live }: KnownTarget): number {
   return Object.values(live).reduce((sum, runs) => sum + runs, 0);
 }
 
-/** Whether an order reaches anybody there. */
+/** Whether a target has unsealed runs or live processes. */
 export function isLive(target: KnownTarget): boolean {
   return liveRuns(target) + target.stops.alive > 0;
 }

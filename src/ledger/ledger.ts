@@ -28,24 +28,24 @@ import { changeRunLua, steerLua } from './steer.lua.ts';
 import { stepLua } from './step.lua.ts';
 
 /**
- * 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder has the chunk. 'other_release': the run
- * is written in a form that this release doesn't know.
+ * The state of a run as a script finds it. 'missing': Redis has lost the run. 'broken': it has lost this chunk of it. 'stale': another holder
+ * has the chunk. 'other_release': the run is written in a form that this release doesn't know.
  */
 export type ObservedState = RunState | 'missing' | 'broken' | 'stale' | 'other_release';
 
-/** A chunk in hand. `fed`: chunks that became open with it, as by `feed`. */
+/** A claimed chunk. `fed`: chunks that became open with it, as by `feed`. */
 export type Claim = {
   fed: number[];
   epoch: number;
   server: ServerIdentity; // the Redis process that held the run when the chunk was claimed
-  doubt: string; // why the run is in doubt, if that was noticed with this claim
-  onStatus: string; // the run's own meanings of answers
+  doubt: string; // why the run is in doubt, if this claim found that out; else ''
+  onStatus: string; // --on-status of the run
   ledgerChunk: LedgerChunk;
-  passedMs: number; // since the last pass over it has ended
+  passedMs: number; // since the last pass over it ended
   ids: ChunkIds;
 };
 
-/** The answer of a step; see step.lua.ts. `cells` runs parallel to the indexes that were asked for, or is empty. */
+/** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. */
 export type Grant = { state: ObservedState; cells: Cell[] };
 
 /** A change of state that an operator, a signal or a guard asks for. */
@@ -55,22 +55,22 @@ export type Steering = {
   by: SteeredBy;
   who: string;
   halt?: HaltCode;
-  more?: Record<string, unknown>; // what else the audit trail is to tell
+  more?: Record<string, unknown>; // further facts for the audit entry
 };
 
-/** Another rate for a run. What is missing stays as it is; null is no rate, and the default burst. */
+/** A new rate for a run. A missing field stays as it is; null = no rate, or the default burst. */
 type RateOrder = { rate?: Rate | null; burst?: number | null; by: SteeredBy; who: string; reason: string };
 
-/** What bounded a run before, and the state it is in. A sealed or missing one is left as it is. */
+/** The former rate of a run, and its state. A sealed or missing run stays as it is. */
 type RateBefore = { state: RunState | 'missing'; rate: Rate | null; burst: number | null };
 
-/** Another share of the workers for a run. */
+/** A new priority for a run. */
 type PriorityOrder = { priority: Priority; by: SteeredBy; who: string; reason: string };
 
-/** The share it had before, and the state it is in. A sealed or missing run is left as it is. */
+/** The former priority of a run, and its state. A sealed or missing run stays as it is. */
 type PriorityBefore = { state: RunState | 'missing'; priority: Priority };
 
-/** Every write to a run that is under way. All of it can be repeated; next to each script stands why. */
+/** Every write to a run after its planning. Each can be repeated; the comment of its script says why. All throw where Redis doesn't answer. */
 export type Ledger = ReturnType<typeof openLedger>;
 
 type Scripts = {
@@ -86,12 +86,12 @@ type Scripts = {
   expungeRecover(...args: (string | number)[]): Promise<ObservedState>;
 };
 
-/** The epoch of nobody: results of its steps are those of one who may be wrong, and it gets no marks. */
+/** An epoch that no holder has: its steps write results as those of a former holder, and get no marks. */
 export const noEpoch = -1;
 
 /**
- * The ledger on a fail-fast connection: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
- * stop a run. `now` is for tests in a time of their own: '' takes that of Redis.
+ * The ledger on a connection that fails fast: a lost Redis is an error at once, never a queue of stale writes. `haltRules`: which answers
+ * halt a run. `now` is for tests with a time of their own, in ms since 1970; '' = the time of Redis.
  */
 export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], now: () => number | '' = () => '') {
   const scripts = defineScripts(redis, haltRules);
@@ -100,14 +100,14 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     redis,
 
     /**
-     * Whether a claim still counts. It doesn't once Redis may have lost something: another holder may have had the chunk since, of whom
-     * nothing is left. Asks Redis only after the connection was lost.
+     * Whether a claim is still valid. It isn't once Redis may have lost something: the claim of a later holder may be among that. Reads from
+     * Redis only after the connection was lost.
      */
     async stillHolds(run: string, { server }: Pick<Claim, 'server'>): Promise<boolean> {
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Joins results, then marks the next indexes. */
+    /** Joins results, then marks the next indexes, if this holder still has the chunk. */
     async step(run: string, chunk: number, epoch: number, joins: Join[], wanted: number[]): Promise<Grant> {
       const [state, cells] = (await scripts.expungeStepBuffer(
         keys.ledger(run, chunk),
@@ -122,12 +122,12 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
     },
 
-    /** Chunks that became open now; their jobs must be added to the queue. */
+    /** Feeds due and new chunks. Returns those that became open; their jobs must be added to the queue. */
     feed(run: string): Promise<number[]> {
       return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now());
     },
 
-    /** Takes an open chunk under a new epoch, or says in which state the run is if there is nothing to do. */
+    /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
       const known = await servers.of(run);
       const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at] = (await scripts.expungeClaimBuffer(
@@ -160,7 +160,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       };
     },
 
-    /** `dueInMs` null: every cell of the chunk is settled. `resetsMarks`: the marks of the others; see `resetMarks`. */
+    /** Hands a chunk back. `dueInMs` null: all its cells are settled. `resetsMarks`: see `resetMarks`. Returns the state of the run. */
     handBack(
       run: string,
       chunk: number,
@@ -181,24 +181,24 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       );
     },
 
-    /** This process is alive and holds chunks of the run. */
+    /** Records that this process is alive and holds chunks of the run; only a run that is being cancelled needs it. */
     async heartbeat(run: string, process: string, requestTimeoutMs: number): Promise<void> {
       await scripts.expungeHeartbeat(keys.run(run), keys.holders(run), process, requestTimeoutMs);
     },
 
-    /** Ends a cancellation whose holders are dead: later results of theirs only count as late. */
+    /** Ends a cancellation whose holders are dead; their later results count as late. Returns the state of the run. */
     reclaim(run: string): Promise<ObservedState> {
       return scripts.expungeReclaim(keys.run(run), keys.open(run), keys.later(run), keys.holders(run));
     },
 
-    /** The state before and after; equal if the change isn't allowed from there. */
+    /** Changes the state of a run. Returns the states before and after; they are equal if the change isn't allowed. `now`: ms since 1970. */
     async steer(
       run: string,
       now: number,
       { action, reason, by, who, halt, more }: Steering,
     ): Promise<[ObservedState, ObservedState]> {
-      const told = { ...(halt === undefined ? {} : { halt }), ...more };
-      const entry = storedEntry({ at: now, action, by, who, reason, ...told });
+      const facts = { ...(halt === undefined ? {} : { halt }), ...more };
+      const entry = storedEntry({ at: now, action, by, who, reason, ...facts });
       return scripts.expungeSteer(
         keys.run(run),
         keys.open(run),
@@ -214,12 +214,12 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       );
     },
 
-    /** Whether chunks are orphaned, so that the run would never end. */
+    /** Whether chunks are orphaned: the run would never end without `recover`. */
     async hasOrphans(run: string): Promise<boolean> {
       return (await scripts.expungeHasOrphans(keys.run(run), keys.open(run), keys.later(run))) === 1;
     },
 
-    /** Makes orphaned chunks due again, in doubt. */
+    /** Makes orphaned chunks due again, and the run in doubt. Returns its state. */
     recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
       return scripts.expungeRecover(
         keys.run(run),
@@ -232,9 +232,10 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       );
     },
 
+    /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing, but is recorded in the audit trail. */
     async changeRate(run: string, now: number, { rate, burst, by, who, reason }: RateOrder): Promise<RateBefore> {
-      const told = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
-      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...told });
+      const facts = { ...(rate === undefined ? {} : { rate: rate && rateSetting(rate) }), burst };
+      const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });
       const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
       const pairs = ['rate', stored, 'burst', burst === undefined ? 'keep' : (burst ?? '')];
       const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(
@@ -246,6 +247,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
     },
 
+    /** Changes the priority of a run, as `changeRate` does with the rate. */
     async changePriority(
       run: string,
       now: number,

@@ -9,7 +9,7 @@ import { isSealed, parseRun, pendingOf, type Run, type RunState, schemaVersion }
 
 const runsAtOnce = 1_000;
 
-/** What is read of each run for a list: of ten thousand of them the whole records would take their time. */
+/** The fields that a list reads of each run: with ten thousand runs, whole records would take too long. */
 const listed = [
   ...([
     'state',
@@ -33,21 +33,14 @@ const listed = [
 /** A run as a list shows it. */
 export type ListedRun = Pick<Run, (typeof listed)[number] | 'id' | 'counts'>;
 
-/** All runs Redis knows, newest first. Names of runs that have expired are cleared away, with what is left of them. */
+/** All runs that Redis knows, newest first. Removes what is left of expired runs. */
 export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
   const runs: ListedRun[] = [];
   for await (const page of runPages(redis)) runs.push(...page);
   return runs;
 }
 
-/** The runs made since a moment (ms since 1970), newest first, a thousand at a time: each page is one round trip. */
-async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
-  const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
-  for (let from = 0; from < ids.length; from += runsAtOnce)
-    yield await readPage(redis, ids.slice(from, from + runsAtOnce));
-}
-
-/** Unfinished runs on the same target of a list that has a file in common with this one, by name; of stdin nobody can say. */
+/** Unsealed runs of the same target whose list has a file name in common with this one; stdin is never in common. */
 export async function findOverlappingRuns(
   redis: RedisClient,
   { baseUrl, account }: Target,
@@ -64,7 +57,7 @@ export async function findOverlappingRuns(
   return found;
 }
 
-/** Clears the names of runs that have expired away, of the oldest thousand: whoever makes runs keeps the registry from growing for ever. */
+/** Removes expired runs among the oldest thousand from the registry. Each new run does it, so that the registry stays bounded. */
 export async function forgetExpired(redis: RedisClient): Promise<void> {
   const oldest = await redis.zrange(keys.runs, '0', String(runsAtOnce - 1));
   const states = await readStates(redis, oldest);
@@ -74,7 +67,7 @@ export async function forgetExpired(redis: RedisClient): Promise<void> {
   );
 }
 
-/** The names go last: they lead to what else is left. */
+/** The names are removed last: the other keys are found by them. */
 async function forget(redis: RedisClient, gone: string[]): Promise<void> {
   for (const id of gone) await removeRemains(redis, id);
   if (gone.length > 0) await redis.zrem(keys.runs, ...gone);
@@ -90,19 +83,26 @@ export async function isAnyRun(redis: RedisClient, states: readonly RunState[]):
   return false;
 }
 
-/** Whether no run needs Redis at the moment. */
+/** Whether no run is running or being cancelled. */
 export async function isIdle(redis: RedisClient): Promise<boolean> {
   return !(await isAnyRun(redis, ['running', 'cancelling']));
 }
 
-/** The detached runs of a target that are running and can be worked on by this release, without those that cannot be read. */
+/** The detached runs of a target that are running and written by this release. Runs that cannot be read now are left out. */
 export async function readRunning(redis: RedisClient, fp: string): Promise<string[]> {
   const ids = await redis.smembers(keys.targetRuns(fp));
   const found = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), 'state', 'schema').catch(() => [])));
   return ids.filter((_, i) => found[i]![0] === 'running' && found[i]![1] === String(schemaVersion));
 }
 
-/** Null for a run that is gone. */
+/** The runs made at `since` (ms since 1970) or later, newest first, in pages of a thousand: one round trip each. */
+async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
+  const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
+  for (let from = 0; from < ids.length; from += runsAtOnce)
+    yield await readPage(redis, ids.slice(from, from + runsAtOnce));
+}
+
+/** Parallel to `ids`; null for a run that has expired. */
 function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string | null)[]> {
   return Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
 }
@@ -125,18 +125,18 @@ function listedRun(id: string, values: (string | null)[]): ListedRun | null {
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
-/** Which runs somebody wants to see, and in which order. What is missing lets every run pass. */
+/** Which runs to show, and in which order. A missing filter accepts every run. */
 export type RunChoice = {
   states?: readonly RunState[];
   since?: number; // made then or later; ms since 1970
   target?: string; // a part of its base URL or account
   list?: string; // a part of a file's name
   by?: string; // a part of who submitted it
-  sort: RunOrder;
+  sort: RunOrder; // newest or largest first
   limit: number;
 };
 
-/** `hasMore`: there are runs that fit beyond `limit`. */
+/** `hasMore`: more runs match than `limit`. */
 export type ChosenRuns = { runs: ListedRun[]; hasMore: boolean };
 
 const orders = {
@@ -150,19 +150,19 @@ const orders = {
 export type RunOrder = keyof typeof orders;
 export const runOrders = Object.keys(orders) as RunOrder[];
 
-/** The newest first, or the largest. In the order of their making no more is read than is wanted. */
+/** The runs that match, at most `limit`. In the order of creation, it stops reading once it has enough. */
 export async function chooseRuns(redis: RedisClient, choice: RunChoice): Promise<ChosenRuns> {
   const measure = orders[choice.sort];
   const runs: ListedRun[] = [];
   for await (const page of runPages(redis, choice.since)) {
-    for (const run of page) if (fits(run, choice)) runs.push(run);
+    for (const run of page) if (matches(run, choice)) runs.push(run);
     if (measure === null && runs.length > choice.limit) break;
   }
   if (measure !== null) runs.sort((a, b) => measure(b) - measure(a));
   return { runs: runs.slice(0, choice.limit), hasMore: runs.length > choice.limit };
 }
 
-function fits(run: ListedRun, { states, target, list, by }: RunChoice): boolean {
+function matches(run: ListedRun, { states, target, list, by }: RunChoice): boolean {
   if (states !== undefined && !states.includes(run.state)) return false;
   if (target !== undefined && !holds(`${run.baseUrl} ${run.account}`, target)) return false;
   if (list !== undefined && !run.files.some((file) => holds(file, list))) return false;

@@ -6,11 +6,9 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type Cell, emptyLedgerChunk, readCell } from './cell.ts';
 
-const lineFeed = '\n'.charCodeAt(0);
-
 /**
- * A manifest chunk as bytes: `resource \n positions \n layout+ids`, compressed with zstd. Ids of one length are stored
- * column by column, so that the dashes of a UUID cost nothing and each hex digit four bits: 16 bytes an id.
+ * A manifest chunk as bytes: `resource \n positions \n layout+ids`, compressed with zstd. Ids of equal length are stored column by column,
+ * so that the dashes of a UUID cost nothing and each hex digit four bits: 16 bytes per id.
  */
 export function encodeChunk(chunk: Chunk): Buffer {
   const head = `${chunk.resource}\n${encodePositions(chunk.positions)}\n`;
@@ -25,16 +23,18 @@ export function decodeChunk(n: number, bytes: Buffer): Chunk {
   return { n, resource, ids: where.map((_, index) => idAt(index)), positions: where };
 }
 
-/** The ids of a chunk, made one by one when they are asked for: whoever deletes them needs each only for a moment. */
+/** The ids of a chunk. Each is decoded when it is read: deleting needs it for a moment only. */
 export type ChunkIds = { resource: Resource; idAt(index: number): string };
 
-/** Only what deleting needs of a chunk of `size` ids. */
+/** What deleting needs of a chunk: its resource and its `size` ids. Throws INTERNAL for other bytes, or another number of ids. */
 export function decodeIdsOfChunk(n: number, bytes: Buffer, size: number): ChunkIds {
   const { resource, positions, ids } = unpack(n, bytes);
   const count = countPositions(positions);
   if (count !== size) throw damaged(n, `${size} ids, as the ledger has`, `${count}`);
   return { resource, idAt: idReader(ids, size) };
 }
+
+const lineFeed = '\n'.charCodeAt(0);
 
 function damaged(n: number, expected: string, got: string): ExpungeError {
   return new ExpungeError('INTERNAL', `manifest chunk ${n}: expected ${expected}, got ${got}`);
@@ -60,6 +60,7 @@ export function encodeBlock(block: SettledBlock): Buffer {
   return compress(JSON.stringify(block.rows));
 }
 
+/** The block as it was written. */
 export function decodeBlock(n: number, bytes: Buffer): SettledBlock {
   return { n, rows: JSON.parse(zstdDecompressSync(bytes).toString('utf8')) };
 }
@@ -76,7 +77,7 @@ function compress(text: string | Buffer): Buffer {
   return zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: 1 } });
 }
 
-/** `file:line` where the file changes, else the distance to the line before. */
+/** `file:line` if the file changes, else the distance to the line before. */
 function encodePositions(positions: Position[]): string {
   let previous: Position | null = null;
   const parts: string[] = [];
@@ -98,18 +99,18 @@ function decodePositions(text: string): Position[] {
   });
 }
 
-// Ids hold no control characters (guard/check-id.ts), so a line feed can separate them.
+// Ids hold no control characters (model/check-id.ts), so a line feed can separate them.
 const byLine = 'l';
 const byColumn = 'c';
 
-/** Ids of one length, all of them printable ASCII. */
+/** Whether all ids have the same length and only printable ASCII. */
 function hasColumns(ids: string[]): boolean {
   const { length } = ids[0]!;
   return ids.every((id) => id.length === length && /^[!-~]+$/.test(id));
 }
 
 const usualBytes = 32 * 1024;
-let scratch = Buffer.alloc(usualBytes); // used again for every chunk: a list of millions makes no garbage here
+let scratch = Buffer.alloc(usualBytes); // reused for every chunk: a list of millions allocates nothing here
 
 function columnsBehind(head: string, ids: string[]): Buffer {
   const { length } = ids[0]!;
@@ -134,9 +135,9 @@ function idReader(bytes: Buffer, count: number): ChunkIds['idAt'] {
 }
 
 /**
- * Writes a manifest chunk with its untouched ledger chunk, or a block of rows settled while reading, as long as the run is being prepared
- * with this layout. So writing twice is harmless: also by a producer that was stopped while another one finished planning and deleting
- * began, or took over with rows that stand elsewhere. Returns whether it was written.
+ * Writes a manifest chunk with its untouched ledger chunk, or a block of rows settled while reading, if the run is being prepared with this
+ * layout. Returns whether it was written. Repeating it is harmless, even for a producer that was suspended while another one finished
+ * planning or took over with another layout: then nothing is written.
  */
 export async function writePart(
   redis: RedisClient,
@@ -163,12 +164,12 @@ for i = 2, #KEYS do redis.call('SET', KEYS[i], ARGV[i]) end
 return 1
 `;
 
-/** What a server said about an id that ended badly. */
+/** The error answer of a server for an id that failed or is unknown. */
 export type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
 
 const detailsPerCode = 1_000;
 
-/** Keeps the excerpt of a failed or unknown id, up to 1,000 for each code. Best effort: the ledger doesn't depend on it. */
+/** Stores the excerpt of a failed or unknown id, at most 1,000 for each code. The ledger doesn't depend on it. Throws where Redis fails. */
 export async function noteDetail(
   redis: RedisClient,
   run: string,

@@ -1,13 +1,13 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/** What the processes that work on a run have measured, summed up. Best effort: a killed process takes its last second along. */
+/** The sums of what the processes that delete a run have measured. Best effort: the last second of a killed process is missing. */
 export type Measures = {
   requests: number;
   refused: number; // answers 429
   refreshes: number; // tokens fetched during the run
   workMs: number; // of all processes together
-  heldMs: number; // of those, while nothing might leave: Retry-After, an outage, no token
+  heldMs: number; // of those, while nothing might be sent: Retry-After, an outage, no token
   allowed: number; // requests the rate would have allowed in `limitedMs`
   limitedMs: number; // of workMs, while a limit was known
   latencyMs: { p50: number; p95: number; p99: number } | null;
@@ -24,33 +24,34 @@ export function bucketOf(ms: number): number {
   return ms <= shortestMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / shortestMs));
 }
 
-/** Buckets that end at a round number of our scale, for those who want fewer: 0.4 ms, 0.8 ms … 13 s. */
+/** A coarser scale for Prometheus: every eighth bucket with its upper bound, 0.4 ms, 0.8 ms … 13 s. */
 export const latencyBounds: readonly { bucket: number; seconds: number }[] = Array.from({ length: 16 }, (_, n) => ({
   bucket: bucketsPerOctave * (n + 2),
   seconds: Number(((shortestMs * 2 ** (n + 2)) / 1_000).toFixed(4)),
 }));
 
-/** Adds changes to the run's sums, unless it was removed meanwhile. A repetition counts twice, so it is never repeated. */
+/** Adds changes to the run's sums, unless its record has expired. Repeating it would count twice, so it is never retried. */
 export async function addMeasures(redis: RedisClient, run: string, changes: MeasureChanges): Promise<void> {
   if (changes.size === 0) return;
   const expiresInMs = await redis.pttl(keys.run(run));
   if (expiresInMs === noKey) return;
   const pipeline = redis.pipeline();
   for (const [field, by] of changes) pipeline.hincrby(keys.measures(run), field, Math.round(by));
-  if (expiresInMs >= 0) pipeline.pexpire(keys.measures(run), expiresInMs); // its end may come before its last figures
+  if (expiresInMs >= 0) pipeline.pexpire(keys.measures(run), expiresInMs); // the run may be sealed before its last measures
   await pipeline.exec();
 }
 
 const noKey = -2;
 
+/** The measures of a run so far. */
 export async function readMeasures(redis: RedisClient, run: string): Promise<Measures> {
   return measuresOf(await redis.hgetall(keys.measures(run)));
 }
 
-/** Of a run that nobody measured. */
+/** The measures of a run without any. */
 export const nothingMeasured: Measures = measuresOf({});
 
-/** Pure: the sums as Redis holds them. */
+/** The measures in a hash as Redis holds it. Pure. */
 export function measuresOf(hash: Record<string, string>): Measures {
   const number = (field: string) => Number(hash[field] ?? 0);
   return {

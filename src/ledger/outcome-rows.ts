@@ -16,11 +16,37 @@ import { decodeBlock, decodeChunk } from './manifest.ts';
 import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
 
+/** One row of the input and its outcome, as reports show it. */
+export type OutcomeRow = {
+  file: string; // as named when the run was made; two files can have the same name
+  line: number;
+  resource: Resource | null;
+  id: string;
+  outcome: Outcome | 'pending';
+  status: number | null;
+  attempts: number;
+  settledAt: string; // ISO time, to the second, when the id was settled at the latest; '' = not yet, or settled while reading
+  code: string;
+  excerpt: string; // the server's error answer, or the first position of a duplicate
+};
+
+/** Rows with their positions, in input order. */
+export type Page = { positions: Position[]; rows: OutcomeRow[] };
+
 const windowSize = 16;
 
 /**
- * The rows of one resource, a chunk a page. Only the chunks of one resource follow each other in input order; those of the
- * other may lie anywhere between them, so each resource is read on its own and passes the manifest of the other by.
+ * All rows of a run in input order: by file in the order they were named, then by line. Holds a few chunks in memory, whatever the size of
+ * the run. Throws INTERNAL for a chunk that Redis has lost. A run may continue meanwhile: each row is as it was when its chunk was read.
+ */
+export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
+  const chunks = resources.map((resource) => readChunkPages(redis, run, resource));
+  return mergePages([...chunks, readBlockPages(redis, run)]);
+}
+
+/**
+ * The rows of one resource, one page per chunk. Only chunks of the same resource follow each other in input order, with those of the other
+ * anywhere between them: so each resource is read separately and skips the chunks of the other.
  */
 async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, windowSize)) {
@@ -32,7 +58,7 @@ async function* readChunkPages(redis: RedisClient, run: Run, resource: Resource)
   }
 }
 
-/** The rows settled while reading, a block a page. */
+/** The rows settled while reading, one page per block. */
 async function* readBlockPages(redis: RedisClient, run: Run): AsyncGenerator<Page> {
   for await (const window of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, windowSize)) {
     for (const { n, bytes } of window) {
@@ -57,7 +83,7 @@ async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promi
   });
 }
 
-/** Excerpts parallel to the ids of the chunk. Only ids that ended badly have one, and most chunks have no such id. */
+/** Excerpts parallel to the ids of the chunk. Only failed and unknown ids have one, and most chunks have no such id. */
 async function readExcerpts(
   redis: RedisClient,
   run: Run,
@@ -84,7 +110,7 @@ function present(run: Run, what: string, bytes: Buffer | null): Buffer {
 
 const rowsPerPage = 1_000;
 
-/** Merges streams that are each in input order into one. Holds one page of each stream and one of its own. */
+/** Merges streams that are each in input order into one. Holds one page of each stream and one more in memory. */
 export async function* mergePages(streams: AsyncIterator<Page>[]): AsyncGenerator<OutcomeRow[]> {
   let cursors = await loadAll(streams.map((stream) => ({ stream, page: noPage, at: 0 })));
   let rows: OutcomeRow[] = [];
@@ -99,12 +125,12 @@ export async function* mergePages(streams: AsyncIterator<Page>[]): AsyncGenerato
   if (rows.length > 0) yield rows;
 }
 
-/** A stream and where we are in its current page. */
+/** A stream, its current page and the next row there. */
 type Cursor = { stream: AsyncIterator<Page>; page: Page; at: number };
 
 const noPage: Page = { positions: [], rows: [] };
 
-/** Gives each cursor that is at the end of its page the next one; without those whose stream has ended. */
+/** Loads the next page for each cursor at the end of its page. Returns those whose stream has not ended. */
 async function loadAll(cursors: Cursor[]): Promise<Cursor[]> {
   const ended = new Set<Cursor>();
   for (const cursor of cursors) {
@@ -117,7 +143,7 @@ async function loadAll(cursors: Cursor[]): Promise<Cursor[]> {
   return ended.size === 0 ? cursors : cursors.filter((cursor) => !ended.has(cursor));
 }
 
-/** Moves the rows before `end` out of the page; at least one. */
+/** Moves the rows before `end` out of the page, at least one; null = all rows. */
 function takeRows(cursor: Cursor, end: Position | null, into: OutcomeRow[]): void {
   const { positions, rows } = cursor.page;
   do into.push(rows[cursor.at++]!);
@@ -132,34 +158,7 @@ function compare(a: Position, b: Position): number {
   return a.file - b.file || a.line - b.line;
 }
 
-/**
- * All rows of a run in input order: by file as it was named, then by line. Holds a few chunks in memory, whatever the size
- * of the run. Throws INTERNAL for a chunk that Redis has lost. A live run moves on while it is read: each row is as it was
- * when its chunk was read.
- */
-export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
-  const chunks = resources.map((resource) => readChunkPages(redis, run, resource));
-  return mergePages([...chunks, readBlockPages(redis, run)]);
-}
-
-/** One row of the input and what happened to it, as reports show it. */
-export type OutcomeRow = {
-  file: string; // as named when the run was made; the same name can stand for two files
-  line: number;
-  resource: Resource | null;
-  id: string;
-  outcome: Outcome | 'pending';
-  status: number | null;
-  attempts: number;
-  settledAt: string; // ISO time by which the id was settled, to the second; '' = not yet, or settled while reading
-  code: string;
-  excerpt: string; // what the server said, or where a duplicate stood first
-};
-
-/** Rows and where each of them stands, in input order. */
-export type Page = { positions: Position[]; rows: OutcomeRow[] };
-
-/** The rows of a chunk. `excerpts` runs parallel to its ids. */
+/** The rows of a chunk. `excerpts` is parallel to its ids. Pure. */
 export function rowsOfChunk(
   run: Run,
   chunk: Chunk,
@@ -193,7 +192,7 @@ function timeText(ms: number): string {
   return ms > 0 ? new Date(ms).toISOString() : '';
 }
 
-/** The rows of a block. They were never sent. */
+/** The rows of a block; they were never sent. Pure. */
 export function rowsOfBlock(run: Run, settled: SettledRow[]): Page {
   const rows = settled.map((row): OutcomeRow => {
     const { line, resource, outcome, code, first } = row;
@@ -214,8 +213,8 @@ const notAnId = new Set<string>([
 ]);
 
 /**
- * A report is input again, and text that is not the id of its row could name another object there. It gets a tab at its
- * end: no option lets an id with a control character through.
+ * A report can be used as a list, where text that is not the id of its row could name another object. Such text gets a tab at its end: an id
+ * with a control character is always rejected.
  */
 function shownId({ id, code }: SettledRow): string {
   if (id.length >= cutFrom) return `${id}…\t`;

@@ -6,13 +6,18 @@ import { isStalePath, processName } from '../stale-path.ts';
 import { describeFileError } from '../system-errors.ts';
 import type { OutcomeRow } from './outcome-rows.ts';
 
-/** Takes text, when it has room for it. Says false once nobody reads it any more. */
+export type ReportFormat = 'csv' | 'ndjson';
+
+/** How a report is written. `spreadsheetSafe`: ids that a spreadsheet would run as a formula are changed, and the header says so. */
+export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
+
+/** Writes text, and resolves when there is room for more. False once the reader has closed the stream. */
 export type Sink = (text: string) => Promise<boolean>;
 
-/** `only` leaves out rows with other outcomes. */
+/** `only`: the outcomes of the rows to write; missing = all. */
 export type ReportOptions = ReportStyle & { only?: readonly OutcomeRow['outcome'][] };
 
-/** Writes the rows as they come and returns how many. Ends early, without an error, when nobody reads them any more. */
+/** Writes a header and the rows, and returns how many rows. Ends early, without an error, when `sink` returns false. */
 export async function writeReport(
   rows: AsyncIterable<OutcomeRow[]>,
   options: ReportOptions,
@@ -29,10 +34,37 @@ export async function writeReport(
   return written;
 }
 
+const columns = ['file', 'line', 'resource', 'id', 'outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'];
+
+/** The header of a report; '' for NDJSON. The column of changed ids is named `id_safe`, so that it is not read back as ids. */
+export function reportHeader({ format, spreadsheetSafe }: ReportStyle): string {
+  if (format === 'ndjson') return '';
+  return `${columns.map((column) => (column === 'id' && spreadsheetSafe ? 'id_safe' : column)).join(',')}\n`;
+}
+
+/** The rows as text. NDJSON is lossless; in a CSV, `file` and `excerpt` never begin a formula. */
+export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
+  let text = '';
+  for (const row of rows) text += style.format === 'csv' ? csvLine(row, style.spreadsheetSafe) : ndjsonLine(row);
+  return text;
+}
+
+function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
+  const file = csvCell(neutralised(row.file));
+  const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
+  const resultColumns = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
+  return `${file},${row.line},${row.resource ?? ''},${id},${resultColumns},${csvCell(neutralised(row.excerpt))}\n`;
+}
+
+function ndjsonLine(row: OutcomeRow): string {
+  const { settledAt, code, excerpt, ...rest } = row;
+  return `${JSON.stringify({ ...rest, settled_at: settledAt, code, excerpt })}\n`;
+}
+
 /**
- * open → write … → commit | discard. The file appears under its name, complete and for its owner only, with `commit`; until
- * then and after `discard` whatever had the name is as it was. A pipe or a device is written to as it is. All throw INTERNAL,
- * in words, for what the disk refuses; the run is not touched by that.
+ * A report that replaces a file. States: open → committed | discarded. With `commit` the complete file appears under its name, readable by
+ * its owner only; before that, and after `discard`, a file of that name is unchanged. A pipe or a device is written directly. All but
+ * `discard` throw INTERNAL for errors of the file system; the run is not changed by them.
  */
 export class ReportFile {
   readonly path: string;
@@ -73,7 +105,7 @@ export class ReportFile {
     });
   }
 
-  /** Never throws, as it follows another error. After a commit it does nothing. */
+  /** Never throws, because it follows another error. After a commit it does nothing. */
   async discard(): Promise<void> {
     await this.#handle.close().catch(() => {});
     if (this.#written !== this.#target) await rm(this.#written, { force: true }).catch(() => {});
@@ -88,7 +120,7 @@ export class ReportFile {
   }
 }
 
-/** Whether a file may take this name: true unless a pipe or a device has it. */
+/** Whether a file can replace this path: true unless it is a pipe or a device. */
 async function isPlain(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   return found === null || found.isFile() || found.isDirectory();
@@ -99,10 +131,10 @@ function draftOf(path: string): string {
 }
 
 function draftStart(path: string): string {
-  return `.${basename(path).slice(0, 140)}.`; // with all that follows no longer than file systems take
+  return `.${basename(path).slice(0, 140)}.`; // short enough for file systems with what follows
 }
 
-/** Removes what processes that were killed had begun to write for this path. Safe while others write; never throws. */
+/** Removes the drafts that killed processes left for this path; those of live processes stay. Never throws. */
 export async function removeDrafts(path: string): Promise<void> {
   const [folder, start] = [dirname(path), draftStart(path)];
   const drafts = (await readdir(folder).catch(() => [])).filter(
@@ -121,41 +153,9 @@ const reasons: Record<string, string> = {
   EISDIR: 'it is a folder',
 };
 
-/** What a refused report says: where, why, and that nothing is lost. */
+/** The error for a report that could not be written: where, why, and that nothing is lost. */
 export function notWritten(path: string, run: string, error: unknown): ExpungeError {
   const why = reasons[systemCode(error)] ?? describeFileError(error);
   const message = `the report could not be written to ${path}: ${why}; the run's outcomes are safe in Redis`;
   return new ExpungeError('INTERNAL', message, { cause: error, next: `expunge report ${run} --output ELSEWHERE` });
-}
-
-export type ReportFormat = 'csv' | 'ndjson';
-
-/** How a report is written. `spreadsheetSafe` changes ids that a spreadsheet would run, and says so in the header. */
-export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
-
-const columns = ['file', 'line', 'resource', 'id', 'outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'];
-
-/** What stands before the rows. The column of changed ids has a name that `--column id` refuses. */
-export function reportHeader({ format, spreadsheetSafe }: ReportStyle): string {
-  if (format === 'ndjson') return '';
-  return `${columns.map((column) => (column === 'id' && spreadsheetSafe ? 'id_safe' : column)).join(',')}\n`;
-}
-
-/** The rows as text. NDJSON is lossless; in a CSV `file` and `excerpt` never begin a formula. */
-export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
-  let text = '';
-  for (const row of rows) text += style.format === 'csv' ? csvLine(row, style.spreadsheetSafe) : ndjsonLine(row);
-  return text;
-}
-
-function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
-  const file = csvCell(neutralised(row.file));
-  const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
-  const resultColumns = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
-  return `${file},${row.line},${row.resource ?? ''},${id},${resultColumns},${csvCell(neutralised(row.excerpt))}\n`;
-}
-
-function ndjsonLine(row: OutcomeRow): string {
-  const { settledAt, code, excerpt, ...rest } = row;
-  return `${JSON.stringify({ ...rest, settled_at: settledAt, code, excerpt })}\n`;
 }

@@ -8,23 +8,23 @@ import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText } from './report.ts';
 import { isSealed, type Run } from './run.ts';
 
-/** A file of a run and how many rows it holds, without its header. */
+/** A file of a run and its number of rows, without the header. */
 type RunFile = { path: string; rows: number };
 
-/** `failures` is null where no row needs another run. */
+/** The files of a run; `failures` is null if no row needs another run. */
 export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: FailureGroup[] };
 
 const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
 const failures: readonly OutcomeRow['outcome'][] = ['failed', 'unknown', 'not_attempted'];
 
 /**
- * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson`
- * with what was done to the run. Those of a sealed run are kept for as long as Redis is to keep it. Repeating it replaces them. Throws INTERNAL,
- * in words, if they cannot be written; then the old ones are still there.
+ * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson` with
+ * the actions on the run. The files of a sealed run are kept for as long as Redis keeps the run. Repeating it replaces them. Throws INTERNAL
+ * if one cannot be written; then the old one of that name is unchanged.
  */
 export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
   await makeFolder(folder, run);
-  if (isSealed(run.state)) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // else for ever
+  if (isSealed(run.state)) await keepUntil(folder, Date.now() + run.keepMs).catch(() => {}); // without a date they are kept for ever
   await writeAudit(redis, run, join(folder, 'audit.ndjson'));
   const all = new List(await ReportFile.open(join(folder, 'outcomes.csv'), run.id));
   try {
@@ -71,14 +71,14 @@ async function fillLists(pages: AsyncIterable<OutcomeRow[]>, all: List, failed: 
   return groups.list();
 }
 
-/** Failures of an earlier report of this run may have been settled since: their list must not stay. */
+/** Removes an earlier list if there are no failures: they may have been settled since. */
 async function keepIfAny(list: List): Promise<RunFile | null> {
   if (list.rows > 0) return list.keep();
   await rm(list.file.path, { force: true });
   return null;
 }
 
-/** A report file and how many rows it holds. */
+/** A report file and its number of rows. */
 class List {
   readonly file: ReportFile;
   rows = 0;
@@ -105,12 +105,12 @@ class List {
 const grouped = ['failed', 'unknown', 'not_attempted', 'rejected'] as const satisfies readonly Outcome[];
 type Grouped = (typeof grouped)[number];
 
-/** Rows that ended in the same way for the same reason, and the first few of their ids. */
+/** Rows with the same outcome for the same reason, and the first three of their ids. */
 type FailureGroup = { outcome: Grouped; code: string; count: number; samples: string[] };
 
 const samplesMax = 3;
 
-/** Groups rows that need somebody's attention while they pass by. Memory is bounded by the number of reasons. */
+/** Groups rows that need attention, one by one. Memory is bounded by the number of reasons. */
 export class FailureGroups {
   readonly #groups = new Map<string, FailureGroup>();
 
@@ -123,7 +123,7 @@ export class FailureGroups {
     this.#groups.set(key, group);
   }
 
-  /** By outcome, the largest group first. */
+  /** The groups by outcome, the largest first within each. */
   list(): FailureGroup[] {
     const rank = ({ outcome }: FailureGroup) => grouped.indexOf(outcome);
     return [...this.#groups.values()].sort((a, b) => rank(a) - rank(b) || b.count - a.count);

@@ -7,8 +7,8 @@ import { keys } from '../redis/keys.ts';
 import { longestSilenceMs } from './active-time.lua.ts';
 
 /**
- * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are
- * sealed: nothing changes their ledger any more.
+ * preparing → planned → running ⇄ paused | halted → completed; cancel: cancelling → cancelled. `completed` and `cancelled` are sealed: their
+ * ledger no longer changes.
  */
 export type RunState = (typeof runStates)[number];
 
@@ -23,23 +23,23 @@ export const runStates = [
   'cancelled',
 ] as const;
 
-/** Why a run halted by itself; each has an exit code. */
+/** Why a run was halted by a rule or a guard; each has an exit code. */
 export type HaltCode =
   | 'unexpected_answers'
   | 'wrong_endpoint'
   | 'forbidden'
   | 'refused_input'
   | 'all_absent'
-  | 'halting_status' // an answer that stops a run at the first
+  | 'halting_status' // a status that halts a run at once
   | 'credentials'
   | 'target_configuration'
   | 'target_unreachable'
   | 'ledger_lost';
 
-/** What brought a run into its state: a person, Ctrl-C or SIGTERM of `run`, or one of our own guards. */
+/** Who brought a run into its state: an operator, Ctrl-C or SIGTERM of `run`, or a guard of expunge. */
 export type SteeredBy = 'operator' | 'interrupt' | 'guard';
 
-/** A run as it stands in Redis. Times are milliseconds since 1970, 0 = not yet. */
+/** A run as Redis holds it. Times are ms since 1970, 0 = not yet. */
 export type Run = {
   id: string;
   schema: number;
@@ -53,19 +53,19 @@ export type Run = {
   account: string;
   fp: string;
   detached: boolean;
-  command: string; // that made it and resumes it, as a line to type; '' of a schedule
+  command: string; // the command that made it and resumes it, as a line to type; '' for a schedule
   files: string[];
   sha256: string;
   list: string;
   note: string; // --reason
   rate: Rate | null;
-  unreadRate: string; // a rate in a form that this release doesn't know: nothing of the run is sent; '' = none
+  unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
   burst: number | null; // null: the default
-  quotaUntil: number; // when a spent quota of the rate had room again, as told last
+  quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
   priority: Priority; // beside other detached runs of its target
   onStatus: string; // --on-status: what some answers mean in this run
-  expectAbsent: boolean; // ids that are gone already halt nothing
-  doubt: string; // why what Redis knew of it last may be lost; '' = it never lost anything
+  expectAbsent: boolean; // absent ids do not halt the run
+  doubt: string; // why Redis may have lost a part of it; '' = it is not in doubt
   doubtSince: number;
   keepMs: number;
   rows: number;
@@ -77,39 +77,40 @@ export type Run = {
   attempts: number;
   late: number;
   counts: Record<Outcome, number>;
-  protectedRead: number | null; // ids of the protect file, whether they matched or not; null without one
+  protectedRead: number | null; // ids in the protect file, whether they matched or not; null without one
   createdAt: number;
   startedAt: number;
   endedAt: number;
   changedAt: number;
-  activeUntil: number; // up to when `activeMs` counts while it is running
+  activeUntil: number; // up to when `activeMs` is counted, while it is running
   activeMs: number;
   tallied: boolean;
-  delivered: number; // when whoever waited for its end had its report; of a detached run its end
-  reportIn: string; // the folder or file its report was written to, '' = none
+  delivered: number; // when its report was delivered; for a detached run, its end
+  reportIn: string; // the folder or file of its report; '' = none
   isExpiring: boolean; // all its keys have an expiry
 };
 
-/** The version of everything a run writes to Redis. A release that reads another one refuses the run. */
+/** The version of everything a run writes to Redis. A release does not change runs of another version. */
 export const schemaVersion = 1;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 
+/** Whether nothing changes the ledger of a run in this state any more. */
 export function isSealed(state: RunState): boolean {
   return sealedStates.includes(state);
 }
 
-/** Whether nothing is left to do for a run: it has ended, and nobody waits for its report any more. */
+/** Whether nothing is left to do for a run: it is sealed, and its report is delivered. */
 export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): boolean {
   return isSealed(state) && delivered > 0;
 }
 
-/** Rows without an outcome: what conservation says must be 0 at the end. */
+/** How many rows have no outcome; it must be 0 at the end. */
 export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
   return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
 }
 
-/** Deleting time so far, without pauses and without time in which nobody worked on it, in ms. */
+/** The deleting time so far in ms, without pauses and without time in which no process worked on the run. `now`: ms since 1970. */
 export function activeMsOf({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'activeUntil'>, now: number): number {
   const sinceMs = activeUntil > 0 ? Math.max(0, now - activeUntil) : 0;
   return activeMs + (sinceMs > longestSilenceMs ? 0 : sinceMs);
@@ -121,6 +122,7 @@ export async function readRun(redis: RedisClient, id: string): Promise<Run | nul
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
+/** The run in a hash as Redis holds it; missing fields read as 0, '' or null. Pure. */
 export function parseRun(id: string, hash: Record<string, string>): Run {
   const number = (field: string) => Number(hash[field] ?? 0);
   const text = (field: string) => hash[field] ?? '';
@@ -185,7 +187,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
   };
 }
 
-/** Another release may write them in another form. */
+/** Empty for files that another release wrote in another form. */
 function readableFiles(text: string): string[] {
   try {
     return JSON.parse(text || '[]');
@@ -194,7 +196,7 @@ function readableFiles(text: string): string[] {
   }
 }
 
-/** A stored rate, or null where there is none or another release wrote it. */
+/** A stored rate; null if there is none, or if another release wrote it in another form. */
 export function readableRate(text: string): Rate | null {
   try {
     return rateFromStored(text);
@@ -210,21 +212,21 @@ export type Priority = keyof typeof priorityWeights;
 
 export const priorities = Object.keys(priorityWeights) as Priority[];
 
-/** As a run's hash holds it; normal where it holds none. */
+/** The priority in a run's hash; `normal` for any other text. */
 export function priorityFromStored(stored: string): Priority {
   return priorities.find((priority) => priority === stored) ?? 'normal';
 }
 
-const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // none that look alike
+const letters = 'abcdefghjkmnpqrstuvwxyz23456789'; // without those that look alike
 
-/** A run id that people can read out: `20261120-1549-k7qd`. It sorts by time and is legal in a job id. */
+/** A run id that people can read aloud: `20261120-1549-k7qd`. It sorts by time and is valid in a job id. `now`: ms since 1970. */
 export function newRunId(now: number): string {
   const stamp = new Date(now).toISOString().replaceAll('-', '').replace('T', '-').replace(':', '').slice(0, 13);
   const tail = Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('');
   return `${stamp}-${tail}`;
 }
 
-/** The run a person means: its id, or a beginning or end of it that only one run has. Throws USAGE otherwise. */
+/** The id of the run with this id, or the only one whose id begins or ends with the text. Throws USAGE if there is none, or several. */
 export async function findRunId(redis: RedisClient, text: string): Promise<string> {
   const all = await redis.zrevrange(keys.runs, 0, -1);
   if (all.includes(text)) return text;

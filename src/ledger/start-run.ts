@@ -4,24 +4,23 @@ import type { Ledger } from './ledger.ts';
 import { type Run, readRun } from './run.ts';
 import { readNumbered } from './tally.ts';
 
-/** A run that somebody paused is left paused; one that an interrupt or a guard stopped goes on, since somebody asked for it again. */
+/** Starts a planned run, or resumes one that an interrupt or a guard stopped; one that an operator paused stays paused. Repeating it is harmless. */
 export async function startRun(
   ledger: Ledger,
   { id, state, by }: Run,
   { who, reason }: { who: string; reason: string },
 ): Promise<void> {
   if (state === 'running' || (state === 'paused' && by === 'operator')) return;
-  const why = state === 'planned' ? '' : reason; // that of a new run stands with its submission
-  await ledger.steer(id, Date.now(), { action: 'start', reason: why, by: 'operator', who });
+  const noted = state === 'planned' ? '' : reason; // the reason of a new run is recorded with its submission
+  await ledger.steer(id, Date.now(), { action: 'start', reason: noted, by: 'operator', who });
 }
 
 const windowSize = 100;
-const why = 'Redis had lost which chunks were left; every chunk was checked';
+const recoverReason = 'Redis had lost which chunks were left; every chunk was checked';
 
 /**
- * Recovers orphaned chunks: Redis lost `open` or `later`, or what a holder wrote there, and the ledger knows
- * which have open cells. Halts the run where it knows of none, since then it would never end. Repeating it is harmless; true if it did
- * anything.
+ * Recovers orphaned chunks: Redis has lost `open` or `later`, or an entry there, and the ledger shows which chunks have open cells. Halts the
+ * run if none has, because it would never end. Repeating it is harmless. Returns whether the run had orphaned chunks.
  */
 export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolean> {
   if (!(await ledger.hasOrphans(id))) return false;
@@ -29,9 +28,9 @@ export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolea
   if (run === null) return false;
   let found = 0;
   for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.chunks, windowSize)) {
-    // One that is missing is recovered, too: its claim reports that.
+    // A missing chunk is recovered, too: its claim reports that it is broken.
     const open = chunks.filter(({ bytes }) => bytes === null || !decodeLedgerChunk(bytes).cells.every(isSettled));
-    if (open.length > 0) await ledger.recover(id, numbersOf(open), why);
+    if (open.length > 0) await ledger.recover(id, numbersOf(open), recoverReason);
     found += open.length;
   }
   // The scan takes time: another process may have recovered them, and the run may have ended since.

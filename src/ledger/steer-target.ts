@@ -5,28 +5,39 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
+/** Who asks for a setStop, why, and when (ms since 1970); it is recorded in the target's audit trail. */
 type OperatorOrder = { who: string; reason: string; at: number };
 
 /**
- * Lifts whatever the server asked for (a time to wait, what it says is left of its limit) and an open circuit: of all limiters of a target.
- * Their processes follow with their next call, a tenth of a second later. False if there was nothing to lift.
+ * Ends what the server asked for (a wait, or a lower rate) and an open circuit, in all limiters of a target. Its processes follow with their
+ * next call, 100 ms later. Returns false if there was nothing to end.
  */
 export function releaseTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
   return steer(redis, fp, 'release', '', { action: 'release', ...order });
 }
 
-/** Forgets what was learned of the limit of a target: forgotten; the rate is probed for again. False if nothing was known. */
+/** Forgets the learned rate of a target; it is learned anew. Returns false if nothing was known. */
 export function forgetRate(redis: RedisClient, fp: string, order: OperatorOrder): Promise<boolean> {
   return steer(redis, fp, 'forget', '', { action: 'forget-rate', ...order });
 }
 
 /**
- * From now on the rate of a target begins at this one and never exceeds it, until it is pinned to another or to none (null). What was
- * learned before is forgotten with a new pin. False if it was so already.
+ * Pins the rate of a target: from now on it begins at this rate and never exceeds it. Null ends that. A new pin forgets the learned rate.
+ * Returns false if the target was pinned to this rate already.
  */
 export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order: OperatorOrder): Promise<boolean> {
   const stored = rate === null ? '' : storedRate(rate);
   return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...order, rate: rate && rateSetting(rate) });
+}
+
+/** Stops all runs of a target, also later ones. A stop that is in force already stays as it is. Returns the stop before, or null. */
+export function stopTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<Stop | null> {
+  return setStop(redis, fp, storedStop({ by: 'operator', ...order }), { action: 'stop-all', ...order });
+}
+
+/** Ends the stop of a target. Returns the stop before, or null. Repeating it changes nothing. */
+export function startTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<Stop | null> {
+  return setStop(redis, fp, '', { action: 'start-all', ...order });
 }
 
 // KEYS 1 pin  2 audit of the target  3… its limiters  ARGV 1 release, forget or pin  2 rate as stored, '' = none  3 who  4 reason  5 at
@@ -36,7 +47,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
 
--- Permits and answers of before are told from later ones by the epoch; a look that is under way finds that its turn is over.
+-- The epoch separates permits and answers from before the setStop; an update of the estimate that is under way finds that its turn is over.
 local function begin(key, mark)
   redis.call('HINCRBY', key, 'turn', 1)
   redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))
@@ -82,18 +93,6 @@ async function steer(redis: RedisClient, fp: string, action: string, rate: strin
   return (await redis.eval(steerLua, all.length, ...all, action, rate, who, reason, at, noted)) === 1;
 }
 
-type StopOrder = { who: string; reason: string; at: number };
-
-/** Stops all runs of a target, also those to come. One that is stopped already stays as it was; returns what stopped it before, or null. */
-export function stopTarget(redis: RedisClient, fp: string, order: StopOrder): Promise<Stop | null> {
-  return change(redis, fp, storedStop({ by: 'operator', ...order }), { action: 'stop-all', ...order });
-}
-
-/** Lets all runs of a target go on; returns what stopped it, or null. Repeating it changes nothing. */
-export function startTarget(redis: RedisClient, fp: string, order: StopOrder): Promise<Stop | null> {
-  return change(redis, fp, '', { action: 'start-all', ...order });
-}
-
 // KEYS 1 stop 2 audit of the target  ARGV 1 stop, '' = none any more  2 audit entry; returns the stop before, or ''
 const stopLua = `
 local before = redis.call('GET', KEYS[1]) or ''
@@ -108,11 +107,11 @@ ${noteAuditLua('KEYS[2]', 'ARGV[2]')}
 return before
 `;
 
-async function change(
+async function setStop(
   redis: RedisClient,
   fp: string,
   stop: string,
-  entry: StopOrder & { action: string },
+  entry: OperatorOrder & { action: string },
 ): Promise<Stop | null> {
   const noted = storedEntry({ by: 'operator', ...entry });
   return stopFromStored(String(await redis.eval(stopLua, 2, keys.stop(fp), keys.targetAudit(fp), stop, noted)));

@@ -4,7 +4,7 @@ import { checkServerFunction } from './doubt.lua.ts';
 import { countersLua, type HaltRule } from './halt-rules.ts';
 
 /**
- * One change of a run's state, if it is allowed from the state the run is in. Repeating it changes nothing.
+ * Changes the state of a run, if the change is allowed from its current state. Repeating it changes nothing.
  *
  * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7… what is known of the Redis process
@@ -23,23 +23,23 @@ local allowed = {
 local next = allowed[ARGV[1]][state]
 if not next then return {state, state} end
 
--- What is missing when a run is sealed or goes on: nobody can say any more that an id was never sent.
+-- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
 if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[7], ARGV[8], ARGV[9]) end
 if redis.call('HGET', KEYS[1], 'halt') == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[2], 'by', ARGV[3], 'who', ARGV[4], 'halt', ARGV[5], 'changedAt', now)
 stopTime(KEYS[1], now)
 if next == 'running' then
-  -- Whoever starts a run knows what stopped it: the rules that halt it count from here.
+  -- The operator who resumes a run has seen why it halted: its rules count from here.
   redis.call('HSET', KEYS[1], 'activeUntil', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0)
   for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
-  -- A run whose cells were all settled while it stood still has nothing left to do.
+  -- A run whose cells were all settled while it was not running has nothing left to do.
   local counts = redis.call('HMGET', KEYS[1], 'ids', 'settled')
   if counts[1] == counts[2] then next = 'completed' end
 end
 if next == 'cancelling' then
-  -- Chunks nobody has claimed go back at once; whoever holds one gives it back within a second.
+  -- Unclaimed chunks go back at once; a holder hands its chunk back within a second.
   local open = redis.call('HGETALL', KEYS[2])
   local held = 0
   for i = 1, #open, 2 do
@@ -53,7 +53,7 @@ if next == 'cancelling' then
   if held == 0 then next = 'cancelled' end
 end
 ${noteAuditLua('KEYS[4]', 'ARGV[6]')}
--- No command waits for the end of a run that stood still: whoever cancels it is told where its outcomes are.
+-- No command waits for the end of a run that was not running: the cancelling command reports where its outcomes are.
 if next == 'completed' or next == 'cancelled' then
   seal(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 end
@@ -61,8 +61,7 @@ return {state, next}
 `;
 
 /**
- * Changes what bounds a run or what it gets, in any state that isn't sealed. Repeating it changes nothing more; only the audit trail
- * tells of both.
+ * Changes the rate or the priority of a run that isn't sealed. Repeating it changes nothing more, but adds an audit entry.
  *
  * KEYS  1 run  2 audit
  * ARGV  1 audit entry  then pairs: field, value ('keep' = as it is)

@@ -4,14 +4,14 @@ import { headerBytes, placeLua, writeTimesFunction } from './cell.ts';
 import { type HaltRule, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.ts';
 
 /**
- * The step: joins finished results into their cells, then marks the next window before those requests leave.
- * Running it twice with the same arguments is harmless: the join is `max`, and a second mark only adds doubt.
+ * The step: joins results into their cells, then marks the next window before its requests are sent. Running it twice with the same
+ * arguments is harmless: the join is `max`, and a second mark only adds doubt.
  *
  * KEYS  1 ledger chunk  2 run  3 open  4 audit
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
  * returns {state, cells}
- *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = somebody else was faster. Empty if the run isn't
- *   running, or another holder has the chunk: then the state is 'stale'.
+ *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
+ *   running, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
 export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}${writeTimesFunction}
 local header = ${headerBytes}
@@ -45,7 +45,7 @@ for i = low, high do
   cells[i] = a * 256 + b
 end
 
--- 1. Join. A sealed run only counts what comes too late.
+-- 1. Join. A sealed run only counts late results.
 local ruleOfCode = ${ruleOfCodeLua(rules)}
 local names = {'failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'}
 local change, attempts, settled, changed, late = {0, 0, 0, 0, 0}, 0, 0, false, 0
@@ -55,10 +55,10 @@ for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
-  -- Who no longer holds the chunk can't be sure: the next holder may have sent a request for the id meanwhile, and what was seen
-  -- may be its doing. So failed becomes unknown, and absent gone_unconfirmed.
+  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So failed becomes unknown, and absent
+  -- gone_unconfirmed.
   if not isHolder and (new >= 8192 and new < 16384 or new >= 24576 and new < 32768) then new = new + 8192 end
-  -- Nor can it say that nothing is on its way: marks may be counted anew since (see handBackLua). Of what it puts back only doubt counts.
+  -- Nor does it know whether a request is in flight: marks may have been reset since (see handBackLua). Of its open cells only doubt counts.
   if not isHolder and new < 8192 then new = new >= 4096 and old < 4096 and old + 4096 or old end
   if run[4] then
     late = late + 1
@@ -98,7 +98,7 @@ local function halt()
   return now
 end
 
--- 2. Seal the run with its last id, or halt it by a rule: over the whole fleet, because all of it passes here.
+-- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results pass here.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
@@ -106,7 +106,7 @@ if settled > 0 then
     redis.call('HSET', KEYS[2], 'reason', '')
     seal(state, false, KEYS[2], KEYS[3], KEYS[4])
   end
-  -- What follows is rare in a run that goes well, so there it costs nothing.
+  -- What follows is rare in a run without failures, so there it costs nothing.
   if isAnyFound then
     local rules = ${haltRulesLua(rules)}
     local kept = redis.call('HMGET', KEYS[2], 'settledAtStart', 'expectAbsent')
@@ -126,7 +126,7 @@ if settled > 0 then
   end
 end
 
--- 3. Mark, if this holder still holds the chunk and the run goes on.
+-- 3. Mark, if this holder still holds the chunk and the run is running.
 local answer, marked = {}, 0
 if state == 'running' and isHolder then
   for at = 1, #wanted, 2 do

@@ -3,9 +3,10 @@ import { isSuccess, outcomes } from '../model/outcome.ts';
 import type { ListedRun } from './list-runs.ts';
 import { activeMsOf, type HaltCode, isSealed, pendingOf } from './run.ts';
 
-/** The last line of `--json`, with its keys in this order. `exit` is null until the run ends. */
+/** The last line of `--json`, with its keys in this order. */
 export type Summary = ReturnType<typeof summaryOf>;
 
+/** The summary of a run. `exit`: its exit code, null until it ends; `now`: ms since 1970. Pure. */
 export function summaryOf(run: ListedRun, exit: number | null, now: number) {
   const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = run.counts;
   const { rejected, duplicate, protected: kept } = run.counts;
@@ -35,7 +36,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   ledger_lost: 'UNREACHABLE',
 };
 
-/** The exit code of a run as it stands, or null while it can still go on by itself. */
+/** The exit code of a halted or sealed run; null in other states. */
 export function exitOf(run: ListedRun): number | null {
   if (run.state === 'halted') return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
   if (!isSealed(run.state)) return null;
@@ -49,9 +50,9 @@ function endOf(run: ListedRun): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
   return outcomes.every((outcome) => isSuccess(outcome) || run.counts[outcome] === 0) ? 'OK' : 'INCOMPLETE';
 }
 
-/** Whether not one id of a sealed run was there, and nobody expected that: it may have asked the wrong API. */
+/** Whether no id of a sealed run existed, without --expect-absent: it may have called the wrong API. */
 export function isNoneThere({ state, ids, counts, expectAbsent }: ListedRun): boolean {
-  // After a crash some of what was never there can only be called gone_unconfirmed.
+  // After a crash, some absent ids can only be reported as gone_unconfirmed.
   const gone = counts.absent + counts.gone_unconfirmed;
   return isSealed(state) && counts.absent > 0 && gone === ids && !expectAbsent;
 }

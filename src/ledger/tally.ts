@@ -7,10 +7,10 @@ import { expireRun } from './end-run.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
 import { isSealed, type Run, readRun } from './run.ts';
 
-/** How many ids ended badly for one reason. */
+/** How many ids failed, or are unknown, for one reason. */
 type BadCode = { outcome: 'failed' | 'unknown'; code: string; count: number };
 
-/** What a scan of a run's ledger found. `broken` names chunks and blocks that are missing or of a wrong size. */
+/** What a scan of a run's ledger found. `broken` names chunks and blocks that are missing or have a wrong size. */
 export type Tally = {
   counts: Record<Outcome, number>;
   pending: number;
@@ -22,7 +22,7 @@ export type Tally = {
 const windowSize = 100;
 const cellValues = 2 ** 16;
 
-/** Counts every row of the run where it is stored, in bounded memory. In a sealed run open cells read as they do at the seal. */
+/** Counts every row of the run in the ledger, in bounded memory. In a sealed run, open cells read as at its seal. Only reads. */
 export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> {
   const tally = tallyCells(await countCells(redis, run), cellReader(run));
   await addBlocks(redis, run, tally);
@@ -35,7 +35,7 @@ function sumOf(counts: Record<Outcome, number>): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
-/** How often each value of a cell stands in the ledger: there are few of them, whatever the number of ids. */
+/** How often each value of a cell occurs in the ledger: 65,536 counters, whatever the number of ids. */
 async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
   const found = new Float64Array(cellValues);
   for await (const chunks of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
@@ -77,13 +77,13 @@ async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promi
 }
 
 /**
- * What follows the end of a run, for whoever sees it first: the open cells of a cancelled run get their outcome in its counters, and all keys
- * of it their expiry. Writes absolute values of a ledger that no longer changes, so repeating it, also by two processes at once, is
- * harmless. A broken ledger leaves the counters as they are. Returns the run as it stands then; throws INTERNAL if it is gone.
+ * Finishes a sealed run: counts the outcomes of a cancelled run's open cells, and sets the expiry of all keys. It writes absolute values of a
+ * ledger that no longer changes, so repeating it, also by two processes at once, is harmless. With a broken ledger the counters stay as they
+ * are. Returns the run as it is then; throws INTERNAL if Redis no longer has it.
  */
 export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
-  // Best effort: it is done by whoever comes next, and a Redis that takes no writes can still be read.
+  // Best effort: the next call does it, and a Redis that rejects writes can still be read.
   if (isSealed(run.state) && !run.isExpiring) await expireRun(redis, run).catch(() => {});
   const sealed = await readRun(redis, run.id);
   if (sealed === null) throw new ExpungeError('INTERNAL', `run ${run.id} is no longer in Redis`);
@@ -98,10 +98,10 @@ async function writeTally(redis: RedisClient, run: Run): Promise<void> {
   await redis.hset(keys.run(run.id), { ...sent, tallied: 1 });
 }
 
-const brokenWindowSize = 16;
+const manifestWindowSize = 16;
 const namesMax = 10;
 
-/** Names chunks and blocks that Redis has lost or cut, at most ten. Empty if every one of them is whole. */
+/** Names chunks and blocks that Redis has lost or cut, at most ten; empty if all are complete. */
 async function findBrokenChunks(redis: RedisClient, run: Run): Promise<string[]> {
   const names: string[] = [];
   for await (const name of brokenNames(redis, run)) {
@@ -112,14 +112,14 @@ async function findBrokenChunks(redis: RedisClient, run: Run): Promise<string[]>
 }
 
 async function* brokenNames(redis: RedisClient, run: Run): AsyncGenerator<string> {
-  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, brokenWindowSize)) {
+  for await (const chunks of readNumbered(redis, (n) => keys.manifest(run.id, n), run.chunks, manifestWindowSize)) {
     const cells = await readValues(
       redis,
       chunks.map(({ n }) => keys.ledger(run.id, n)),
     );
     for (const [i, { n, bytes }] of chunks.entries()) yield* compare(n, bytes, cells[i]!);
   }
-  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, brokenWindowSize)) {
+  for await (const blocks of readNumbered(redis, (n) => keys.settled(run.id, n), run.blocks, manifestWindowSize)) {
     for (const { n, bytes } of blocks) if (bytes === null) yield `block ${n} of settled rows is missing`;
   }
 }
@@ -137,7 +137,7 @@ function* compare(n: number, manifest: Buffer | null, ledger: Buffer | null): Ge
 
 /**
  * Whether nothing was lost: rows = Σ outcomes + pending, and the counters of the run equal the scan. Returns null, or a
- * sentence that says what does not add up. `run` must have been read before the scan: a live run moves on meanwhile.
+ * sentence that says what does not add up. `run` must have been read before the scan: a run may continue meanwhile. Pure.
  */
 export function checkConservation(run: Run, tally: Tally): string | null {
   if (tally.broken.length > 0) return sentence(tally.broken);
@@ -167,7 +167,7 @@ function compareCounters(run: Run, tally: Tally): string[] {
   return unequal.map(([word, counted, found]) => `${word}: ${count(counted)} counted, ${count(found)} in the ledger`);
 }
 
-/** A cell that was settled once stays settled, so a later scan never finds fewer than were counted. */
+/** A settled cell stays settled, so a later scan never finds fewer settled ids than were counted. */
 function compareProgress(run: Run, tally: Tally): string[] {
   const pendingThen = run.ids - run.settled;
   if (run.state === 'cancelled' || tally.pending <= pendingThen) return [];

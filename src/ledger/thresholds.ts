@@ -1,8 +1,8 @@
 import type { HaltRule } from './halt-rules.ts';
 
 /**
- * What stops a run by itself, over all processes: answers that say that something is wrong with the run as a whole, not with one id.
- * An answer counts for the status it had, also where `--on-status` gives it another meaning; an id that ended `absent` counts as absent.
+ * The rules that halt a run, over all processes: answers that say that something is wrong with the run as a whole, not with one id. An answer
+ * counts by its status, even if `--on-status` gives it another meaning; an id with the outcome `absent` counts as absent.
  */
 export const haltRules: readonly HaltRule[] = [
   {
@@ -60,6 +60,6 @@ export const haltRules: readonly HaltRule[] = [
     percent: { over: 50, after: 1_000 },
     reason:
       '{count} of {total} ids were not there (404 or 410): check --base-url, --resource and the account of the token; ' +
-      'if they may be gone, go on with --expect-absent',
+      'if they are expected to be gone, resume with --expect-absent',
   },
 ];

@@ -15,12 +15,12 @@ export type FairSchedulerOptions<T> = {
 /**
  * Weighted round robin over queues: a head is sent when a permit of its own queue and one of all queues are due and there is a free slot.
  * A queue sends as many as its weight in each round, so that busy queues share the rate by their weights.
- * Both permits are used in the moment of leaving: whoever waited for one can't go faster by the other afterwards. Call `pump` whenever
- * there may be room or permits again; for permits that become due later it wakes up by itself.
+ * Both permits are used when the head is sent: waiting for one saves no permits of the other. Call `pump` whenever there may be room or permits
+ * again; for permits that become due later it wakes up by itself.
  */
 export class FairScheduler<T> {
   readonly #options: FairSchedulerOptions<T>;
-  readonly #queues = new Map<FairQueue<T>, number>(); // those in which somebody waits, and how many may go in this turn; next comes first
+  readonly #queues = new Map<FairQueue<T>, number>(); // those that are not empty, and how many each may send in this round; the next one first
   #timer: NodeJS.Timeout | null = null;
   #wakesAt = Number.POSITIVE_INFINITY;
   #starved = false;
@@ -91,7 +91,7 @@ export class FairScheduler<T> {
     return null;
   }
 
-  /** Somebody still waits: for room, and then whoever makes room pumps, or for a permit that is due later. */
+  /** Something still waits: for room, and then the next `pump` continues, or for a permit that is due later. */
   #wait(): void {
     const { permits, hasRoom, clock } = this.#options;
     const isFull = !hasRoom();
@@ -132,7 +132,7 @@ export type FairQueueOptions<T> = {
 export class FairQueue<T> {
   readonly #options: FairQueueOptions<T>;
   readonly #waiting: T[] = [];
-  #head = 0; // the line is read from here: shifting a long array costs its length
+  #head = 0; // the array is read from here: shifting a long array costs its length
 
   constructor(options: FairQueueOptions<T>) {
     this.#options = options;
@@ -150,13 +150,13 @@ export class FairQueue<T> {
     this.#waiting.push(waiting);
   }
 
-  /** When the head may go as far as this line is concerned; infinite if that is unknown or nobody waits. */
+  /** When this queue has a permit for its head; infinite if that is unknown or the queue is empty. */
   dueMs(nowMs: number): number {
     if (this.length === 0) return Number.POSITIVE_INFINITY;
     return this.#options.permits()?.nextMs(nowMs) ?? nowMs;
   }
 
-  /** Whether the head may go now. Heads that no longer want to leave the line. */
+  /** Whether the head has a permit now. Drops heads that may not be sent any more. */
   isDue(nowMs: number): boolean {
     while (this.length > 0) {
       if (this.#options.stillWants(this.#waiting[this.#head]!)) return this.dueMs(nowMs) <= nowMs;
@@ -165,7 +165,7 @@ export class FairQueue<T> {
     return false;
   }
 
-  /** The head goes and uses its permit; `isDue` has just said that it may. */
+  /** Removes the head and uses its permit; call it after `isDue`. */
   take(nowMs: number): T {
     this.#options.permits()?.take(nowMs);
     return this.#shift();
@@ -173,9 +173,9 @@ export class FairQueue<T> {
 
   /** Drops those that may not be sent any more. */
   revalidate(): void {
-    const line = this.#waiting.splice(0).slice(this.#head);
+    const all = this.#waiting.splice(0).slice(this.#head);
     this.#head = 0;
-    for (const waiting of line) if (this.#options.stillWants(waiting)) this.#waiting.push(waiting);
+    for (const waiting of all) if (this.#options.stillWants(waiting)) this.#waiting.push(waiting);
   }
 
   #shift(): T {

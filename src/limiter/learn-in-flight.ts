@@ -34,7 +34,7 @@ export type InFlight = {
   latencyMs: number;
   /** Steps down end here. */
   floor: number;
-  /** Raised while nothing could be told from latencies: less may be as good. */
+  /** Raised while latencies showed nothing: fewer may be as good. */
   isBlind: boolean;
   lookedAtMs: number;
   /** Answers of before this moment belong to the limit before. */
@@ -79,8 +79,8 @@ export function firstInFlight(now: number, most: number): InFlight {
  * Learns how many requests in flight a target serves, from the latency of its answers: while processes wait for a free
  * slot, throughput is limit ÷ latency. Doubles as long as that brings more throughput; where it brought next to nothing the
  * requests only queued, so the limit goes down again until less would cost throughput. While the processes themselves have no time
- * left, latencies tell of them and not of the target, so whoever waits for a slot gets it, and once they have time, less is tried.
- * Pure; called with every look.
+ * left, latencies show their load and not that of the target: then a waiting request gets a slot, and once the processes have time again, fewer are
+ * tried. Pure; called with every update.
  */
 export function learnInFlight(before: InFlight, seen: Observation, most: number): InFlight {
   const state = { ...before, limit: Math.min(before.limit, most), lookedAtMs: seen.now };
@@ -94,10 +94,10 @@ export function learnInFlight(before: InFlight, seen: Observation, most: number)
   if (window.busy > 0 && window.openMs < rules.busyWindowMs) return { ...state, window };
   if (isBusy(window)) return goBlind({ ...state, window: emptyWindow }, isStarved, latencyMs, most);
   if (!isConclusive(window, latencyMs)) return { ...state, window };
-  return judge({ ...state, window: emptyWindow }, latencyMs, isStarved, most);
+  return evaluate({ ...state, window: emptyWindow }, latencyMs, isStarved, most);
 }
 
-function judge(state: InFlight, latencyMs: number, isStarved: boolean, most: number): InFlight {
+function evaluate(state: InFlight, latencyMs: number, isStarved: boolean, most: number): InFlight {
   const isHungry = isStarved && state.limit < most;
   if (state.trend === 'hold' && isStarved && state.isBlind) return tryLess(state, latencyMs, most);
   if (state.trend === 'hold')
@@ -110,7 +110,7 @@ function judge(state: InFlight, latencyMs: number, isStarved: boolean, most: num
   return loss < rules.dear ? stepDown(state, latencyMs, most) : rest(state, latencyMs, most);
 }
 
-/** Nothing can be told from latencies: more slots while somebody waits for one. */
+/** Latencies show nothing: more slots while requests wait for one. */
 function goBlind(state: InFlight, isStarved: boolean, latencyMs: number, most: number): InFlight {
   if (!isStarved || state.limit >= most) return { ...state, trend: 'hold' };
   return change({ ...state, isBlind: true, latencyMs }, state.limit * 2, 'hold', latencyMs, most);

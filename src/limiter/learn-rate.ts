@@ -12,7 +12,7 @@ import { type Bounds, type Cost, limitOnRamp, nextEarly, rateOn, startRamp } fro
 import { rateRules as rules } from './rate-rules.ts';
 
 /**
- * Learns the rate of a target that publishes none, from what the whole fleet saw since the last look. Pure; the state is
+ * Learns the rate of a target that publishes none, from what all processes observed since the last update. Pure; the state is
  * plain JSON. Called about ten times a second, later does no harm. `ceiling` (requests a second) bounds the rate, never
  * what is known about the target.
  *
@@ -102,7 +102,7 @@ function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
   return settle(state, seen, { low: acceptedRate(state.sampleWindow), high: state.rate });
 }
 
-/** Each of these refusals costs everybody a wait, so the limit must be told from few: by how far the ramp got. */
+/** Each of these refusals makes all processes wait, so the limit is derived from few of them: by how far the ramp got. */
 function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
   const early = nextEarly(state);
   const low = limitOnRamp(state, early);
@@ -132,7 +132,7 @@ function settleOnShare(state: LearnedRate, seen: Observation): LearnedRate {
   return settle(state, seen, { low, high: Math.min(state.rate, low * rules.fallRoom) });
 }
 
-/** A wide guess where nothing can be measured: everybody waits, or too few answers come. */
+/** A wide guess when nothing can be measured: all processes wait, or too few answers come. */
 function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
   return settle(state, seen, { low: state.low || state.rate / 2, high: state.rate });
 }
@@ -142,12 +142,12 @@ function settle(state: LearnedRate, seen: Observation, bounds: Bounds): LearnedR
   return startRamp(state, bounds, { refused: state.sampleWindow.refusedInAll, blockedMs }, openFrom(seen));
 }
 
-/** A Retry-After is in force, or came and ended since the last look. */
+/** Whether a Retry-After is in force, or came and ended since the last update. */
 function isBlocked(seen: Observation): boolean {
   return seen.blockedUntilMs > seen.now || seen.blockedMs > 0;
 }
 
-/** When requests may leave again. */
+/** When requests may be sent again. */
 function openFrom(seen: Observation): number {
   return Math.max(seen.now, seen.blockedUntilMs);
 }

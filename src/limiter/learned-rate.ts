@@ -24,7 +24,7 @@ export type LearnedRate = {
   from: number;
   to: number;
   climbMs: number;
-  /** How many ramps began above the limit though they began at what was thought to be it: see `burst.ts`. */
+  /** How many ramps began above the limit though they began at what was thought to be it: see ramp.ts. */
   early: number;
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;
@@ -37,7 +37,7 @@ export type LearnedRate = {
 };
 
 export type SampleWindow = {
-  /** Time in which requests might leave, and how many might have left in it. */
+  /** Time in which requests might be sent, and how many might have been sent in it. */
   openMs: number;
   allowed: number;
   /** Answers to permits of this epoch. */
@@ -87,19 +87,19 @@ export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase
   };
 }
 
-/** Adds what was seen to the leg and to the demand. `openMs`: part of the time in which requests might leave. */
+/** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which requests might be sent. */
 export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
   const { sampleWindow, demand, noise } = state;
-  const kept = Math.exp(-(seen.now - state.lookedAtMs) / rules.demandMs);
-  const heard = Math.exp(-(seen.now - state.lookedAtMs) / rules.noiseMs);
+  const demandKept = Math.exp(-(seen.now - state.lookedAtMs) / rules.demandMs);
+  const noiseKept = Math.exp(-(seen.now - state.lookedAtMs) / rules.noiseMs);
   const allowed = (state.rate * openMs) / 1000;
   return {
     ...state,
     lookedAtMs: seen.now,
-    demand: { sent: demand.sent * kept + seen.sent, allowed: demand.allowed * kept + allowed },
+    demand: { sent: demand.sent * demandKept + seen.sent, allowed: demand.allowed * demandKept + allowed },
     noise: {
-      answers: noise.answers * heard + seen.accepted + seen.refused,
-      refused: noise.refused * heard + seen.refused,
+      answers: noise.answers * noiseKept + seen.accepted + seen.refused,
+      refused: noise.refused * noiseKept + seen.refused,
     },
     sampleWindow: {
       openMs: sampleWindow.openMs + openMs,
@@ -127,15 +127,15 @@ export function acceptedShare({ accepted, refused }: SampleWindow): number {
   return accepted / Math.max(1, accepted + refused);
 }
 
-/** The mean rate, a second, of what was accepted in this leg. */
+/** The mean rate of accepted requests in this sample window, per second. */
 export function acceptedRate(sampleWindow: SampleWindow): number {
   return (sampleWindow.allowed / Math.max(1, sampleWindow.openMs)) * 1000 * acceptedShare(sampleWindow);
 }
 
-/** What the whole fleet saw of the target since the last look. Times are milliseconds of the Redis clock. */
+/** What all processes observed of the target since the last update. Times are ms of the Redis clock. */
 export type Observation = {
   now: number;
-  /** Part of the time since the last look in which nothing might leave: a Retry-After, an outage. */
+  /** The part of the time since the last update in which nothing might be sent: a Retry-After, an outage. */
   blockedMs: number;
   /** The end of a Retry-After that is in force or came with these answers; 0 when there is none. */
   blockedUntilMs: number;
@@ -147,7 +147,7 @@ export type Observation = {
   currentRefused: number;
   /** Requests sent. */
   sent: number;
-  /** The breaker closed everything since the last look. */
+  /** Whether the circuit was opened since the last update. */
   tripped: boolean;
   /** Of accepted answers, in milliseconds. */
   latency: { count: number; sumMs: number; squares: number };

@@ -1,12 +1,12 @@
-/** So many answers in a row that were no progress open the breaker. */
+/** How many failed answers in a row open the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20, refused: 64 };
 const windowSize = 64;
 const troubledShare = 0.75;
 
 /**
- * Notices in one process that nothing gets through to the target any more: by so many connections, troubled answers or refusals in a
- * row, or because three quarters of the last 64 were trouble. Refusals are ordinary, so they count apart and it takes more of them. An
- * answer with a time to wait counts for nothing: it says itself when to go on.
+ * Detects in one process that no request succeeds at the target any more: by failed connections, errors (`trouble`) or throttled requests in a row,
+ * or by errors in three quarters of the last 64 answers. Throttled requests are normal, so they are counted separately and more of them are needed.
+ * An answer with a Retry-After does not count: it says itself when to continue.
  */
 export class OutageDetector {
   readonly #recent = new Uint8Array(windowSize);
@@ -16,7 +16,7 @@ export class OutageDetector {
   #trouble = 0; // in a row, refusals between them or not
   #unreachable = 0; // in a row
 
-  /** True when the breaker must open. */
+  /** Counts an answer. True if the circuit has to open. */
   observe(signal: Signal): boolean {
     if (signal === 'throttled' || signal === 'unavailable' || signal === 'nothing') return false;
     if (signal === 'refused') return ++this.#refused >= inARow.refused;
@@ -49,8 +49,8 @@ export class OutageDetector {
 }
 
 /**
- * What one answer tells about the target: it took the request (whatever it thought of the id), it wants fewer, it is in trouble (5xx),
- * nothing came back, it could not be reached, it told how long to wait (by a 429, or closed by a 5xx), or it tells nothing.
+ * What one answer says about the target: it accepted the request (whatever the result for the id), throttled it, failed (5xx), did not answer, or
+ * could not be reached; it asked for a wait (429: `throttled`, 5xx: `unavailable`); or it says nothing.
  */
 export type Signal =
   | 'accepted'
@@ -64,7 +64,7 @@ export type Signal =
 
 type Counts = { epoch: number; accepted: number; refused: number; trouble: number };
 
-/** What a process has seen since its last report, by the epoch of the permits that were used. */
+/** The answers that a process got since its last report, by the epoch of their permits. */
 export class AnswerTally {
   readonly #byEpoch: Counts[] = [];
   #last: Counts = this.#of(0);

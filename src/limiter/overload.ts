@@ -2,8 +2,8 @@ import type { LearnedRate } from './learned-rate.ts';
 
 /**
  * Whether errors (5xx and lost answers) mean overload. A server may shed load by 503 instead of 429, and then its errors count as
- * refusals: the rate falls, and the trouble ends. Where it doesn't end, half of the servers behind the address are broken, say, and a
- * lower rate is no help: then trouble is not blamed on the load for a minute, and the rate is again what it was.
+ * refusals: the rate falls, and the errors end. If they don't end, the cause is another one (half of the servers behind the address are broken, for
+ * example), and a lower rate does not help: then overload is ruled out for a minute, and the rate is restored.
  */
 export type OverloadState = {
   share: number; // of the answers, over the last seconds
@@ -24,7 +24,7 @@ export function initialOverload(now: number): OverloadState {
   return { share: 0, seenAtMs: now, experiment: null, ruledOutUntilMs: 0 };
 }
 
-/** Pure. `seen`: answers since the last look. `rate`: as it stands, to come back to after an acquittal. */
+/** Pure. `seen`: answers since the last update. `rate`: the current one, which is restored when overload is ruled out. */
 export function detectOverload(
   overload: OverloadState,
   seen: { now: number; answers: number; trouble: number },

@@ -6,9 +6,8 @@ type Held = Lease & { gotMs: number; lateAtMostMs: number };
 const lateAtMost = 40;
 
 /**
- * The permits a process has in hand. One may be used from its slot on, and until it is 40 ms late: what a process missed while it
- * stood still is given back, so that it never catches up in one burst. Slots that had passed when the lease came are a burst that is
- * allowed; those may be used for 40 ms from then on.
+ * The leased permits of a process. One may be used from its slot on, for 40 ms: slots that passed while the process was suspended are given
+ * back, so that it never catches up in one burst. Slots that had passed when the lease came are an allowed burst, usable for 40 ms from then on.
  */
 export class Permits {
   readonly #leases: Held[] = [];
@@ -38,18 +37,18 @@ export class Permits {
     return this.#current(nowMs)?.firstMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** How many permits are in hand, due or not yet. */
+  /** How many permits are leased and unused, due or not yet. */
   inHand(nowMs: number): number {
     this.#current(nowMs);
     return this.#leases.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** A permit that was taken and then not needed. */
+  /** Counts a permit that was taken and not used. */
   giveBack(): void {
     this.#unused++;
   }
 
-  /** Lets go of all permits: nothing may leave for the moment, or their rate no longer holds. */
+  /** Drops all permits: nothing may be sent now, or their rate is no longer valid. */
   drop(): void {
     for (const { count } of this.#leases.splice(0)) this.#unused += count;
   }
@@ -59,7 +58,7 @@ export class Permits {
     return this.#unused > 0;
   }
 
-  /** How many permits went unused since this was asked last, to be given back. */
+  /** Takes the number of permits that were not used since the last call, to give them back. */
   takeUnused(): number {
     const unused = this.#unused;
     this.#unused = 0;
@@ -86,15 +85,15 @@ export class Permits {
   }
 }
 
-/** How far our clock is ahead of that of Redis, and how sure that is, in ms. */
+/** How far our clock is ahead of that of Redis, and the error of that, in ms. */
 type Sample = { offsetMs: number; errorMs: number; atMs: number };
 
-const driftPerMs = 0.0005; // clocks drift apart by half a millisecond a second at most, however bad they are
+const driftPerMs = 0.0005; // even bad clocks drift apart by half a millisecond a second at most
 
 /**
  * The distance between our monotonic clock and the clock of Redis, from calls and their answers. An answer is known to have been made
  * at some moment of its call, so a call that took long says little: slots in time that were placed by it would come too early or too
- * late by up to half of that, and bunch with their neighbours. So the surest call of late counts, until one contradicts it.
+ * late by up to half of that, and bunch with their neighbours. So the recent call with the smallest error is used, until another contradicts it.
  */
 export class ClockOffset {
   #best: Sample | null = null;

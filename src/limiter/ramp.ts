@@ -4,7 +4,7 @@ import { rateRules as rules } from './rate-rules.ts';
 /** A rate that is accepted and one that was refused, a second. */
 export type Bounds = { low: number; high: number };
 
-/** What a refusal cost: refused answers, and how long the target told everybody to wait. */
+/** What a refusal cost: throttled requests, and how long the target asked all processes to wait. */
 export type Cost = { refused: number; blockedMs: number };
 
 /**

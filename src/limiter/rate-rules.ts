@@ -30,7 +30,7 @@ export const rateRules = {
   manyAnswers: 180, // at low rates a ramp lasts for so many answers
   longestMs: 15_000, // neither of the two above makes a ramp longer than this
 
-  // Ramp after a Retry-After: each refusal costs everybody a wait
+  // Ramp after a Retry-After: each refusal makes all processes wait
   blockedPrice: 0.01, // share of the time that waiting may cost
   longestBlockedMs: 300_000,
   narrow: 0.013, // bounds this close (high ÷ low − 1) are worth the full price; wider ones are looked into sooner
@@ -40,7 +40,7 @@ export const rateRules = {
   backClimbMs: 1_000, // … `climbMs` in that time
   tightOver: 0.002, // ends at `high`, at least this share over `low`, …
   tightUnder: 0.25, // … and begins under `low` by this part of that distance
-  doubt: 0.25, // `high` stands this part of the way from the limit that was found to the rate that was refused
+  doubt: 0.25, // `high` is this part of the way from the limit that was found to the rate that was refused
   shortestBurstMs: 50, // assumed at first
   longestBurstMs: 1_000,
   burstsInRamp: 60, // a ramp must last this many bursts to tell one from the limit
@@ -57,7 +57,7 @@ export const rateRules = {
   fallRoom: 1.25, // `high` is at most this × a `low` that was measured in a hurry
 
   // Steps
-  staleRateMs: 130, // how long after a step down permits may still leave at the old rate
+  staleRateMs: 130, // how long after a step down permits may still be used at the old rate
   dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
   recall: 0.9,
   leastPerSecond: 0.2,

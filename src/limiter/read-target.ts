@@ -5,11 +5,11 @@ import type { InFlight } from './learn-in-flight.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
 
-/** How a limiter of a target stands, for people. Rates are requests a second; times are ms of the Redis clock, since 1970. */
+/** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
 export type TargetState = {
   scope: LimiterScope;
   at: number; // when this was read
-  silentMs: number; // since a process last said anything
+  silentMs: number; // since the last call of a process
   processes: number; // that want permits
   phase: LearnedRate['phase'] | '';
   rate: number; // what is allowed now
@@ -27,7 +27,7 @@ export type TargetState = {
 
 const silentAfterMs = 5_000;
 
-/** Whether no process works on the target any more: all of them speak once a second or more often. What they noticed last may be long over. */
+/** Whether no process works on the target any more: each calls at least once a second. The last state may be out of date. */
 export function isSilent({ silentMs }: TargetState): boolean {
   return silentMs >= silentAfterMs;
 }
@@ -61,7 +61,7 @@ export async function readTargetState(redis: RedisClient, fp: string): Promise<T
   );
 }
 
-/** Where a run would begin, and how long ago something was heard of the target; or that it is pinned there. */
+/** The rate at which a run would begin, and how long ago the last answer came; or that the rate is pinned. */
 export type LearnedStart = { perSecond: number; silentMs: number; isPinned: boolean };
 
 /** The same from Redis. Only reads. */
@@ -129,7 +129,7 @@ export function targetStateOf(
 
 const starvedShare = 0.4;
 
-/** What look.ts keeps, as far as people see it. */
+/** The part of the stored estimate (see update-estimate.ts) that people see. */
 type Known = { rate: LearnedRate; inFlight: InFlight };
 
 function learnedOf(json: string | undefined): Known | null {
@@ -149,7 +149,7 @@ function lowest(one: number | null, other: number | null): number | null {
 
 const forgottenAfterMs = 350;
 
-/** The processes that wanted permits when the last of them spoke: each said when, and its in-flight slots. */
+/** The processes that wanted permits at the last call: the time of the call of each, and its in-flight slots. */
 function fleetOf(members: Hash, seenAt: number) {
   const said = Object.values(members)
     .map((words) => /^(\S+) (\d+)$/.exec(words))

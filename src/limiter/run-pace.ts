@@ -3,7 +3,7 @@ import { leaseFunction } from './lease.lua.ts';
 
 export type PaceKeys = { run: string; members: string; quotas: string };
 
-/** What Redis says about a run; see run-pace.lua.ts. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
+/** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PaceReply = {
   state: string;
   rate: string;
@@ -14,7 +14,7 @@ export type PaceReply = {
   quotaUntil: number;
   /** As stored, '' = none. */
   priority: string;
-  /** When the next permit is due that nobody has yet; 0 without a rate. */
+  /** When the next free permit is due; 0 without a rate. */
   nextAt: number;
 };
 
@@ -36,21 +36,21 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
 }
 
 /**
- * A process' question about a run it works on, ten times a second: in which state it is, how it stands beside others, and which permits
- * of its own rate the process may use next. Repeating it grants further permits, never more than the rate brings.
+ * The call of a process for a run that it deletes, ten times a second: reads the state and the priority of the run, and leases permits of its own
+ * rate. Repeating it grants further permits, never more than the rate allows.
  *
- * When a spent quota has room again is also kept with the run, for whoever looks at it.
+ * When a used-up quota has room again is also recorded in the run, for people.
  *
  * KEYS  1 run  2 members  3 quotas
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
  * returns {state or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       priority as stored or '', when the next permit is due that nobody has yet or 0}; times in ms of the Redis clock
+ *       priority as stored or '', when the next free permit is due or 0}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
 local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority')
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
--- A rate that can't be read goes back as it is: whoever gets it knows no more what it allows, and sends nothing.
+-- A rate that can't be read is returned as it is: its caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
   return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0}
 end

@@ -1,7 +1,7 @@
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
-/** Nothing leaves until somebody lifts it. */
+/** A stop: nothing is sent until an operator lifts it. */
 export type Stop = {
   /** An operator stopped all runs of the target, or a file stopped one process. */
   by: 'operator' | 'file';
@@ -10,7 +10,7 @@ export type Stop = {
   at: number; // ms since 1970
 };
 
-/** In words, without a full stop. */
+/** A stop for people, without a full stop at the end. */
 export function stopText({ by, who, reason }: Stop): string {
   const what = by === 'operator' ? 'Stopped for all runs of this target' : 'Stopped';
   return `${what} by ${who}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
@@ -27,7 +27,7 @@ export function storedStop(stop: Stop): string {
   return JSON.stringify(stop);
 }
 
-/** What `storedStop` wrote; null for ''. Anything else in its place stops as well: nobody knows what it was meant to say. */
+/** Reads what `storedStop` wrote; null for ''. Any other text is a stop as well, because its meaning is unknown. */
 export function stopFromStored(text: string): Stop | null {
   if (text === '') return null;
   try {
@@ -41,7 +41,7 @@ export function stopFromStored(text: string): Stop | null {
 /** What stops a target: the stop of all its runs, and those of single processes. `alive`: how many processes may send to it at all. */
 export type TargetStops = { target: Stop | null; processes: Stop[]; alive: number };
 
-const aliveMs = 5_000; // a process calls at least once a second, unless its machine has much else to do
+const aliveMs = 5_000; // a process calls at least once a second, unless its machine is overloaded
 
 /** Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {

@@ -43,10 +43,10 @@ export type TargetCall = {
   tally: AnswerTally;
   starved: boolean;
   busy: boolean;
-  stop: string; // what stops this process alone, as stored; '' = nothing
+  stop: string; // the stop of this process alone, as stored; '' = none
 };
 
-/** `unreachable`: no connection; `trouble`: it answers, but nothing gets through. */
+/** `unreachable`: no connection; `trouble`: it answers, but no request succeeds. */
 export type OutageKind = 'unreachable' | 'trouble';
 
 /** What Redis answers. Times are ms of the Redis clock, 0 = not. */
@@ -73,8 +73,8 @@ export type TargetReply = {
   seen: string;
   unreachableAt: number;
   localBackoffMs: number;
-  stop: string; // what stops the whole target, as stored; '' = nothing
-  releasedEpoch: number; // began when an operator lifted what the server had asked for; 0 = nobody has
+  stop: string; // the stop of the whole target, as stored; '' = none
+  releasedEpoch: number; // the epoch that began with the last release by an operator; 0 = none
 };
 
 type Scripts = {
@@ -105,7 +105,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
       return parseReply(reply);
     },
 
-    /** False if somebody else has looked since. */
+    /** Stores a new estimate. False if another process has stored one since. */
     async learned(turn: number, { json, rate, steps, drops, validFrom, phase, limitMet, inFlight }: Learned) {
       const args = [json, rate, steps ? 1 : 0, drops ? 1 : 0, validFrom, phase, limitMet, inFlight];
       return (await scripts.expungeLearned(keys.limiter, turn, now(), ...args)) === 1;
@@ -113,7 +113,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
   };
 }
 
-/** What a look came to; see learnedLua. */
+/** The result of an update of the estimate; see learnedLua. */
 export type Learned = {
   json: string;
   rate: number;

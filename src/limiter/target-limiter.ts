@@ -25,11 +25,11 @@ export type LimiterOptions = {
   clock: () => number;
   /** What stops this process alone, or null. */
   stopHere(): Stop | null;
-  /** There may be permits again, or none any more. */
+  /** Called when there may be permits again, or none any more. */
   onChange(): void;
 };
 
-/** Why nothing may leave, in words, and for how much longer; 0 = nobody knows. */
+/** Why nothing may be sent, for people, and for how many more ms; 0 = unknown. */
 export type Hold = { reason: string; leftMs: number };
 
 const callEveryMs = 100;
@@ -37,8 +37,8 @@ const callIdleEveryMs = 1_000;
 const noIdsFaultMs = 900_000;
 
 /**
- * This process' part in the limiter of its target. Ten times a second, or once while nobody here has anything to send, it reports what
- * was answered and leases permits for the next tenth; what is learned from all reports is one state for all processes. Without Redis there are no permits, and nothing leaves.
+ * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next
+ * 100 ms; what is learned from all reports is one state for all processes. Without Redis there are no permits, and nothing is sent.
  * States: stopped → started → stopped.
  */
 export class TargetLimiter {
@@ -53,8 +53,8 @@ export class TargetLimiter {
   #tally = new AnswerTally();
   #till = '0';
   readonly #holds: Throttles;
-  #unavailableSinceMs: number | null = null; // since when the server sends us away with a 5xx and a time to wait
-  #noticed = nothing; // an outage that Redis doesn't know yet
+  #unavailableSinceMs: number | null = null; // since when the server answers with a 5xx and a Retry-After
+  #noticed = nothing; // an outage that is not in Redis yet
   #advised: TargetCall['advised'] = null;
   #reply: TargetReply | null = null;
   #stop: Stop | null = null; // of the whole target
@@ -73,12 +73,12 @@ export class TargetLimiter {
     this.#timer = setInterval(() => this.#tick(), callEveryMs);
   }
 
-  /** Where nobody here wants to send, and Redis was told, there is little to report and nothing to ask for. A stop is told at once. */
+  /** While this process has nothing to send, it calls once a second only; a stop is reported at once. */
   #tick(): void {
     if (this.#users > 0 || this.stopped !== null || this.#options.clock() >= this.#restsUntil) void this.#call();
   }
 
-  /** Takes back what its rate forbade the others. Where Redis is away, a minute's silence says the same. */
+  /** Removes the rate of this process from the target's ceiling. If Redis is away, it expires there after a minute. Never throws. */
   async stop(): Promise<void> {
     if (this.#timer === null) return;
     clearInterval(this.#timer);
@@ -87,7 +87,7 @@ export class TargetLimiter {
     await this.#options.calls.call({ ...this.#report(), wants: false, rate: '' }).catch(() => {});
   }
 
-  /** Somebody has requests to send from now on, until `leave`: only then permits are asked for. */
+  /** There are requests to send from now on, until `leave`: only then permits are leased. */
   enter(): void {
     if (this.#users++ === 0) void this.#call();
   }
@@ -105,24 +105,24 @@ export class TargetLimiter {
     return this.#reply?.inFlightShare ?? 1;
   }
 
-  /** How long nothing may leave, in ms, because the server asked for it. */
+  /** For how many ms nothing may be sent because the server asked for it. */
   get throttledMs(): number {
     return this.#holds.leftMs;
   }
 
-  /** Why nothing may leave until somebody lifts it, or null. */
+  /** The stop in force, which lasts until an operator lifts it, or null. */
   get stopped(): Stop | null {
     return this.#stop ?? this.#options.stopHere();
   }
 
-  /** Whether nothing may leave at the moment: the server asked for it, or an operator did. */
+  /** Whether nothing may be sent now: the server asked for it, or an operator did. */
   get isBlocked(): boolean {
     return this.throttledMs > 0 || this.stopped !== null;
   }
 
   /**
-   * Whether nothing gets through, as far as anybody noticed, so that it is no id's fault. After a quarter of an hour that is no longer taken
-   * for granted: where all that is left are ids the server can't cope with, they must come to their end.
+   * Whether no request succeeds, as far as is known, so that a failure says nothing about its id. Not after 15 minutes: if all ids that are left
+   * make the server fail, their attempts have to be counted.
    */
   get isCircuitOpen(): boolean {
     const now = this.#options.clock();
@@ -141,14 +141,14 @@ export class TargetLimiter {
     return Math.max(0, this.#options.clock() - this.#offset.ms - since);
   }
 
-  /** A request leaves now: the epoch of its permit. */
+  /** Counts a request that is sent now, and returns the epoch of its permit. */
   recordSent(nowMs: number): number {
     this.#tally.sent++;
     const reply = this.#reply;
     return reply === null || nowMs - this.#offset.ms < reply.validFrom ? 0 : Number(reply.epoch);
   }
 
-  /** What the answer to a request told about the target. `why`: in words, for one that tells of trouble. */
+  /** Records what an answer says about the target. `why`: the reason of an outage, for people. */
   observe(epoch: number, signal: Signal, ms: number, why: string): void {
     this.#tally.add(epoch, signal, ms);
     if (signal === 'unavailable') this.#unavailableSinceMs ??= this.#options.clock();
@@ -161,17 +161,17 @@ export class TargetLimiter {
     if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }
 
-  /** The server wants nobody to send anything for so long. Answers that were on their way don't add to it. */
+  /** The server asks all processes to send nothing for `ms`. Answers that were in flight do not extend it. */
   throttleFor(ms: number, why: string): void {
     if (this.#holds.request(ms, why)) this.#close();
   }
 
-  /** The server tells how many requests it still wants: never more than this, for so long. The latest word counts. */
+  /** The server limits the rate to this for `forMs`. The latest call counts. */
   advise(perSecond: number, forMs: number): void {
     this.#advised = { perSecond, forMs };
   }
 
-  /** Whether a request with this tag left before an operator lifted what the server asked for: its answer asks for just that. */
+  /** Whether a request of this epoch was sent before an operator released the throttle: its answer asks for what was released. */
   isReleased(epoch: number): boolean {
     return epoch > 0 && epoch < (this.#reply?.releasedEpoch ?? 0);
   }
@@ -202,13 +202,13 @@ export class TargetLimiter {
     if (this.#reply?.outageKind === '') this.#close();
   }
 
-  /** The rate made a step on the way, so that nobody heard what this process has noticed. */
-  #tellAgain(): void {
+  /** The epoch changed during the call, so the outage was not recorded: it is reported again. */
+  #reportAgain(): void {
     this.permits.drop();
     this.#callAgain = true;
   }
 
-  /** Nothing more leaves, and the others are told at once. */
+  /** Sends nothing more, and reports that at once. */
   #close(): void {
     this.permits.drop();
     this.#options.onChange();
@@ -232,10 +232,10 @@ export class TargetLimiter {
         this.#holds.backOffLocally(reply.localBackoffMs, call.outage.why);
         this.permits.drop();
       }
-      if (this.#noticed.kind !== '') this.#tellAgain();
+      if (this.#noticed.kind !== '') this.#reportAgain();
       if (reply.turn > 0) await this.#updateEstimate(reply);
     } catch {
-      // No answer, no permits: those in hand run out by themselves. What was counted is lost, which costs a moment of learning.
+      // No answer, no new permits: the leased ones expire by themselves. The counted answers are lost, which delays learning a little.
     } finally {
       this.#isCalling = false;
     }
@@ -276,7 +276,7 @@ export class TargetLimiter {
     this.#options.onChange();
   }
 
-  /** It is this process' turn to draw conclusions. They hold from the next call of each process on; its own comes at once. */
+  /** Updates the estimate for all processes, which use it from their next call on; that of this process comes at once. */
   async #updateEstimate(reply: TargetReply): Promise<void> {
     await this.#options.calls.learned(reply.turn, updateEstimate(reply));
     this.#callAgain ||= this.#users > 0;
@@ -285,7 +285,7 @@ export class TargetLimiter {
 
 const probeLivesMs = 1_000;
 const busyShare = 0.85;
-const soonMs = 150; // permits for the end of a hold are asked for so early
+const soonMs = 150; // permits for the end of a throttle are leased so early
 const nothing: TargetCall['outage'] = { why: '', kind: '' };
 
 function isBad(signal: Signal): boolean {

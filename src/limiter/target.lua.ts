@@ -1,19 +1,19 @@
 import { leaseFunction } from './lease.lua.ts';
 
-/** How long the --rate of a process that died still bounds the others: a worker that is started again finds them as slow as it left them. */
+/** How long the --rate of a dead process still limits the others, in ms: until then it can be restarted without a change of the rate. */
 const ceilingLivesMs = 60_000;
 
 /**
- * A process' call to the limiter of its target, ten times a second, or once where nobody there wants to send: reports what was answered, and leases the next permits. The
- * state is one hash; the outage breaker is part of it. Whoever comes when a look is due gets what the fleet has seen since the last
- * one instead of permits, says with `learnedLua` what follows from it, and calls again. Running it twice counts answers twice, and no
- * more.
+ * The call of a process to the limiter of its target, ten times a second, or once while it has nothing to send: reports answers, and leases the
+ * next permits. The state is one hash; the circuit breaker is part of it. The first call when an update of the estimate is due gets the sums
+ * since the last one instead of permits, writes the new estimate with `learnedLua`, and calls again. Running it twice counts answers twice, and
+ * has no other effect.
  *
- * While the target is stopped nobody gets any, not even for a probe, and that time counts for nothing.
+ * While the target is stopped there are no permits, not even for a probe, and that time is not counted.
  *
- * The lowest --rate of all processes is the ceiling of the target: of its limiters together, whether who has it sends anything or not.
- * It goes with a process that takes its word back, and a minute after the last word of one that died. Its hash has \`p:<process>\` (when it
- * last spoke, its rate), \`s:<limiter>\` (when somebody last wanted permits of it, the rate it could use) and \`tat\`, of the ceiling's slots.
+ * The lowest --rate of all processes is the ceiling of the target, for its limiters together, whether that process sends anything or not. It ends
+ * when the process withdraws it, and a minute after the last call of a dead one. Its hash has \`p:<process>\` (its last call, its rate),
+ * \`s:<limiter>\` (the last call that wanted permits of it, the rate it could use) and \`tat\`, of the ceiling's slots.
  *
  * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate  7 ceiling
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
@@ -25,7 +25,7 @@ const ceilingLivesMs = 60_000;
  *       24… epoch, accepted, refused, trouble: answers to permits of that epoch
  * returns {now, epoch, drop epoch, valid from, hold ends, why, outage began, why, kind, first, gap, count, in-flight share, rate,
  *       phase, limit met, budget left, turn, learned, seen, unreachable since, for how long the
- *       caller alone is in trouble, what stops the target or '', released epoch}; times in ms of the Redis clock, 0 = not; turn 0 = no look is due
+ *       caller alone has to back off, the stop of the target or '', released epoch}; times in ms of the Redis clock, 0 = not; turn 0 = no update is due
  */
 export const targetLua = `${leaseFunction}
 local shortestProbe, longestProbe, updateEvery, budgetFull, troubleCosts, othersWithin, localBackoff = 500, 3000, 80, 500, 5, 500, 3000
@@ -74,15 +74,15 @@ end
 -- A rate that an operator pinned bounds them all, and is where learning begins.
 local pinned = redis.call('HGET', KEYS[6], 'rate')
 if pinned then bound(pinned) end
-local told = redis.call('HGETALL', KEYS[7])
-for i = 1, #told, 2 do
-  local kind, name = string.match(told[i], '^(%a):(.*)$')
-  local at, words = string.match(told[i + 1], '^(%S+) (.*)$')
+local processRates = redis.call('HGETALL', KEYS[7])
+for i = 1, #processRates, 2 do
+  local kind, name = string.match(processRates[i], '^(%a):(.*)$')
+  local at, words = string.match(processRates[i + 1], '^(%S+) (.*)$')
   local age = at and math.abs(now - tonumber(at))
   if not kind then
-    ceilingTat = tonumber(told[i + 1])
+    ceilingTat = tonumber(processRates[i + 1])
   elseif age > ceilingLives then
-    redis.call('HDEL', KEYS[7], told[i])
+    redis.call('HDEL', KEYS[7], processRates[i])
   elseif kind == 's' then
     if name ~= KEYS[1] and age < forgottenAfter then others[#others + 1] = tonumber(words) end
   else
@@ -110,8 +110,8 @@ if redis.call('HSET', KEYS[5], ARGV[1], string.format('%.3f ', now) .. ARGV[23])
 end
 redis.call('PEXPIRE', KEYS[5], 60000)
 
--- 1. The server wants us to wait: nobody sends before that.
--- What a process heard before it knew of a release is just what was lifted.
+-- 1. The server asks for a wait: no process sends before its end.
+-- What a process reports before it knows of a release is what was released.
 local isReleased = tonumber(ARGV[6]) < number('releasedEpoch')
 local throttleFor = isReleased and 0 or tonumber(ARGV[10])
 if throttleFor > 0 and now + throttleFor > number('holdUntil') then
@@ -123,7 +123,7 @@ if ARGV[14] ~= '' and not isReleased then
   putTime('advisedUntil', now + tonumber(ARGV[15]))
 end
 
--- 2. What was answered. Time in which nothing might leave doesn't count as time without answers.
+-- 2. The answers. Time in which nothing might be sent doesn't count as time without answers.
 if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - updateEvery, budgetFull end
 local dt = math.max(0, now - number('seenAt'))
 local closed = (s.outage or isStopped) and now or math.min(now, number('holdUntil'))
@@ -149,8 +149,8 @@ for i = 24, #ARGV, 4 do
   end
 end
 if #ARGV >= 24 then putTime('answeredAt', now) end
--- A process for which nothing gets through while it does for others has a trouble of its own. What still comes in for one that is in
--- trouble itself, or stands aside for it, proves nothing: two such would wait for each other, and nobody would open the breaker.
+-- A process that fails while others succeed is in local backoff. Answers that still reach a failing process prove nothing: two such would
+-- keep the circuit closed.
 local isLocalOutage = ARGV[12] ~= '' and not s.outage and s.acceptedBy and s.acceptedBy ~= ARGV[1] and now - number('acceptedAt') < othersWithin
 if accepted > 0 and wants and ARGV[12] == '' then
   putTime('acceptedAt', now)
@@ -160,7 +160,7 @@ for i, name in ipairs({'sent', 'latencies', 'latencySum', 'latencySquares', 'sta
 add('reports', wants and 1 or 0)
 put('budget', math.max(0, math.min(budgetFull, number('budget') + accepted - troubleCosts * trouble)))
 
--- 3. The breaker. While nothing gets through, one id of the list is sent as a probe now and then; the first that gets through ends it.
+-- 3. The circuit breaker. While it is open, one id is sent as a probe now and then; the first that succeeds closes it.
 local function nextEpoch() add('epoch', 1) end
 if s.outage then
   if current[1] > 0 then
@@ -233,13 +233,13 @@ useQuotas(KEYS[3], now, limits, count)
 if ceiling < math.huge then redis.call('HSET', KEYS[7], 'tat', string.format('%.4f', ceilingTat + count * 1000 / ceiling)) end
 redis.call('PEXPIRE', KEYS[7], 86400000)
 
--- What holds everybody: what the server asked for, or a spent quota.
+-- What throttles all processes: a wait that the server asked for, or a used-up quota.
 local holdUntil, holdWhy = number('holdUntil'), s.holdWhy or ''
 if quotaUntil > math.max(now, holdUntil) then holdUntil, holdWhy = quotaUntil, '--rate allows no more in its period' end
 local inFlight = s.inFlight and math.min(number('inFlight'), most) or most
 local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.floor(inFlight * place / members))
 
--- 5. Who looks at what was seen. A look that is lost with its process costs these sums, and the next one comes a tenth of a second later.
+-- 5. The sums for an update of the estimate. If its process dies, these sums are lost, and the next update is due after the usual time.
 local turn, seen = 0, ''
 if isUpdateDue then
   putTime('lookedAt', now)
@@ -267,7 +267,7 @@ return {time(now), s.epoch, s.dropEpoch or '0', s.validFrom or '0', time(holdUnt
 `;
 
 /**
- * Writes down what was learned from a look. Does nothing if somebody else has looked since: their sums are newer.
+ * Stores a new estimate. Does nothing if another process has begun an update since: its sums are newer.
  *
  * KEYS  1 limiter
  * ARGV  1 turn  2 now, '' = Redis TIME  3 learned, as JSON  4 rate  5 1 = the rate made a step: answers to older permits can't change it again

@@ -1,23 +1,23 @@
-/** Nothing may leave before this moment of our own clock, and why. */
+/** Nothing may be sent before this time of our clock, and why. */
 type Until = { untilMs: number; why: string };
 
 /**
- * What keeps a process from sending: the server asked everybody to wait, or requests fail from this process alone.
- * What the server asked for is reported to Redis, and through it to the other processes.
+ * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). What the server asked for
+ * is reported to Redis, and through it to the other processes.
  */
 export class Throttles {
   readonly #clock: () => number;
   #asked: Until = { untilMs: 0, why: '' };
   #local: Until = { untilMs: 0, why: '' };
-  #telling: Until | null = null;
-  #isKnown = true; // to Redis
+  #reported: Until | null = null;
+  #isKnown = true; // whether Redis has `asked`
 
   /** `clock`: monotonic ms. */
   constructor(clock: () => number) {
     this.#clock = clock;
   }
 
-  /** How long nothing may leave, in ms; 0 = it may. */
+  /** For how many ms nothing may be sent; 0 = requests may be sent. */
   get leftMs(): number {
     return Math.max(0, Math.max(this.#asked.untilMs, this.#local.untilMs) - this.#clock());
   }
@@ -26,7 +26,7 @@ export class Throttles {
     return this.#asked.untilMs > this.#local.untilMs ? this.#asked.why : this.#local.why;
   }
 
-  /** The server asks to wait. False if that is no news: answers that were on their way don't add to it. */
+  /** The server asks for a wait. False if it changes nothing: answers that were in flight do not extend a wait. */
   request(ms: number, why: string): boolean {
     const untilMs = this.#clock() + ms;
     if (untilMs <= this.#asked.untilMs) return false;
@@ -40,23 +40,23 @@ export class Throttles {
     this.#local = { untilMs: this.#clock() + ms, why: `${why}, though other processes get through` };
   }
 
-  /** What Redis is to be told; 0 ms = nothing. */
+  /** What to report to Redis; 0 ms = nothing. */
   report(): { ms: number; why: string } {
-    this.#telling = this.#asked;
+    this.#reported = this.#asked;
     if (this.#isKnown) return { ms: 0, why: '' };
     return { ms: Math.max(0, this.#asked.untilMs - this.#clock()), why: this.#asked.why };
   }
 
-  /** An operator has lifted it all, also what Redis was not told yet. */
+  /** An operator has released everything, also what is not in Redis yet. */
   release(): void {
     this.#asked = { untilMs: 0, why: '' };
     this.#local = { untilMs: 0, why: '' };
     this.#isKnown = true;
   }
 
-  /** Redis was told, and says what holds for everybody. Its word counts unless there is news since. */
+  /** Takes over what is valid for all processes, unless the server has asked for something else since the report. */
   receive(untilMs: number, why: string): void {
-    this.#isKnown ||= this.#asked === this.#telling;
+    this.#isKnown ||= this.#asked === this.#reported;
     if (this.#isKnown || untilMs > this.#asked.untilMs) this.#asked = { untilMs, why };
   }
 }

@@ -33,7 +33,7 @@ type Sums = Record<
   number
 >;
 
-/** What follows from what the fleet has seen: the next rate and the next number of requests in flight. Pure. */
+/** The new estimate from the sums of all processes: the next rate and the next number of requests in flight. Pure. */
 export function updateEstimate({ now, learned, seen }: TargetReply): Learned {
   const sums = JSON.parse(seen) as Sums;
   const ceiling = sums.ceiling > 0 ? sums.ceiling : null;
@@ -62,20 +62,20 @@ export function updateEstimate({ now, learned, seen }: TargetReply): Learned {
   };
 }
 
-/** The longer nothing was heard of a target, the less is what was learned worth; a pinned rate is worth as much as ever. */
+/** After a pause without answers, a learned rate is used with caution; a pinned rate is used as it is. */
 function nextRate(before: Kept | null, seen: Observation, sums: Sums, ceiling: number | null): LearnedRate {
   if (before === null) return firstRate(seen.now, ceiling);
   if (sums.recall > 0 && sums.pinned > 0) return { ...firstRate(seen.now, ceiling), epoch: before.rate.epoch + 1 };
   return sums.recall > 0 ? recallRate(before.rate, seen.now) : learnRate(before.rate, seen, ceiling);
 }
 
-/** While nobody wants to send, nothing can be learned from what is in flight. */
+/** While no process wants to send, nothing can be learned about requests in flight. */
 function nextInFlight(before: Kept | null, seen: Observation, most: number): InFlight {
   const inFlight = before?.inFlight ?? firstInFlight(seen.now, most || Number.POSITIVE_INFINITY);
   return most === 0 ? inFlight : learnInFlight(inFlight, seen, most);
 }
 
-/** What was learned before the trouble, under a new epoch. */
+/** The rate from before the errors, with a new epoch. */
 function restore(now: LearnedRate, earlier: LearnedRate): LearnedRate {
   return { ...earlier, epoch: now.epoch + 1, dropEpoch: now.dropEpoch };
 }

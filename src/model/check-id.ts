@@ -9,19 +9,19 @@ export function idPath(resource: Resource, id: string): string {
   return `/v2/${resource}/${plain.test(id) ? id : encodeURIComponent(id)}`;
 }
 
-// Ids of this shape pass every check below and need no encoding, so that most lists cost one test an id.
+// Ids of this shape pass every check below and need no encoding: most lists cost one test per id.
 const plain = /^[A-Za-z0-9_-]{1,1024}$/;
 
 /**
- * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed; only what could reach another
- * object on its way is refused. `allowed` lists characters of / \ % ? # ; and the space that ids may hold all the same.
+ * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed; only an id whose request could reach
+ * another object is rejected. `allowed`: those characters of / \ % ? # ; and the space that ids may hold nevertheless.
  */
 export function checkId(id: string, allowed = ''): RejectCode | null {
   if (plain.test(id)) return null;
   return checkCharacters(id, allowed) ?? checkShape(id);
 }
 
-/** Whether this is what programs write where an id is missing. A target would look for an object of that name. */
+/** Whether this is a text that programs write for a missing id. It is a valid id, so a target would look for such an object. */
 export function isPlaceholder(id: string): boolean {
   return id.length <= longestPlaceholder && placeholders.has(id.toLowerCase());
 }
@@ -33,11 +33,11 @@ const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.leng
 
 function checkCharacters(id: string, allowed: string): RejectCode | null {
   if (id === '') return 'empty_id';
-  // In a path, `.` is the collection and `..` its parent; no way of encoding them helps.
+  // In a path, `.` is the collection and `..` its parent; encoding them does not help.
   if (id === '.' || id === '..') return 'dot_segment';
   if (/\p{Surrogate}/u.test(id)) return 'lone_surrogate';
   if (/[\x00-\x1f\x7f-\x9f]/.test(id)) return 'control_character';
-  // Encoded correctly these are harmless, but proxies decode %2F and fold the path.
+  // Encoded, these are harmless in theory; in practice proxies decode %2F and normalize the path.
   if ([...(id.match(/[/\\%?#;]/g) ?? [])].some((found) => !allowed.includes(found))) return 'unsafe_character';
   return hasOuterWhiteSpace(id, allowed) ? 'outer_white_space' : null;
 }
@@ -48,8 +48,8 @@ function hasOuterWhiteSpace(id: string, allowed: string): boolean {
   return ends.some((end) => end !== ' ' || !allowed.includes(' '));
 }
 
-// What is left of a long number in scientific notation: 1.2E+05, 1,2E+05 where the comma is decimal, 123.5E+15, 1.2e+05 of programs. The sign
-// of the exponent is what tells it from an id like 1e3, and before a minus there must be decimals, as in no 2e-4.
+// A long number that a spreadsheet or a program has shortened: 1.2E+05, 1,2E+05 (decimal comma), 123.5E+15, 1.2e+05. The sign of the
+// exponent distinguishes it from an id like 1e3; a negative exponent needs decimals, so that 2e-4 stays an id.
 const scientific = /^[-−]?\d{1,3}(?:(?:[.,٫]\d*)?e\+|[.,٫]\d+e[-−])\d{1,3}$/i;
 
 function checkShape(id: string): RejectCode | null {

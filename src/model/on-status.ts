@@ -1,10 +1,10 @@
 import { suggest } from './suggest.ts';
 
-/** What `--on-status` may say about a status instead of the table. Never `deleted`: only a 204 is that. */
+/** What `--on-status` can make of a status. Never `deleted`: only a 204 proves that. */
 export const statusActions = ['failed', 'absent', 'retry', 'wait', 'halt'] as const;
 export type StatusAction = (typeof statusActions)[number];
 
-/** One status and what it is to be taken for. */
+/** One status and what it means instead of the default. */
 export type StatusOverride = { status: number; word: StatusAction };
 
 /** Whether a request with this answer may have been executed: another 2xx, a 408, any 5xx but "I don't know how" (501, 505). */
@@ -14,8 +14,8 @@ export function isAmbiguous(status: number): boolean {
 }
 
 /**
- * The treatments in a text like `409=retry,404=failed`, by status. '' has none. Throws an Error that says what was expected for
- * whatever could call something a success that is none, wait for ever, or lose ids to a token or a rate.
+ * Reads a text like `409=retry,404=failed`, sorted by status; '' gives none. Throws an Error that says what was expected. It rejects
+ * what would report a success that is none, wait for ever, or fail ids because of a token or a rate limit.
  */
 export function parseOnStatus(text: string): StatusOverride[] {
   const overrides = text === '' ? [] : text.split(',').map((part) => readOne(part.trim()));
@@ -25,7 +25,7 @@ export function parseOnStatus(text: string): StatusOverride[] {
   return overrides;
 }
 
-/** The same as text: two texts that mean the same become equal. */
+/** The inverse of `parseOnStatus`: two texts with the same meaning become equal. */
 export function formatOnStatus(overrides: readonly StatusOverride[]): string {
   return overrides.map(({ status, word }) => `${status}=${word}`).join(',');
 }

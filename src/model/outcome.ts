@@ -2,14 +2,14 @@
 export const resources = ['annotations', 'views'] as const;
 export type Resource = (typeof resources)[number];
 
-/** What finally happened to one id that could be sent, in the order of their rank: a higher one replaces a lower one. */
+/** What finally happened to one id that could be sent, by rank: a higher one replaces a lower one. */
 export const sentOutcomes = ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'] as const;
 export type SentOutcome = (typeof sentOutcomes)[number];
 
-/** How a row can be settled while it is read; it is never sent. */
+/** The outcomes of rows that are settled while reading; they are never sent. */
 export type ReadOutcome = 'rejected' | 'duplicate' | 'protected';
 
-/** Every word a report can hold in its `outcome` column. Every row of a run gets exactly one. */
+/** Every value of the `outcome` column of a report. Every row of a run gets exactly one. */
 export const outcomes = [
   'deleted',
   'absent',
@@ -25,14 +25,14 @@ export type Outcome = (typeof outcomes)[number];
 
 const successes: readonly Outcome[] = ['deleted', 'absent', 'gone_unconfirmed', 'duplicate', 'protected'];
 
-/** Whether a row with this outcome needs nobody's attention. */
+/** Whether a row with this outcome needs no attention. */
 export function isSuccess(outcome: Outcome): boolean {
   return successes.includes(outcome);
 }
 
 /**
- * What decided a cell, as 9 bits: an HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); below that stands
- * this table. It is append-only: numbers are in ledgers that outlive a release.
+ * What decided a cell, as 9 bits: an HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
+ * this table. Append only: the numbers are in ledgers that outlive a release.
  */
 const words = [
   'none',

@@ -1,14 +1,14 @@
-/** So many requests in a period. */
+/** At most `count` requests in any `perMs` milliseconds. */
 type Bound = { count: number; perMs: number };
 
 /**
- * At most so many requests: one bound or more, each of another period, the shortest first. The first is the pace and is spread
- * evenly: 6000/min is one request every 10 ms. Each further one is a quota: never more than its count in any window of its period.
+ * A limit on requests: one bound or more, each with another period, the shortest first. The first is the pace and is spread evenly:
+ * 6000/min is one request every 10 ms. Each further one is a quota: never more than its count in any window of its period.
  */
 export type Rate = readonly Bound[];
 
 /**
- * Reads `200/s`, `6000/min` or `200/s,100000/day`; a number alone is one per second. Throws an Error that says what was expected,
+ * Reads `200/s`, `6000/min` or `200/s,100000/day`; a number alone is per second. Throws an Error that says what was expected,
  * also for 0, for fractions, for two bounds of one period and for more than a million a second.
  */
 export function parseRate(text: string): Rate {
@@ -25,7 +25,7 @@ export function rateText([pace, ...quotas]: Rate): string {
   return quotas.length === 0 ? first : `${first}, at most ${quotasText([pace!, ...quotas])}`;
 }
 
-/** For people, without the pace: `5,000 a minute and 100,000 a day`; '' where there is no quota. */
+/** For people, without the pace: `5,000 a minute and 100,000 a day`; '' if there is no quota. */
 export function quotasText([, ...quotas]: Rate): string {
   return quotas.map((quota) => `${grouped(quota.count)} ${unitOf(quota).each}`).join(' and ');
 }
@@ -40,7 +40,7 @@ export function storedRate(rate: Rate): string {
   return rate.map(({ count, perMs }) => `${count}/${perMs}`).join(',');
 }
 
-/** What `storedRate` wrote; '' is no rate at all. Throws an Error for any other text: dropping a limit in silence is no option. */
+/** Reads what `storedRate` wrote; '' is no rate. Throws an Error for any other text, so that no limit is dropped silently. */
 export function rateFromStored(text: string): Rate | null {
   if (text === '') return null;
   const rate = text.split(',').map((part) => {
@@ -57,7 +57,7 @@ export function paceOf(rate: Rate): number {
   return (count * 1_000) / perMs;
 }
 
-/** How long so many requests take at least, in ms, when no quota was used before. */
+/** How many ms `requests` take at least, if nothing of the quotas is used before. */
 export function leastMs(rate: Rate, requests: number): number {
   const paceMs = 1_000 / paceOf(rate);
   const waits = rate.slice(1).map(({ count, perMs }) => {
@@ -81,7 +81,7 @@ function parseBound(part: string, text: string, needsUnit: boolean): Bound {
   const unit = units.find((one) => one.suffix === suffix);
   if (digits === undefined || unit === undefined) throw unreadable(text);
   const count = Number(digits);
-  // A quota of half a request means nothing, and a pace of half a request is one of a longer period.
+  // A quota of half a request means nothing, and a pace of half a request per second is 30/min.
   if (!Number.isInteger(count)) throw new Error(`expected a whole number of requests like 30/min, got "${part}"`);
   if (count === 0) throw new Error(`${unreadable(text).message}: at 0 nothing would ever be sent`);
   if ((count * 1_000) / unit.perMs > mostPerSecond) throw new Error(`"${part}" is more than a million a second`);

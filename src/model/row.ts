@@ -1,12 +1,12 @@
 import type { Resource } from './outcome.ts';
 
-/** The name of the list that comes on stdin. */
+/** The name of a list read from stdin. */
 export const stdinName = '(stdin)';
 
-/** Where a row stands: index of its file in the order they were named, and its line there, counted from 1. */
+/** Where a row is: the index of its file in the order they were named, and its line there, counted from 1. */
 export type Position = { file: number; line: number };
 
-/** Why a row was rejected; stable words that appear in reports. Append only: the spool numbers them. */
+/** Why a row is rejected; stable codes that appear in reports. Append only: the spool stores their indexes. */
 export const rejectCodes = [
   'empty_id',
   'dot_segment',
@@ -27,16 +27,16 @@ export const rejectCodes = [
 ] as const;
 export type RejectCode = (typeof rejectCodes)[number];
 
-/** One row of the input as it was read: either an id that can be sent, or the reason why it cannot. */
+/** One row of the input: either an id that can be sent, or the reason why it cannot. */
 export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };
 
-/** How many ids a chunk, and rows a block, hold at most. */
+/** The most ids in a chunk, and the most rows in a block. */
 export const chunkSize = 500;
 
 /** Up to 500 ids of one resource, in input order: the unit of the queue. */
 export type Chunk = { n: number; resource: Resource; ids: string[]; positions: Position[] };
 
-/** A row that was settled while reading. `id` is cut to 200 characters; `first` is where a duplicate stood first. */
+/** A row that was settled while reading. `id` is cut to 200 characters; `first` is the first position of a duplicate's id. */
 export type SettledRow = Position & {
   resource: Resource | null;
   id: string;
@@ -48,12 +48,12 @@ export type SettledRow = Position & {
 /** Up to 500 rows settled while reading. */
 export type SettledBlock = { n: number; rows: SettledRow[] };
 
-/** A cell as RFC 4180 wants it; also quoted where a careless reader would trim it. */
+/** A CSV cell (RFC 4180); also quoted if it has outer white space, which some readers would trim. */
 export function csvCell(text: string): string {
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Text that a spreadsheet shows instead of running it as a formula. It is changed: never read it back as an id. */
+/** Text that a spreadsheet shows and does not run as a formula. It may be changed: never read it back as an id. */
 export function neutralised(text: string): string {
   return /^[=+\-@\t\r\0]/.test(text) ? `'${text}` : text;
 }

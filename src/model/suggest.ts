@@ -1,4 +1,4 @@
-/** ` Did you mean …?` for the known name nearest to a mistyped one, or '' when none is near. */
+/** ` Did you mean …?` with the known name nearest to a mistyped one; '' if none is near. */
 export function suggest(name: string, known: readonly string[]): string {
   const nearest = known
     .map((candidate) => ({ candidate, steps: distance(name.toLowerCase(), candidate.toLowerCase()) }))
@@ -6,7 +6,7 @@ export function suggest(name: string, known: readonly string[]): string {
   return nearest && nearest.steps <= Math.max(2, name.length / 4) ? ` Did you mean ${nearest.candidate}?` : '';
 }
 
-/** Those of the same base URL first, then by how far theirs is from it. */
+/** Sorted by the distance of their base URL from the given one, equal ones first. */
 export function nearestFirst<T extends { baseUrl: string }>(all: readonly T[], { baseUrl }: { baseUrl: string }): T[] {
   return all
     .map((one) => ({ one, steps: distance(baseUrl, one.baseUrl) }))

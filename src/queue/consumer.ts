@@ -4,32 +4,31 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
-import { type ChunkJob, errorLogger, lazily, type QueueAddress, workerOptions } from './queue.ts';
+import { type ChunkJob, errorBackoffMs, errorLogger, lazily, type QueueAddress, workerOptions } from './queue.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/**
- * How a job ended here: its chunk was worked on; that, and some of it is due again in so many ms; or it goes back to the queue.
- */
+/** How a job ended: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process, or this one later, takes it. */
 type JobResult = 'done' | { dueInMs: number } | 'requeue';
 
-/** Does one pass over one chunk. `stop` is aborted when this process has lost the job or shuts down. */
+/** Does one pass over the chunk of a job. `stop` is aborted when this process has lost the job or shuts down. */
 export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<JobResult>;
 
 export type ConsumerOptions = {
   address: QueueAddress;
-  /** Whether another job is wanted. Asked every few ms; one is only taken when it says yes. */
+  /** Whether this process can work on another chunk. Called before each job is taken, every 2 ms while idle. */
   canTakeMore(): boolean;
   handle: ChunkHandler;
-  /** Called once the job of a chunk has been put away, so that another can be made for it: the chunk is due, or nobody worked on it. */
-  isDue(run: string): void;
+  /** Called when a chunk of the run is due again, after its job has been removed. */
+  onDue(run: string): void;
+  /** Called when a job ended with `requeue`, after it has been removed. */
   requeue(job: ChunkJob): void;
   log: Log;
 };
 
-/** Connects when it starts. */
+/** Takes jobs from a queue and handles them. It connects when it starts. States: idle → started → drained. */
 export type Consumer = {
   start(): void;
-  /** Takes no more jobs, stops those in hand, and returns when they have ended; bounded by the handler, not by Redis. */
+  /** Takes no more jobs, stops the running ones and waits until they have ended. How long that takes depends on the handler, not on Redis. */
   drain(): Promise<void>;
 };
 
@@ -39,24 +38,22 @@ type Source = {
   sleep(ms: number): Promise<unknown>;
 };
 
-/** Jobs in hand at once. */
+/** How many jobs a process runs at once. */
 export const maxJobs = 16;
 const pollEveryMs = 2;
-const errorBackoffMs = 500;
 const finishMs = 500;
 
 /**
- * Takes jobs of a queue one by one, when this process can work on another chunk: what it can't work on is left to others, and chunks
- * that wait for stragglers don't keep it from taking more. So BullMQ's own loop, which keeps a fixed number in hand, stays unused;
- * locks are renewed here. Our values become BullMQ's in this folder only.
+ * Takes jobs one at a time, while this process can work on another chunk; other jobs are left to other processes. BullMQ's own loop keeps
+ * a fixed number of jobs, so it is not used, and locks are renewed here.
  */
 export function openConsumer(
-  { address, canTakeMore, handle, isDue, requeue, log }: ConsumerOptions,
+  { address, canTakeMore, handle, onDue, requeue, log }: ConsumerOptions,
   { connect, sleep }: Source = bullmq,
 ): Consumer {
   const worker = lazily(() => connect(address, log));
   const stopping = new AbortController();
-  const inHand = new Set<Promise<unknown>>();
+  const running = new Set<Promise<unknown>>();
   const take = async () => {
     const token = randomUUID();
     const job: Job<ChunkJob> | undefined = await worker().getNextJob(token);
@@ -64,14 +61,14 @@ export function openConsumer(
     const work = workOn(job, token, handle, stopping.signal, log)
       .then((end) => {
         if (end === 'requeue') requeue(job.data);
-        else if (end !== 'done') setTimeout(() => stopping.signal.aborted || isDue(job.data.run), end.dueInMs).unref();
+        else if (end !== 'done') setTimeout(() => stopping.signal.aborted || onDue(job.data.run), end.dueInMs).unref();
       })
-      .finally(() => inHand.delete(work));
-    inHand.add(work);
+      .finally(() => running.delete(work));
+    running.add(work);
   };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      if (inHand.size < maxJobs && canTakeMore()) await take().catch(() => sleep(errorBackoffMs));
+      if (running.size < maxJobs && canTakeMore()) await take().catch(() => sleep(errorBackoffMs));
       else await sleep(pollEveryMs);
     }
   };
@@ -79,13 +76,13 @@ export function openConsumer(
     start: () => {
       worker()
         .startStalledCheckTimer()
-        .catch(() => {}); // tells of errors by itself
+        .catch(() => {}); // the worker emits its errors
       void loop();
     },
     drain: async () => {
       stopping.abort();
-      await Promise.allSettled(inHand);
-      // Forced, and as the first close: it returns at once whatever state Redis is in. Chunks were handed back before.
+      await Promise.allSettled(running);
+      // A forced first close returns at once whatever state Redis is in. The chunks were handed back before.
       await worker.made?.close(true).catch(() => {});
     },
   };
@@ -109,7 +106,7 @@ function connectWorker({ fp, name, connection }: QueueAddress, log: Log): Worker
 
 const { lockDuration } = workerOptions;
 
-/** Handles a job under its lock, and puts it away. A lock that is lost stops the work: somebody else will take the chunk. */
+/** Handles a job under its lock, then removes it. A lost lock stops the work: another process takes the chunk. */
 async function workOn(
   job: Job<ChunkJob>,
   token: string,
@@ -119,7 +116,7 @@ async function workOn(
 ): Promise<JobResult> {
   const lost = new AbortController();
   const renewal = setInterval(() => {
-    const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: nobody else can take it either
+    const renewed = job.extendLock(token, lockDuration).catch(() => 1); // Redis is away: no other process can take it either
     void renewed.then((isOurs) => isOurs || lost.abort());
   }, lockDuration / 2);
   try {

@@ -4,18 +4,17 @@ import { recoverOrphans, startRun } from '../ledger/start-run.ts';
 import { keys } from '../redis/keys.ts';
 import type { ChunkQueue } from './queue.ts';
 
+/** Keeps the queue supplied with the due chunks of runs. All of it throws where Redis does not answer, and can be repeated. */
 export type Feeder = {
-  /** Adds the jobs of chunks that were fed to the queue. If it fails, `recover` does it later. */
+  /** Adds the jobs of fed chunks to the queue. If it fails, `recover` does it later. */
   add(run: string, chunks: number[]): Promise<void>;
-  /** Feeds due and new chunks of a run. Whoever starts a run or hands back a chunk that is due again calls it; a claim feeds by itself. */
+  /** Feeds due and new chunks of a run. Call it after the start of a run and when a chunk is due again; a claim feeds by itself. */
   feed(run: string): Promise<void>;
-  /**
-   * Feeds, then adds the jobs of open chunks that the queue has lost, and recovers orphaned chunks. Running it
-   * twice adds nothing.
-   */
+  /** Feeds, then recovers orphaned chunks, or adds the jobs of open chunks that the queue has lost. Repeating it adds nothing. */
   recover(run: string): Promise<void>;
 };
 
+/** The feeder of the runs of one target, from their ledger into its queue. */
 export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   const add = (run: string, chunks: number[]) => queue.add(chunks.map((chunk) => ({ run, chunk })));
   const feed = async (run: string) => add(run, await ledger.feed(run));
@@ -28,7 +27,7 @@ export function createFeeder(ledger: Ledger, queue: ChunkQueue): Feeder {
   return { add, feed, recover };
 }
 
-/** Starts a planned run and registers it with the workers of its target. Repeating it is harmless. */
+/** Starts a planned run and registers it with the workers of its target. Repeating it is harmless. Throws where Redis does not answer. */
 export async function startDetachedRun(
   ledger: Ledger,
   feeder: Feeder,

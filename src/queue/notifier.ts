@@ -5,26 +5,27 @@ import { keys } from '../redis/keys.ts';
 import { backOffOnErrors, countListeners, errorLogger, lazily, notifierQueueName, workerOptions } from './queue.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/** The schedules of one source of a target: only a process that has the source listens to them. */
+/** The schedules of one source of a target. Only a process that has the source listens to their notifications. */
 export type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
 
 /** When a schedule is due. */
 type NotifierTimes = { cron: string; tz: string };
 
-/** Sends a notification when a schedule is due. What is to be done then is in the record of the schedule. */
+/** Makes BullMQ notify the listeners when a schedule is due. The record of the schedule says what to do then. */
 export type Notifier = {
-  /** Sets the job scheduler of a schedule where it is missing, has other times, or BullMQ has lost its next time. */
+  /** Sets the job scheduler of a schedule if it is missing, has other times, or BullMQ has lost its next time. Repeating it changes nothing. */
   ensure(schedule: string, times: NotifierTimes): Promise<void>;
+  /** Removes it. Repeating it changes nothing. */
   remove(schedule: string): Promise<void>;
-  /** How many processes listen, or null if Redis doesn't tell. */
+  /** How many processes listen; null if Redis doesn't say. */
   listeners(): Promise<number | null>;
   close(): Promise<void>;
 };
 
-const lostAfterMs = 30_000;
+const overdueAfterMs = 30_000;
 const closeMs = 400;
 
-/** Its queue is never paused: BullMQ would notify twice after that. It connects with its first use. */
+/** The notifier for the schedules of one source. It connects with its first use. Its queue is never paused: BullMQ would notify twice afterwards. */
 export function openNotifier({ fp, source, connection }: NotifierAddress): Notifier {
   const queue = lazily(() => {
     const made = new Queue(notifierQueueName(source), {
@@ -32,7 +33,7 @@ export function openNotifier({ fp, source, connection }: NotifierAddress): Notif
       prefix: keys.queuePrefix(fp),
       streams: { events: { maxLen: 100 } },
     });
-    made.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
+    made.on('error', () => {}); // the caller gets the error; without a listener it would be written to the console
     return made;
   });
   const set = (schedule: string, { cron, tz }: NotifierTimes) =>
@@ -45,7 +46,7 @@ export function openNotifier({ fp, source, connection }: NotifierAddress): Notif
     ensure: async (schedule, times) => {
       const scheduler = await queue().getJobScheduler(schedule);
       const isRight = scheduler?.pattern === times.cron && scheduler.tz === times.tz;
-      if (!isRight || (scheduler.next ?? 0) < Date.now() - lostAfterMs) await set(schedule, times);
+      if (!isRight || (scheduler.next ?? 0) < Date.now() - overdueAfterMs) await set(schedule, times);
     },
     remove: async (schedule) => void (await queue().removeJobScheduler(schedule)),
     listeners: () => countListeners(queue()),
@@ -55,10 +56,10 @@ export function openNotifier({ fp, source, connection }: NotifierAddress): Notif
 
 const notificationOptions = { removeOnComplete: true, removeOnFail: true };
 
-/** Receives the notifications. */
+/** Receives the notifications of one source. */
 export type Listener = { start(): void; drain(): Promise<void> };
 
-/** Connects when it starts. `onNotification` gets the schedule that is due; it is not awaited, so that it never delays the next notification. */
+/** It connects when it starts. `onNotification` gets the name of a due schedule; it is not awaited, so that it never delays the next one. */
 export function openListener(
   { fp, source, connection }: NotifierAddress,
   onNotification: (schedule: string) => void,
@@ -79,7 +80,7 @@ export function openListener(
   });
   return {
     start: () => void worker().run().catch(logError),
-    // Forced, and as the first close: it returns at once whatever state Redis is in. A lost notification is recovered by the next reconciliation.
+    // A forced first close returns at once whatever state Redis is in. The next reconciliation makes up for a lost notification.
     drain: async () => worker.made?.close(true).catch(() => {}),
   };
 }

@@ -9,13 +9,13 @@ import { keys } from '../redis/keys.ts';
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
 
-/** Which queue: all detached runs of a target share one; `run` has one of its own that only it consumes. */
+/** A queue of a target: its detached runs share one; each foreground `run` command has its own. */
 export type QueueAddress = { fp: string; name: string; connection: QueueConnection };
 
 /** The queue that a target's workers consume. */
 export const sharedQueueName = 'chunks';
 
-/** The queue of one `run` command. */
+/** The queue of one foreground `run` command. */
 export function ownQueueName(run: string): string {
   return `run-${run}`;
 }
@@ -25,46 +25,47 @@ export function notifierQueueName(source: string): string {
   return `notifications-${source}`;
 }
 
-/** Neither an integer nor with a colon: BullMQ refuses both. */
+/** BullMQ rejects integers and colons. */
 function jobId({ run, chunk }: ChunkJob): string {
   return `r${run}-c${chunk}`;
 }
 
-/** BullMQ only notifies; the ledger is the source of truth. A finished job leaves nothing behind, whatever its result. */
+/** The ledger is the source of truth, so a finished job leaves nothing behind, whatever its result. */
 const jobOptions: JobsOptions = { removeOnComplete: true, removeOnFail: true, stackTraceLimit: 0, keepLogs: 0 };
 
-/** Every option of the workers we rely on. A dead worker's chunk is taken over after lock + 1 to 2 checks. */
+/** The worker options that we rely on. The chunk of a dead worker is taken over when its lock has expired and 1 to 2 checks have passed. */
 export const workerOptions: Omit<WorkerOptions, 'connection' | 'prefix'> & { lockDuration: number } = {
   lockDuration: 10_000,
-  stalledInterval: 2_000, // often two of them pass between checks: a check keeps others off for as long
-  maxStalledCount: 1_000, // two lost replies in a row must never fail a job that nobody ran
+  stalledInterval: 2_000, // checks are often 4 s apart: each one blocks those of the other workers for 2 s
+  maxStalledCount: 1_000, // lost replies must never fail a job that no worker ran
   drainDelay: 2, // seconds a worker waits for the next job in one call
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 0 },
 };
 
-/** Jobs of a queue by where they are. A paused queue keeps them waiting. */
+/** How many jobs of a queue wait, run, or are delayed. */
 export type QueueDepth = Record<(typeof depths)[number], number>;
 
-const leavingMs = 250; // for so long Redis may list a worker that has just gone
+const disconnectNoticeMs = 250; // Redis may still list a worker for so long after it has disconnected
 const depths = ['waiting', 'active', 'delayed'] as const;
 
-/** The producer's side of a queue. It connects with its first use. */
+/** The producer's side of a queue. It connects with its first use. All of it throws where Redis does not answer, unless it says otherwise. */
 export type ChunkQueue = {
   open(): void;
-  /** Adds the jobs of chunks; a job that is there already stays as it is. */
+  /** Adds the jobs of chunks. A job that exists stays as it is, so repeating it adds nothing. */
   add(jobs: ChunkJob[]): Promise<void>;
-  /** Adds them again where the queue has lost them or thinks they are over. */
+  /** Adds those jobs again that the queue has lost or has recorded as finished. */
   restore(jobs: ChunkJob[]): Promise<void>;
-  /** How many workers listen, or null if Redis doesn't tell. */
+  /** How many workers consume the queue; null if Redis doesn't say. */
   workers(): Promise<number | null>;
-  /** Throws before the first use. */
+  /** Throws an Error if the queue was not used before. */
   depth(): Promise<QueueDepth>;
-  /** Removes the queue and everything in it, unless a worker is known to listen. */
+  /** Removes the queue and everything in it, unless a worker is known to consume it. */
   remove(): Promise<void>;
   close(): Promise<void>;
 };
 
+/** The producer's side of the queue at this address. */
 export function openQueue(address: QueueAddress): ChunkQueue {
   const queue = lazily(() => connect(address));
   const workers = () => countListeners(queue());
@@ -81,8 +82,8 @@ export function openQueue(address: QueueAddress): ChunkQueue {
       return (await queue.made.getJobCounts(...depths)) as QueueDepth;
     },
     remove: async () => {
-      const isLeft = await waitUntil(async () => !(await workers()), leavingMs);
-      if (isLeft) await queue().obliterate({ force: true });
+      const isUnused = await waitUntil(async () => !(await workers()), disconnectNoticeMs);
+      if (isUnused) await queue().obliterate({ force: true });
     },
     close: async () => queue.made?.close(),
   };
@@ -95,11 +96,14 @@ function connect({ fp, name, connection }: QueueAddress): Queue {
     defaultJobOptions: jobOptions,
     streams: { events: { maxLen: 1_000 } },
   });
-  queue.on('error', () => {}); // whoever waits for an answer gets the error; without a listener it would reach the console
+  queue.on('error', () => {}); // the caller gets the error; without a listener it would be written to the console
   return queue;
 }
 
-/** How many processes consume a queue, without making it: `now`, or those that stay for longer than Redis lists one that has just gone. */
+/**
+ * How many processes consume a queue, without creating it; null if Redis doesn't say. `now`: also one that Redis still lists after it has
+ * disconnected; `those that stay`: without those.
+ */
 export async function countConsumers(
   { fp, name, connection }: QueueAddress,
   which: 'now' | 'those that stay' = 'now',
@@ -108,14 +112,14 @@ export async function countConsumers(
   const queue = new Queue(name, options);
   queue.on('error', () => {});
   try {
-    if (which === 'those that stay') await waitUntil(async () => !(await countListeners(queue)), leavingMs);
+    if (which === 'those that stay') await waitUntil(async () => !(await countListeners(queue)), disconnectNoticeMs);
     return await countListeners(queue);
   } finally {
     await queue.close();
   }
 }
 
-/** Reads CLIENT LIST: null where the login may not, or Redis is away. */
+/** Counts the connections of workers in CLIENT LIST; null where the login may not use it, or Redis is away. */
 export function countListeners(queue: Queue): Promise<number | null> {
   return queue.getWorkersCount().catch(() => null);
 }
@@ -130,9 +134,10 @@ async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {
   }
 }
 
-/** Something that is made when it is first asked for: whatever belongs to BullMQ connects as soon as there is one. */
+/** A value that is made with its first use: the objects of BullMQ connect when they are made. `made`: null before that. */
 export type Lazy<T> = { (): T; readonly made: T | null };
 
+/** Calls `make` once, at the first use. */
 export function lazily<T>(make: () => T): Lazy<T> {
   let made: T | null = null;
   const get = () => {
@@ -145,7 +150,7 @@ export function lazily<T>(make: () => T): Lazy<T> {
 const repeatAfterMs = 60_000;
 const maxReasons = 20;
 
-/** Logs errors, the same text once a minute: while Redis fails there may be thousands a second. */
+/** Logs errors, each text at most once a minute: while Redis fails there may be thousands a second. `clock`: monotonic ms. */
 export function errorLogger(log: Log, message: string, clock: () => number): (error: unknown) => void {
   const loggedAt = new Map<string, number>();
   return (error) => {
@@ -158,20 +163,21 @@ export function errorLogger(log: Log, message: string, clock: () => number): (er
   };
 }
 
-const errorBackoffMs = 500;
+/** The pause after an error of Redis, in ms. */
+export const errorBackoffMs = 500;
 
 /**
- * Pauses the loop of a BullMQ worker for half a second after an error. By itself it pauses only where the connection is lost, and asks
- * a Redis that rejects writes thousands of times a second.
+ * Pauses the loop of a BullMQ worker for half a second after an error. BullMQ itself pauses only after a lost connection, and calls a
+ * Redis that rejects writes thousands of times a second.
  */
 export function backOffOnErrors(worker: Pick<Worker, 'on' | 'pause' | 'resume' | 'closing'>): void {
-  let isResting = false;
+  let isPaused = false;
   worker.on('error', async () => {
-    if (isResting) return;
-    isResting = true;
+    if (isPaused) return;
+    isPaused = true;
     await worker.pause(true).catch(() => {});
     await sleep(errorBackoffMs);
-    isResting = false;
-    if (!worker.closing) await worker.resume(); // tells of errors by itself
+    isPaused = false;
+    if (!worker.closing) await worker.resume(); // the worker emits its errors
   });
 }

@@ -1,9 +1,12 @@
-/** Waits for something that hangs while Redis does, but not longer than `ms`. What it fails with is left to others. */
-export async function withTimeout(ms: number, work: Promise<unknown>): Promise<void> {
+/** The result of `work`; null if it fails, or does not end within `ms`. Never rejects, and does not stop the work. */
+export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, ms, null);
   });
-  await Promise.race([work.catch(() => {}), late]);
-  clearTimeout(timer);
+  try {
+    return await Promise.race([work.catch(() => null), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

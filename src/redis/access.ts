@@ -20,13 +20,13 @@ const tlsOnly = {
 } as const;
 const all = { ...logins, ...sentinelLogins, ...tlsOnly };
 
-/** What proves who we are to Redis, and who Redis is to us, beside REDIS_URL. */
+/** The settings for logins and TLS beside REDIS_URL: files, and the server name. */
 export type RedisAccess = Partial<Pick<Config, keyof typeof all>>;
 
 /**
- * The address with what these settings add. Their files are read again before each connect; while one cannot be read, or holds nothing
- * useful, what it held before stays: whoever replaces it may be about to put it back. Throws CREDENTIALS or USAGE if that is so now, and USAGE
- * for settings that the address has no use for.
+ * The address with the logins and the TLS of these settings. Their files are read again before each connect; while one cannot be read or is
+ * invalid, its last valid content is used, because a replacement may be in progress. Throws CREDENTIALS or USAGE if a file cannot be read
+ * or is invalid now, and USAGE for settings that the address cannot use.
  */
 export function withAccess(address: RedisAddress, access: RedisAccess): RedisAddress {
   refuseUseless(address, access);
@@ -36,7 +36,7 @@ export function withAccess(address: RedisAddress, access: RedisAccess): RedisAdd
   return { ...address, options: { ...address.options, ...readLogin(), ...tls, ...sentinelTls }, login: readLogin };
 }
 
-/** Throws USAGE where one of them is set: there is no REDIS_URL they could be for. */
+/** Throws USAGE if one of the settings is given; for commands without REDIS_URL. */
 export function refuseAccess(access: RedisAccess): void {
   refuseAny(access, all, 'is for the Redis of REDIS_URL, which is not set');
 }
@@ -82,7 +82,7 @@ function readSecret(flag: string, path: string): string {
   throw new ExpungeError('CREDENTIALS', `${flag} ${path}: it is empty`);
 }
 
-/** ioredis copies them at each connect, which reads the files. */
+/** ioredis copies these options at each connect, which reads the files. */
 function tlsOptions({ redisServerName, ...access }: RedisAccess) {
   const read = keepLast(() => readContext(access));
   return {
@@ -113,7 +113,7 @@ function refuseBadFile<T>(flag: string, path: string | undefined, expected: stri
   }
 }
 
-/** What `read` gives, or gave when it last did. Throws only where it never did. */
+/** The result of `read`, or its last one while it throws. Throws if the first call does. */
 function keepLast<T>(read: () => T): () => T {
   let last = read();
   return () => {

@@ -3,34 +3,34 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { listenText } from '../config/parse-setting.ts';
 import { ExpungeError } from '../errors.ts';
 
-/** Where the private Redis of one state folder keeps its things. */
+/** The paths of the private Redis of one state folder. */
 export type PrivatePlace = {
   folder: string; // <state folder>/redis: append-only files, log, locks
   socket: string; // as Redis and its clients open it
-  socketLink: string | null; // points to the socket where that had to move to the temporary folder
+  socketLink: string | null; // links to the socket if its path was too long and it is in the temporary folder
   pidFile: string;
   logFile: string;
-  containerFile: string; // present where the data live in a container's volume
-  folderIdFile: string; // what the server of this folder shows of itself, and nobody else
+  containerFile: string; // exists if the data are in a container's volume
+  folderIdFile: string; // the id that only the server of this folder shows
 };
 
-/** A server of several. */
+/** One of several servers. */
 export type RedisNode = { host: string; port: number };
 
 /**
- * Where Redis is and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster, which is found
- * through any of its `nodes`. `label` may be printed: it never holds a password; `options` must not be.
+ * Where Redis is and how to log in: one server, a Sentinel set (`options.sentinels` and `options.name`), or a cluster (`nodes`: some of its
+ * servers). `label` can be printed, it never holds a password; `options` must not be printed.
  */
 export type RedisAddress = {
   kind: 'url' | 'private';
   label: string;
   options: RedisOptions;
   nodes?: RedisNode[]; // cluster only
-  login?: () => RedisLogin; // what its files say now, which may have been replaced since
-  stay?: { place: PrivatePlace; presence: Redis }; // private only: counts this process as a client until it leaves
+  login?: () => RedisLogin; // reads the login files, which may have been replaced since
+  stay?: { place: PrivatePlace; presence: Redis }; // private only: `presence` is the connection that shows other processes that this one uses it
 };
 
-/** What can change while we run. */
+/** The options that can change while the process runs. */
 export type RedisLogin = Pick<RedisOptions, 'username' | 'password' | 'sentinelUsername' | 'sentinelPassword'>;
 
 const one = 'redis://[user:password@]host[:port][/db]';
@@ -41,7 +41,7 @@ const forms = `${one}, ${socket}, ${sentinel} or ${cluster}; with TLS rediss:// 
 
 /**
  * Reads REDIS_URL. Throws USAGE for any other form, and for a server on another machine without TLS unless
- * `allowPlaintext`. The text is never echoed: it may hold a password in a place where nobody expects one.
+ * `allowPlaintext`. Errors never contain the text: it may hold a password in an unexpected place.
  */
 export function addressFromUrl(text: string, allowPlaintext: boolean): RedisAddress {
   const [, setUp] = /^rediss?\+(sentinel|cluster):/.exec(text) ?? [];
@@ -53,7 +53,7 @@ export function addressFromUrl(text: string, allowPlaintext: boolean): RedisAddr
   throw badUrl(`expected ${forms}`);
 }
 
-/** A URL of several hosts. `url` is all but those. */
+/** A URL with several hosts. `url`: the URL without them. */
 type Hosts = { nodes: RedisNode[]; url: URL; secure: boolean; label: string };
 
 function readHosts(text: string, usualPort: number, allowPlaintext: boolean): Hosts {
@@ -128,7 +128,7 @@ function decode(text: string): string {
   }
 }
 
-/** Hosts that mean this machine: no network sees the traffic. */
+/** Whether a host is this machine, so that no network carries the traffic. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -4,35 +4,35 @@ import type { RedisClient } from './client.ts';
 import { isPermanent, reach } from './connect.ts';
 import { describeRedisError, rootOf, unreachable } from './errors.ts';
 
-const lookAgainMs = 500;
-const firstAgainMs = 5_000;
-const longestAgainMs = 60_000;
+const retryMs = 500;
+const firstRepeatMs = 5_000;
+const longestRepeatMs = 60_000;
 
 /**
- * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Tells at once why it isn't, when that changes,
- * and again in growing intervals. Throws UNREACHABLE where waiting can't help.
+ * Waits until the connection is usable, however long that takes, or until `stop` is aborted. Reports why it is not: a changed reason at once,
+ * the same one at growing intervals. Throws UNREACHABLE if waiting does not help.
  */
 export async function awaitRedis(
   redis: RedisClient,
   address: RedisAddress,
   stop: AbortSignal,
-  tell: (words: string) => void,
+  onReason: (words: string) => void,
 ): Promise<void> {
-  const reports = repeatReports(tell);
+  const reports = repeatReports(onReason);
   try {
     while (!stop.aborted) {
       await connected(redis, address, stop, reports.report);
       const words = stop.aborted ? 'ready' : await reach(redis);
       if (words === 'ready') return;
       reports.report(words);
-      await sleep(lookAgainMs, undefined, { signal: stop }).catch(() => {});
+      await sleep(retryMs, undefined, { signal: stop }).catch(() => {});
     }
   } finally {
     reports.end();
   }
 }
 
-/** Returns once there is a connection, or `stop` is aborted. Throws UNREACHABLE where there will be none. */
+/** Returns once there is a connection, or `stop` is aborted. Throws UNREACHABLE if waiting does not help. */
 function connected(
   redis: RedisClient,
   address: RedisAddress,
@@ -57,31 +57,31 @@ function connected(
   });
 }
 
-/** Tells other words at once, and the same ones after 5, 10, 20, 40 s, and then once a minute. */
-function repeatReports(tell: (words: string) => void) {
+/** Reports a changed reason at once, and the same one after 5, 10, 20, 40 s, then once a minute. */
+function repeatReports(onReason: (words: string) => void) {
   let words = 'no answer yet; it may be loading its data';
-  let againMs = firstAgainMs;
+  let repeatMs = firstRepeatMs;
   const later = () =>
     setTimeout(() => {
-      tell(words);
-      againMs = Math.min(2 * againMs, longestAgainMs);
+      onReason(words);
+      repeatMs = Math.min(2 * repeatMs, longestRepeatMs);
       timer = later();
-    }, againMs);
+    }, repeatMs);
   let timer = later();
   return {
     report: (now: string) => {
       if (now === words) return;
       clearTimeout(timer);
       words = now;
-      againMs = firstAgainMs;
-      tell(words);
+      repeatMs = firstRepeatMs;
+      onReason(words);
       timer = later();
     },
     end: () => clearTimeout(timer),
   };
 }
 
-/** Asks again and again until the condition holds: true then, false once the deadline has passed. */
+/** Checks a condition every `everyMs`: true once it holds, false after `deadlineMs`. Throws what the condition throws. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   deadlineMs: number,

@@ -5,15 +5,15 @@ import { describeRedisError } from './errors.ts';
 import { checkRights } from './rights.ts';
 import { evaluateServer, type Finding, type Info } from './server.ts';
 
-/** What kind of Redis answered. `runId` changes when its process does; `warnings` are lines for the user. */
+/** What kind of Redis answered. `runId`: another one after each restart; `warnings`: lines for the user. */
 export type RedisFacts = { version: string; name: 'redis' | 'valkey'; runId: string; warnings: string[] };
 
 const orElse = 'or point REDIS_URL at another one; without REDIS_URL a private one is used';
 
 /**
- * Reads INFO (never CONFIG: many logins may not) and throws UNREACHABLE for a Redis that `judgeServer` calls wrong, for a cluster that doesn't
- * serve all its slots, and for a login that lacks rights. What it finds of the files is a warning, also that they can't be written: that is
- * waited for. Of a cluster every primary must be sound; the facts are those of one of them.
+ * Reads INFO (not CONFIG, which many logins may not use). Throws UNREACHABLE for a Redis that fails `evaluateServer`, for a cluster that doesn't
+ * serve all its slots, and for a login that lacks rights. Findings about files are only warnings, even that they can't be written: runs wait
+ * until that is over. In a cluster every primary has to pass; the facts are those of the first.
  */
 export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   const infos = await Promise.all(
@@ -23,8 +23,8 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFacts> {
   const found = infos.flatMap((info) =>
     evaluateServer({ info, flush: null, setUp }).map((finding) => ({ info, finding })),
   );
-  const refusal = found.find(({ finding }) => finding.state === 'fail' && finding.aspect !== 'files');
-  if (refusal) throw unusable(refusal.finding, setUp === 'cluster' ? refusal.info.tcp_port : undefined);
+  const failure = found.find(({ finding }) => finding.state === 'fail' && finding.aspect !== 'files');
+  if (failure) throw unusable(failure.finding, setUp === 'cluster' ? failure.info.tcp_port : undefined);
   if (isCluster(redis)) await refuseLostSlots(redis);
   const info = infos[0]!;
   await checkRights(redis);
@@ -54,7 +54,7 @@ function ofThisRedis(words: string): string {
 async function refuseLostSlots(redis: Cluster): Promise<void> {
   const served = Number(parseInfo(await readInfo(() => redis.cluster('INFO'))).cluster_slots_ok);
   if (served === clusterSlots) return;
-  const message = `this cluster serves ${served} of its ${clusterSlots} slots: runs in the others would stand still`;
+  const message = `this cluster serves ${served} of its ${clusterSlots} slots: runs in the others would stop`;
   throw new ExpungeError('UNREACHABLE', message, { next: `bring its servers back, ${orElse}` });
 }
 
@@ -68,7 +68,7 @@ async function readInfo(ask: () => Promise<string>): Promise<string> {
   }
 }
 
-/** Reads an INFO reply. */
+/** The fields of an INFO reply. Pure. */
 export function parseInfo(text: string): Info {
   const pairs = text.split(/\r?\n/).map((line) => line.split(/:(.*)/s, 2) as [string, string?]);
   return Object.fromEntries(pairs.filter(([name, value]) => name && value !== undefined));

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { RedisOptions } from 'ioredis';
+import { utcTime } from '../format.ts';
 import { isLoopback } from './address.ts';
 import { describeRedisError, tlsAdvice } from './errors.ts';
 import { firstErrorOf, oneShot } from './probe.ts';
@@ -11,8 +12,8 @@ const soonMs = 14 * 86_400_000;
 const late = new Error(`no answer in ${deadlineMs / 1_000} s`);
 
 /**
- * Connects to a server as a client would and reports each step: whether it is there, what it shows for TLS, whether it takes the
- * login. Ends with the first step that fails, since the next ones could tell nothing. Writes nothing but a PING.
+ * Connects to a server as a client does and reports each step: the connection, its TLS certificate, the login. Ends with the first step that
+ * fails. Sends nothing but the login and a PING; never throws.
  */
 export async function* probeConnection(options: RedisOptions): AsyncGenerator<Finding> {
   const steps = [probeAddress, ...(options.tls ? [probeTls] : []), probeLogin];
@@ -26,27 +27,27 @@ export async function* probeConnection(options: RedisOptions): AsyncGenerator<Fi
 async function probeAddress(options: RedisOptions): Promise<Finding> {
   const where = options.path ?? `${options.host}:${options.port}`;
   const socket = options.path ? connect(options.path) : connect({ host: options.host!, port: options.port! });
-  const trouble = await firstOf(socket, 'connect');
+  const error = await firstOf(socket, 'connect');
   socket.destroy();
-  if (trouble)
-    return fail('reach', `${where}: ${describeRedisError(trouble)}`, 'check REDIS_URL, and that Redis runs there');
-  if (options.path || options.tls || isLoopback(options.host!)) return pass('reach', `${where} is there`);
-  return warn('reach', `${where} is there, and everybody between can read along`, 'use rediss://');
+  if (error)
+    return fail('reach', `${where}: ${describeRedisError(error)}`, 'check REDIS_URL, and that Redis runs there');
+  if (options.path || options.tls || isLoopback(options.host!)) return pass('reach', `${where} accepts connections`);
+  return warn('reach', `${where} accepts connections, but without encryption`, 'use rediss://');
 }
 
-/** Says hello behind TLS, too: with TLS 1.3 a server tells only then that it wants a certificate from us. */
+/** Sends a PING after the handshake: with TLS 1.3 a server reports only then that it requires a client certificate. */
 async function probeTls(options: RedisOptions): Promise<Finding> {
   const socket = tlsConnect({ host: options.host!, port: options.port!, ...options.tls });
-  const refused = await firstOf(socket, 'secureConnect');
-  const certificate = refused ? null : certificateOf(socket);
-  if (!refused) socket.write('PING\r\n');
-  const trouble = refused ?? (await firstOf(socket, 'data'));
+  const handshakeError = await firstOf(socket, 'secureConnect');
+  const certificate = handshakeError ? null : certificateOf(socket);
+  if (!handshakeError) socket.write('PING\r\n');
+  const error = handshakeError ?? (await firstOf(socket, 'data'));
   socket.destroy();
-  if (!trouble) return evaluateCertificate(certificate!, Date.now());
+  if (!error) return evaluateCertificate(certificate!, Date.now());
   const said =
-    trouble === late
+    error === late
       ? `no handshake in ${deadlineMs / 1_000} s: perhaps it does not speak TLS on this port`
-      : describeRedisError(trouble);
+      : describeRedisError(error);
   const words =
     certificate && !tlsAdvice(said)
       ? `it breaks off after the handshake (${said}): perhaps it wants a certificate from us`
@@ -58,19 +59,19 @@ type ServerCertificate = { protocol: string; name: string; by: string; until: st
 
 function certificateOf(socket: TLSSocket): ServerCertificate {
   const { subject, issuer, valid_to: until } = socket.getPeerCertificate() as Partial<PeerCertificate>;
-  const name = (party: PeerCertificate['subject'] | undefined) => String(party?.CN ?? party?.O ?? 'somebody unnamed');
+  const name = (party: PeerCertificate['subject'] | undefined) => String(party?.CN ?? party?.O ?? 'an unnamed party');
   return { protocol: socket.getProtocol() ?? 'TLS', name: name(subject), by: name(issuer), until: until ?? '' };
 }
 
 function evaluateCertificate({ protocol, name, by, until }: ServerCertificate, now: number): Finding {
   const ends = Date.parse(until);
-  const words = `${protocol}, verified: the certificate of ${name}, signed by ${by}, until ${new Date(ends).toISOString().slice(0, 10)}`;
+  const words = `${protocol}, verified: the certificate of ${name}, signed by ${by}, until ${utcTime(ends, 'day')}`;
   return ends - now > soonMs ? pass('tls', words) : warn('tls', words, 'have it renewed soon');
 }
 
 async function probeLogin(options: RedisOptions): Promise<Finding> {
   const redis = oneShot(options, 'check');
-  const trouble = firstErrorOf(redis);
+  const firstError = firstErrorOf(redis);
   try {
     await redis.connect();
     await redis.ping();
@@ -79,7 +80,7 @@ async function probeLogin(options: RedisOptions): Promise<Finding> {
       `accepted as ${options.username ?? 'default'}${options.password ? '' : ', without a password'}`,
     );
   } catch (error) {
-    return failedLogin(describeRedisError(trouble() ?? error));
+    return failedLogin(describeRedisError(firstError() ?? error));
   } finally {
     redis.disconnect();
   }
@@ -94,13 +95,13 @@ function failedLogin(words: string): Finding {
   return fail('login', words, null);
 }
 
-/** What came first: null for the event, else why it cannot come any more. */
+/** Null when the event comes, else the error that came first. */
 function firstOf(socket: Socket, event: 'connect' | 'secureConnect' | 'data'): Promise<unknown> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, deadlineMs, late);
-    const end = (trouble: unknown) => {
+    const end = (error: unknown) => {
       clearTimeout(timer);
-      resolve(trouble);
+      resolve(error);
     };
     socket
       .once(event, () => end(null))

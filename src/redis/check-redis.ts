@@ -13,8 +13,8 @@ import { evaluateServer, type Finding, fail, inspectCluster, pass } from './serv
 import { probeWrites } from './writes.ts';
 
 /**
- * Looks at the Redis of an address, from how it is reached to what it promises, and tells one thing after the other. Ends where what
- * follows could not be seen. Writes one key that goes by itself.
+ * Checks the Redis of an address, from the connection to its durability, and yields one finding after the other. Ends early if the rest cannot
+ * be checked. Writes one key, which expires after a second. Never throws.
  */
 export async function* inspectRedis(address: RedisAddress): AsyncGenerator<Finding> {
   let isReached = false;
@@ -43,7 +43,7 @@ async function* inspectConnection({ options, nodes }: RedisAddress): AsyncGenera
   if (primary) yield* probeConnection({ ...own, ...primary });
 }
 
-/** Every server that REDIS_URL names: one of them is enough to find the cluster. */
+/** Checks every server that REDIS_URL names. One that passes is enough to find the cluster: then failures of the others are warnings. */
 async function inspectNodes(options: RedisOptions, nodes: readonly RedisNode[]): Promise<Finding[]> {
   const each = await Promise.all(nodes.map((node) => collect(probeConnection({ ...options, ...node }))));
   const isFound = each.some((findings) => findings.every(({ state }) => state !== 'fail'));
@@ -67,7 +67,7 @@ async function* inspectServers(redis: RedisClient, { options }: RedisAddress): A
   yield await inspectWrites(redis);
 }
 
-/** Which server of a cluster it is about. */
+/** In a cluster, a finding names the port of its server. */
 function withPort(finding: Finding, redis: RedisClient, port = '?'): Finding {
   return isCluster(redis) ? { ...finding, words: `${finding.words} (port ${port})` } : finding;
 }
@@ -86,7 +86,7 @@ async function inspectRights(redis: RedisClient): Promise<Finding> {
 
 async function inspectWrites(redis: RedisClient): Promise<Finding> {
   const words = await probeWrites(redis, randomUUID());
-  if (words === '') return pass('writes', 'it takes them');
+  if (words === '') return pass('writes', 'it accepts them');
   return fail('writes', words, rejectionAdvice(words));
 }
 

@@ -17,8 +17,8 @@ import { firstErrorOf, oneShot } from './probe.ts';
 import { describeSentinelError } from './sentinels.ts';
 
 /**
- * The connection of the ledger. Commands fail at once while Redis is away and after 3 s when it hangs, and are never
- * sent twice; it reconnects by itself. Use `ready` before the first command. `onTrouble` gets words that are safe to log.
+ * The connection of the ledger. Commands fail at once while Redis is away and after 3 s while it hangs, and are never sent twice; it
+ * reconnects by itself. Await `ready` before the first command. `onConnectionError` gets a text that is safe to log.
  */
 export function connectLedger(
   address: RedisAddress,
@@ -30,7 +30,7 @@ export function connectLedger(
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0, // with autoResendUnfulfilledCommands off, any other value leaves cut commands pending
     autoResendUnfulfilledCommands: false, // a timed-out command may have run: it must not run again
-    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false), // looks for the primary; the caller gets the error
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false), // reconnects to find the primary; the caller gets the error
     commandTimeout: 3_000,
     socketTimeout: 5_000,
   });
@@ -38,19 +38,19 @@ export function connectLedger(
   return redis;
 }
 
-/** What BullMQ connects with. A cluster is one client that all queues of a session share. */
+/** What BullMQ connects with: options, or for a cluster one client that all queues of a process share. */
 export type QueueConnection = RedisOptions | Cluster;
 
 /**
- * For BullMQ: its commands wait for Redis to come back, and a hung one is left after 15 s. Close it when all queues are closed. A
- * cluster's client connects by itself: one that BullMQ has to connect is lost to it for ever if that fails once.
+ * The connection for BullMQ: its commands wait until Redis is back, and a connection that hangs is dropped after 15 s. Close it after all
+ * queues. The client of a cluster connects at once: if BullMQ had to connect it, one failure would be final.
  */
 export function openQueueConnection(address: RedisAddress): QueueConnection {
   const options = queueOptions(address);
   return address.nodes ? openCluster(address, options) : options;
 }
 
-/** Ends what `openQueueConnection` made. */
+/** Closes what `openQueueConnection` opened. */
 export function closeQueueConnection(connection: QueueConnection): void {
   if (connection instanceof Cluster) connection.disconnect();
 }
@@ -64,7 +64,7 @@ function queueOptions(address: RedisAddress): RedisOptions {
   };
 }
 
-/** Waits until the connection is usable. Throws UNREACHABLE at the deadline, at once where waiting cannot help. */
+/** Waits until the connection is usable. Throws UNREACHABLE at the deadline, or at once if waiting does not help. */
 export async function ready(redis: RedisClient, address: RedisAddress, deadlineMs = 5_000): Promise<void> {
   const first = await firstOutcome(redis, deadlineMs);
   const outcome = first === 'ready' ? await reach(redis) : await describeOutcome(address, first);
@@ -79,8 +79,8 @@ async function describeOutcome(address: RedisAddress, outcome: string): Promise<
 }
 
 /**
- * The client of a cluster connects to a server with the first command for it, and refuses those that come meanwhile: so this is
- * the first. 'ready', or why it isn't.
+ * Sends a first command to every primary: the client of a cluster connects to a server with its first command, and rejects others meanwhile.
+ * Returns 'ready', or the reason why it is not. Never throws.
  */
 export async function reach(redis: RedisClient): Promise<string> {
   if (!isCluster(redis)) return 'ready';
@@ -91,7 +91,7 @@ export async function reach(redis: RedisClient): Promise<string> {
       (error) => `its primary ${host}:${port}: ${describeRedisError(error)}`,
     );
   });
-  return (await Promise.all(answers)).find((trouble) => trouble !== null) ?? 'ready';
+  return (await Promise.all(answers)).find((reason) => reason !== null) ?? 'ready';
 }
 
 function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
@@ -113,7 +113,7 @@ function firstOutcome(redis: RedisClient, deadlineMs: number): Promise<string> {
   });
 }
 
-/** Whether waiting for Redis can't help. A name that nobody knows yet may do so for a service that is started with its network. */
+/** Whether waiting does not help after this error. `isService`: an unknown host name may become known, because the network starts with the service. */
 export function isPermanent(error: Error, isService = false): boolean {
   if (isService && systemCode(error) === 'ENOTFOUND') return false;
   if (/^(WRONGPASS|NOAUTH|NOPERM|ERR )/.test(error.message)) return true;
@@ -121,8 +121,8 @@ export function isPermanent(error: Error, isService = false): boolean {
 }
 
 /**
- * Why the client of a cluster does not become ready, in words: ioredis keeps that to itself. What a server says of the cluster tells
- * more than that another one is not there.
+ * Why the client of a cluster does not become ready, which ioredis does not report. The state of the cluster, as one of its servers reports it,
+ * comes before the error of another one.
  */
 async function describeClusterError({ nodes = [], options }: RedisAddress): Promise<string> {
   const said = await Promise.all(nodes.map((node) => ask({ ...options, ...node })));
@@ -132,7 +132,7 @@ async function describeClusterError({ nodes = [], options }: RedisAddress): Prom
 
 async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words: string }> {
   const redis = oneShot(options, 'cluster');
-  const trouble = firstErrorOf(redis);
+  const firstError = firstErrorOf(redis);
   try {
     await redis.connect();
     const { cluster_state: state = '?', cluster_slots_ok: served = '?' } = parseInfo(await redis.cluster('INFO'));
@@ -140,7 +140,7 @@ async function ask(options: RedisOptions): Promise<{ hasAnswered: boolean; words
     const words = `the cluster is down (state ${state}, ${served} of ${clusterSlots} slots served)`;
     return { hasAnswered: true, words };
   } catch (error) {
-    return { hasAnswered: redis.status === 'ready', words: describeRedisError(trouble() ?? error) };
+    return { hasAnswered: redis.status === 'ready', words: describeRedisError(firstError() ?? error) };
   } finally {
     redis.disconnect();
   }

@@ -3,20 +3,20 @@ import { describeConnectionError, isConnectionError } from '../system-errors.ts'
 import type { RedisAddress } from './address.ts';
 import { ourKeys, rightsAdvice } from './rights.ts';
 
-/** Whether an error came from the connection to Redis, or is an answer with which Redis refused a command. */
+/** Whether an error comes from the connection to Redis, or is an error reply of Redis. */
 export function isRedisError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name)) return true;
   return messageStarts.some((start) => error.message.startsWith(start));
 }
 
-/** How errors of ioredis begin that are neither an answer nor of a class of their own. */
+/** The starts of messages of ioredis errors that are neither replies nor of a class of their own. */
 const messageStarts = [
   ...['Connection is closed', 'Command timed out', "Stream isn't writeable", 'Socket timeout'],
   ...['Too many Cluster redirections', 'Failed to refresh slots cache', 'None of startup nodes', "Cluster isn't ready"],
 ];
 
-/** The exit-6 error for a Redis that cannot be used. */
+/** The error (exit code 6) for a Redis that cannot be used. */
 export function unreachable(address: RedisAddress, words: string): ExpungeError {
   const usual =
     address.kind === 'url'
@@ -28,8 +28,8 @@ export function unreachable(address: RedisAddress, words: string): ExpungeError 
 }
 
 /**
- * An ioredis error in words that are safe to print. The error object itself is not: it carries the arguments of the
- * failed command, which for AUTH are the password.
+ * An ioredis error as text that is safe to print. The error object is not: it carries the arguments of the failed command, which for AUTH
+ * are the password.
  */
 export function describeRedisError(error: unknown): string {
   const root = rootOf(error);
@@ -44,12 +44,12 @@ export function describeRedisError(error: unknown): string {
 
 const noConnection = 'there is no connection to it';
 
-/** What the last server of a cluster said, where none of them was of any use; else the error itself. */
+/** The error of the last server that a cluster client tried, if there is one; else the error itself. */
 export function rootOf<T>(error: T): T {
   return (error as { lastNodeError?: T | null } | null)?.lastNodeError ?? error;
 }
 
-/** What to do about words on TLS; null for others. */
+/** What to do about a TLS error, by its text; null for other texts. */
 export function tlsAdvice(said: string): string | null {
   return tlsAdvices.find(([pattern]) => pattern.test(said))?.[1] ?? null;
 }
@@ -65,12 +65,12 @@ const tlsAdvices: [RegExp, string][] = [
 
 const deniedStart = 'the login lacks the permission for';
 
-/** In words what Redis refused because the login may not do it; null for any other error. Each release says it in its own way. */
+/** What the login may not do, as text; null for any other error. The messages differ between releases of Redis. */
 function describeDenial(error: unknown): string | null {
   const message = messageOf(error);
   const command = /permissions to run the '([^']+)' command/.exec(message)?.[1];
   if (command !== undefined) return `${deniedStart} ${command}`;
-  // Before 7.2 nothing says which.
+  // Before 7.2 the message doesn't name the command.
   if (/user executing the script can't run this command/.test(message)) return `${deniedStart} a command of a script`;
   if (/permissions to access (a key|one of the keys)|script can't access at least one of the keys/.test(message)) {
     return `${deniedStart} a key; ours begin with ${ourKeys}`;
@@ -78,14 +78,14 @@ function describeDenial(error: unknown): string | null {
   return null;
 }
 
-/** What to do about such words; null for others. */
+/** What to do about the text of `describeDenial`; null for other texts. */
 function deniedAdvice(said: string): string | null {
   return said.startsWith(deniedStart) ? rightsAdvice : null;
 }
 
 /**
- * Why Redis answers and does not do what it was asked, though it may later, in words: `its disk is full (MISCONF)`; '' for any other error. They
- * never hold what was asked.
+ * Why Redis rejects a command that it may accept later, as text: `its disk is full (MISCONF)`; '' for any other error. The text never contains
+ * the command.
  */
 export function describeRejection(error: unknown): string {
   const message = messageOf(error);
@@ -95,12 +95,12 @@ export function describeRejection(error: unknown): string {
   return denied === null ? '' : `${denied} (NOPERM)`;
 }
 
-/** What to do about such words; null for others. */
+/** What to do about the text of `describeRejection`; null for other texts. */
 export function rejectionAdvice(words: string): string | null {
   return advice.find(([code]) => words.endsWith(code))?.[1] ?? null;
 }
 
-/** What to do about a disk that takes no more. */
+/** What to do about a full disk. */
 export const diskAdvice = 'make room on its disk, and see its log';
 
 const advice = [
@@ -110,7 +110,7 @@ const advice = [
   ['(READONLY)', 'name the primary in REDIS_URL, or its sentinels'],
 ] as const;
 
-// In a script of Redis 6.2 the code stands behind the place in the script: "ERR Error running script …: -OOM command not allowed".
+// For a command in a script, Redis 6.2 puts the code after the position in the script: "ERR Error running script …: -OOM command not allowed".
 const rejectionCode = /(?:^|-)(MISCONF|OOM|NOREPLICAS|READONLY|LOADING|MASTERDOWN)\b/;
 
 const rejections: Record<string, (message: string) => string> = {
@@ -122,7 +122,7 @@ const rejections: Record<string, (message: string) => string> = {
   MASTERDOWN: () => 'it is a replica that has lost its primary',
 };
 
-/** A snapshot that failed says no more than that; what became of the append-only file is told by the system. */
+/** For a failed snapshot Redis gives no cause; for the append-only file it quotes the error of the system. */
 function describeDiskError(message: string): string {
   const [, why] = /AOF file: (.+?)(?:$|\.? script:)/.exec(message) ?? [];
   if (why === 'No space left on device') return 'its disk is full';

@@ -1,6 +1,6 @@
 /**
- * Every key we own. All keys of a run share the hash tag {run}, all of a target the tag {fp}, and no script touches
- * both: so everything works on Redis Cluster.
+ * Every Redis key of expunge. All keys of a run have the hash tag {run}, all keys of a target the tag {fp}, and no script uses both: so
+ * everything works on Redis Cluster.
  */
 export const keys = {
   /** hash: the run record, its counters and thresholds */
@@ -15,7 +15,7 @@ export const keys = {
   open: (run: string) => `expunge:{${run}}:open`,
   /** sorted set: chunks with parked ids by due time in ms */
   later: (run: string) => `expunge:{${run}}:later`,
-  /** sorted set: processes that hold chunks of a run that is being cancelled, with their request timeout, by when they said so */
+  /** sorted set: processes that hold chunks of a run that is being cancelled, with their request timeout, by the time of their last heartbeat */
   holders: (run: string) => `expunge:{${run}}:holders`,
   /** hash: `<chunk>.<index>` → excerpt of an error answer, bounded per reason */
   details: (run: string) => `expunge:{${run}}:details`,
@@ -23,15 +23,15 @@ export const keys = {
   audit: (run: string) => `expunge:{${run}}:audit`,
   /** hash: which processes want permits of the run's own rate */
   paceMembers: (run: string) => `expunge:{${run}}:pace:members`,
-  /** hash: what was used of the quotas of the run's own rate, by slices of their periods */
+  /** hash: used permits of the quotas of the run's own rate, by slices of their periods */
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
-  /** hash: what processes have measured of the run: latencies, refusals, waiting */
+  /** hash: the measures of the run: latencies, throttled requests, waits */
   measures: (run: string) => `expunge:{${run}}:measures`,
-  /** hash, private Redis only: of = a process, ancestors = those whose data it took over whole, ended = the clean-shutdown marker: the last process that was stopped cleanly */
+  /** hash, private Redis only: of = a process, ancestors = the processes whose data it has completely, ended = the clean-shutdown marker: the last process that was stopped cleanly */
   lineage: 'expunge:lineage',
   /** sorted set of all runs by creation time in ms */
   runs: 'expunge:runs',
-  /** sorted set: base URL and account of every target by when a run, a schedule or a worker of it was last begun, in ms */
+  /** sorted set: base URL and account of every target by when a run, a schedule or a worker of it was last started, in ms */
   targets: 'expunge:targets',
   /** string: the run that was made from this list for this target */
   list: (sha256: string) => `expunge:list:${sha256}`,
@@ -47,23 +47,23 @@ export const keys = {
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
   /** hash: which processes want permits of that limiter */
   limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
-  /** hash: the rate that an operator pinned the target to, who, when and why; missing = none is */
+  /** hash: the rate that an operator pinned the target to, who, when and why; missing = not pinned */
   pin: (fp: string) => `expunge:{${fp}}:pin`,
   /** hash: the --rate of each process of a target, and how its limiters share the lowest; see target.lua.ts */
   ceiling: (fp: string) => `expunge:{${fp}}:ceiling`,
-  /** hash: what was used of the quotas of those rates, by slices of their periods */
+  /** hash: used permits of the quotas of those rates, by slices of their periods */
   ceilingQuotas: (fp: string) => `expunge:{${fp}}:ceiling:quotas`,
-  /** string: who stopped all runs of a target, when and why; missing = nobody did */
+  /** string: who stopped all runs of a target, when and why; missing = not stopped */
   stop: (fp: string) => `expunge:{${fp}}:stop`,
-  /** hash with expiry: process that may send to the target → when it last called, and what a file says that stops it alone */
+  /** hash with expiry: process that may send to the target → when it last called, and the text of its stop file */
   processes: (fp: string) => `expunge:{${fp}}:processes`,
   /** list: who did what to a target as a whole, when and why; newest first, bounded */
   targetAudit: (fp: string) => `expunge:{${fp}}:audit`,
   /** set: the schedules of a target */
   schedules: (fp: string) => `expunge:{${fp}}:schedules`,
-  /** hash: a schedule, what it asks for and how it stands */
+  /** hash: a schedule, its settings and its state */
   schedule: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}`,
-  /** string: what became of its slots, as JSON; bounded */
+  /** string: the results of its slots, as JSON; bounded */
   scheduleHistory: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:history`,
   /** list: who did what to the schedule, when and why; newest first, bounded */
   scheduleAudit: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:audit`,

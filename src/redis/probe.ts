@@ -2,10 +2,10 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { clientName } from './client.ts';
 import { describeRedisError } from './errors.ts';
 
-/** What a look at an address found; 'silent' accepts connections and says nothing, 'other' is not the server that was looked for. */
-export type Answer = 'ready' | 'loading' | 'nobody' | 'silent' | 'other';
+/** What a probe of an address found; 'silent': it accepts connections and does not answer; 'other': it is not the expected server. */
+export type Answer = 'ready' | 'loading' | 'none' | 'silent' | 'other';
 
-/** Asks once whether Redis answers there, for at most two seconds. */
+/** Probes once whether Redis answers there, for at most 2 s. Never throws. */
 export function probe(options: RedisOptions): Promise<Answer> {
   return askServer(options, async (redis) => {
     await redis.ping();
@@ -13,7 +13,7 @@ export function probe(options: RedisOptions): Promise<Answer> {
   });
 }
 
-/** The same for the private Redis with this identity. */
+/** The same for the private Redis with this folder id. */
 export function probeOwn(options: RedisOptions, folderId: string | null): Promise<Answer> {
   return askServer(options, async (redis) => {
     if (!(await isOurs(redis, folderId))) return 'other';
@@ -23,8 +23,8 @@ export function probeOwn(options: RedisOptions, folderId: string | null): Promis
 }
 
 /**
- * Whether the server at the other end is the private Redis with this identity. It was started with it as its `syslog-ident`, which it needs for
- * nothing else: unlike a key that is there from the first moment on, also while data are loaded, and stays after FLUSHALL.
+ * Whether the server is the private Redis with this folder id. It is started with the id as its `syslog-ident`, a setting that it does not use:
+ * unlike a key, that exists while data are being loaded and after FLUSHALL. Throws where Redis does not answer.
  */
 export async function isOurs(redis: Redis, folderId: string | null): Promise<boolean> {
   const [, shown] = (await redis.config('GET', 'syslog-ident')) as string[];
@@ -33,12 +33,12 @@ export async function isOurs(redis: Redis, folderId: string | null): Promise<boo
 
 async function askServer(options: RedisOptions, ask: (redis: Redis) => Promise<Answer>): Promise<Answer> {
   const redis = oneShot(options, 'probe');
-  const trouble = firstErrorOf(redis);
+  const firstError = firstErrorOf(redis);
   try {
     await redis.connect();
     return await ask(redis);
   } catch (error) {
-    return answerOf(trouble() ?? error);
+    return answerOf(firstError() ?? error);
   } finally {
     redis.disconnect();
   }
@@ -48,16 +48,16 @@ function answerOf(error: unknown): Answer {
   const words = describeRedisError(error);
   if (words.includes('LOADING')) return 'loading';
   if (words === 'Command timed out' || words.startsWith('BUSY')) return 'silent';
-  return (error as Error).name === 'ReplyError' ? 'other' : 'nobody'; // a server of ours refuses nothing
+  return (error as Error).name === 'ReplyError' ? 'other' : 'none'; // a private Redis accepts every command
 }
 
-/** A connection for a few commands that never comes back once it is lost. Call `connect()` on it, then `disconnect()`. */
+/** A connection for a few commands, which does not reconnect. Call `connect()` first, and `disconnect()` at the end. */
 export function oneShot(options: RedisOptions, role: string): Redis {
   const redis = new Redis({
     ...options,
     lazyConnect: true,
     connectionName: `${clientName}:${role}`,
-    enableReadyCheck: false, // it would wait while Redis loads its file, and we want to know
+    enableReadyCheck: false, // it would wait while Redis loads its file, which a probe has to see
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
@@ -70,11 +70,11 @@ export function oneShot(options: RedisOptions, role: string): Redis {
   return redis;
 }
 
-/** Why such a connection failed: a command that is rejected says only that there is none. Null while nothing went wrong. */
+/** Returns a function for the first error of such a connection, null if there is none: a rejected command says only that it is not connected. */
 export function firstErrorOf(redis: Redis): () => unknown {
-  let trouble: unknown = null;
+  let first: unknown = null;
   redis.on('error', (error) => {
-    trouble ??= error;
+    first ??= error;
   });
-  return () => trouble;
+  return () => first;
 }

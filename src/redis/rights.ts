@@ -2,8 +2,8 @@ import { ExpungeError } from '../errors.ts';
 import { isCluster, type RedisClient, serversOf } from './client.ts';
 
 /**
- * The commands that a login must be allowed, by what they are for, each with the fewest arguments it takes. Spelled out: a category would
- * bring KEYS or FLUSHALL along.
+ * The commands that a login needs, grouped by their use, each with its smallest number of arguments. Not as categories, which would include
+ * KEYS or FLUSHALL.
  */
 export const neededCommands: readonly Readonly<Record<string, number>>[] = [
   { ping: 0, info: 0, time: 0, eval: 2, evalsha: 2, multi: 0, exec: 0 },
@@ -17,19 +17,19 @@ export const neededCommands: readonly Readonly<Record<string, number>>[] = [
   { zadd: 3, zrem: 2, zremrangebyrank: 3, zremrangebyscore: 3, zpopmin: 1, bzpopmin: 2 },
 ];
 
-// What else a cluster needs is used by the connection itself, which says so.
+// The connection itself uses the other commands that a cluster needs, and fails without them.
 const neededInCluster = { asking: 0 };
 
-/** All our keys and those of our queues begin so. */
+/** The start of all keys of expunge and of its queues. */
 export const ourKeys = 'expunge';
 
-/** What to do for a login that lacks any. */
-export const rightsAdvice = 'give it the rights that the README lists: Redis, Permissions';
+/** What to do about a login that lacks a right. */
+export const rightsAdvice = 'give it the rights that expunge help redis lists, under Permissions';
 const namedAtMost = 8;
 
 /**
- * Throws UNREACHABLE for a login that lacks a right it will need, before anything is begun; in a cluster each primary has logins of its
- * own. Redis 6.2 cannot be asked: there the command that is refused says so when its time has come.
+ * Throws UNREACHABLE for a login that lacks a right, before any work begins. In a cluster it checks every primary, because each has its own
+ * logins. Redis 6.2 cannot be asked: there a command that needs the right fails later.
  */
 export async function checkRights(redis: RedisClient): Promise<void> {
   const rows = isCluster(redis) ? [...neededCommands, neededInCluster] : neededCommands;
@@ -45,7 +45,7 @@ export async function checkRights(redis: RedisClient): Promise<void> {
 }
 
 // The number of arguments matters: asked about an EVAL with too few of them, Valkey 9.1 crashes.
-/** ARGV: a key of ours, then commands with how many times it stands as their argument. Returns those of them that are refused. */
+/** ARGV: a key, then pairs of a command and how often the key is passed as its argument. Returns the commands that are not allowed. */
 const askForRights = `
 if not redis.acl_check_cmd then return {} end
 local lacking = {}

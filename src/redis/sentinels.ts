@@ -5,19 +5,19 @@ import { describeRedisError } from './errors.ts';
 import { firstErrorOf, oneShot } from './probe.ts';
 import { type Finding, fail, pass, warn } from './server.ts';
 
-/** What a sentinel says: whom it calls the primary, and whether enough of them are there to name another one. */
+/** The answer of a sentinel: the primary, its reply to CKQUORUM, and the names it knows if it does not know ours; or its error. */
 export type SentinelAnswer = { sentinel: string } & (
   | { primary: RedisNode | null; quorum: string; others: readonly string[] }
-  | { trouble: string }
+  | { error: string }
 );
 
-/** Why no primary is found, in words; null where that is not for the sentinels to know. ioredis says only that none was of use. */
+/** Why the sentinels give no primary, as text; null if they give one. ioredis reports only that all of them failed. Never throws. */
 export async function describeSentinelError(options: RedisOptions): Promise<string | null> {
   const { finding } = evaluateSentinels(options.name ?? '', await askSentinels(options));
   return finding.state === 'fail' ? `its sentinels: ${finding.words}` : null;
 }
 
-/** Asks each sentinel of an address. */
+/** Asks each sentinel of an address. Never throws. */
 export function askSentinels(options: RedisOptions): Promise<SentinelAnswer[]> {
   return Promise.all((options.sentinels ?? []).map((node) => ask(node as RedisNode, options)));
 }
@@ -26,7 +26,7 @@ async function ask(node: RedisNode, options: RedisOptions): Promise<SentinelAnsw
   const { name = '', sentinelUsername: username, sentinelPassword: password, sentinelTLS: tls } = options;
   const sentinel = listenText(node);
   const connection = oneShot({ ...node, username, password, tls }, 'check');
-  const trouble = firstErrorOf(connection);
+  const firstError = firstErrorOf(connection);
   const call = (...words: string[]) => connection.call('SENTINEL', words);
   try {
     await connection.connect();
@@ -35,7 +35,7 @@ async function ask(node: RedisNode, options: RedisOptions): Promise<SentinelAnsw
     const quorum = primary ? await call('CKQUORUM', name).then(String, describeRedisError) : '';
     return { sentinel, primary, quorum, others: primary ? [] : await namesOf(call) };
   } catch (error) {
-    return { sentinel, trouble: describeRedisError(trouble() ?? error) };
+    return { sentinel, error: describeRedisError(firstError() ?? error) };
   } finally {
     connection.disconnect();
   }
@@ -46,13 +46,13 @@ async function namesOf(call: (...words: string[]) => Promise<unknown>): Promise<
   return primaries.map((flat) => flat[flat.indexOf('name') + 1] ?? '');
 }
 
-/** What becomes of their answers: the primary that a majority of those who answer names, and what is to be said about them. Pure. */
+/** The finding about the answers, and the primary that a majority of the answering sentinels names; null = none. Pure. */
 export function evaluateSentinels(
   name: string,
   answers: readonly SentinelAnswer[],
 ): { finding: Finding; primary: RedisNode | null } {
   const answered = answers.filter((answer) => 'primary' in answer);
-  const errors = answers.flatMap((answer) => ('trouble' in answer ? [`${answer.sentinel}: ${answer.trouble}`] : []));
+  const errors = answers.flatMap((answer) => ('error' in answer ? [`${answer.sentinel}: ${answer.error}`] : []));
   const named = answered.flatMap(({ primary }) => primary ?? []);
   const primary = named.find((node) => votes(named, node) * 2 > answered.length) ?? null;
   return { primary, finding: evaluate() };
@@ -65,15 +65,15 @@ export function evaluateSentinels(
     if (primary === null)
       return fail(
         'sentinels',
-        `they name different primaries: ${named.map(listenText).join(', ')}`,
+        `they disagree about the primary: ${named.map(listenText).join(', ')}`,
         'wait until they agree, or look at their logs',
       );
     const words = `${votes(named, primary)} of ${answers.length} name ${listenText(primary)} the primary`;
     if (errors.length > 0) return warn('sentinels', `${words}; ${errors.join('; ')}`, adviceFor(errors));
     const tooFew = answered.find(({ quorum }) => quorum.startsWith('NOQUORUM'));
     if (tooFew)
-      return warn('sentinels', `${words}, but too few of them are there to name another one`, 'start the others');
-    return pass('sentinels', `${words}, and enough of them are there to name another one`);
+      return warn('sentinels', `${words}, but too few of them are running to elect another one`, 'start the others');
+    return pass('sentinels', `${words}, and enough of them are running to elect another one`);
   }
 }
 
@@ -87,7 +87,7 @@ function unknownName(name: string, answered: readonly { others: readonly string[
 }
 
 function adviceFor(errors: readonly string[]): string {
-  const isLogin = errors.some((trouble) => /: (NOAUTH|WRONGPASS)/.test(trouble));
+  const isLogin = errors.some((error) => /: (NOAUTH|WRONGPASS)/.test(error));
   return isLogin
     ? 'name the file with their password: --sentinel-password-file'
     : 'check the hosts of REDIS_URL, and that sentinels run there';

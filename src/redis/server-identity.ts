@@ -3,34 +3,34 @@ import { parseInfo } from './boot-check.ts';
 import type { RedisClient } from './client.ts';
 import { keys } from './keys.ts';
 
-/** The Redis process that holds a run, as far as this process can know it. */
+/** The Redis process that holds a run, and what is known about its data. */
 export type ServerIdentity = {
   process: string; // `run_id` of INFO: another one after each start
-  /** Whether everything it acknowledged outlives it; null where its login doesn't let us see. */
+  /** Whether all that it has acknowledged survives its end; null if the login may not read that. */
   isDurable: boolean | null;
-  /** Processes that ended in order and whose data it took over whole, the latest first. */
+  /** Processes that were stopped cleanly and whose data it has completely, the latest first. */
   ancestors: readonly string[];
 };
 
-/** Which process holds a run now; `forget` drops the cached answer. */
+/** Which process holds a run now; throws where Redis doesn't answer. `forget` drops the cached answer. */
 export type ServerIdentityCache = { of(run: string): Promise<ServerIdentity>; forget(run: string): void };
 
-/** Whether one process knows all that the other had acknowledged. Pure; keeper.lua.ts does the same in Lua. */
+/** Whether one process has all that the other had acknowledged. Pure; ledger/doubt.lua.ts does the same in Lua. */
 export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
   if (now.process === before.process || now.ancestors.includes(before.process)) return true;
   return now.isDurable === true && before.isDurable === true;
 }
 
 /**
- * Asks once for each connection: as long as it stands there is the same process behind it. (Behind a proxy, or where a slot of a cluster
- * moves, it may be another one all the same; the claim, which asks inside of Redis, notices.) In a cluster also each time its slots were
- * looked up: another primary may have taken over from one that hangs, whose connection stands for a while yet.
+ * Asks once for each connection, because the process behind it stays the same. (With a proxy, or when a slot of a cluster moves, it may be
+ * another one; the claim finds that out, because it asks in a script.) In a cluster it asks again after each refresh of the slots: another
+ * primary may have taken over from one that hangs and is still connected.
  */
 export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   const known = new Map<string, Promise<ServerIdentity>>();
-  const knownAtMost = 1_000; // of a cluster; the others are asked for again
+  const knownAtMost = 1_000; // in a cluster; beyond that they are read again
   for (const event of ['close', '-node', 'refresh']) redis.on(event, () => known.clear());
-  const whoFor = (run: string) => (redis instanceof Cluster ? run : ''); // one server keeps them all
+  const whoFor = (run: string) => (redis instanceof Cluster ? run : ''); // one server holds all runs
   return {
     forget: (run) => void known.delete(whoFor(run)),
     of: (run) => {
@@ -44,7 +44,7 @@ export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
   };
 }
 
-/** Which process holds a run. On a Cluster, or behind Sentinel, another machine may take over that has not all of it yet. */
+/** Reads which process holds a run. In a cluster or a Sentinel set it is never durable: a replica that takes over may lack the last writes. */
 export async function readServerIdentity(redis: RedisClient, run: string): Promise<ServerIdentity> {
   if (redis instanceof Cluster) return { process: await processInSlot(redis, run), isDurable: false, ancestors: [] };
   const info = parseInfo(await redis.info());
@@ -64,12 +64,12 @@ function processInSlot(cluster: Cluster, run: string): Promise<string> {
 
 const ownHistory = /^0+$/;
 
-/** Whether what it holds came, or may come the next time, from another process over the network, whose last writes may not have arrived. */
+/** Whether its data come from a replication, now or after a failover, so that the last writes of the primary may be missing. */
 function isCopy({ options }: Redis, { master_replid2: before = '' }: Partial<Record<string, string>>): boolean {
   return Boolean(options.sentinels) || !ownHistory.test(before);
 }
 
-/** CONFIG is asked for once, and may be refused: nothing but trust depends on it. */
+/** Whether each write is flushed before it is acknowledged; null if the login may not use CONFIG. */
 async function flushesAlways(redis: Redis): Promise<boolean | null> {
   try {
     const flat = (await redis.config('GET', '*append*')) as string[];

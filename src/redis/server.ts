@@ -2,19 +2,34 @@ import type { Cluster } from 'ioredis';
 import { clusterSlots } from './client.ts';
 import { diskAdvice } from './errors.ts';
 
+/** The result of a check: its aspect and state, a text about it, and what to do if it isn't ok. */
+export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: string | null };
+
+export function pass(aspect: string, words: string): Finding {
+  return { aspect, state: 'ok', words, next: null };
+}
+
+export function warn(aspect: string, words: string, next: string): Finding {
+  return { aspect, state: 'warn', words, next };
+}
+
+export function fail(aspect: string, words: string, next: string | null): Finding {
+  return { aspect, state: 'fail', words, next };
+}
+
 /** The fields of an INFO reply. */
 export type Info = Partial<Record<string, string>>;
 
-/** What a server says about itself. */
+/** What is known about a server. */
 export type ServerFacts = {
   info: Info;
-  /** Its `appendfsync`; null where the login may not ask. */
+  /** Its `appendfsync`; null if the login may not read it. */
   flush: string | null;
-  /** How it was found. */
+  /** What REDIS_URL names. */
   setUp: 'one server' | 'sentinels' | 'cluster';
 };
 
-/** Whether a server is fit to store ledgers, aspect by aspect. Pure. */
+/** Whether a server is fit to store ledgers, one finding for each aspect. Pure. */
 export function evaluateServer(facts: ServerFacts): Finding[] {
   const { info, setUp } = facts;
   return [
@@ -30,7 +45,7 @@ function checkRole({ info, setUp }: ServerFacts): Finding[] {
   if (info.cluster_enabled === '1' && setUp !== 'cluster') {
     return [fail('role', 'it is a server of a cluster', 'name the cluster: redis+cluster://… in REDIS_URL')];
   }
-  if (info.role !== 'slave' || setUp === 'cluster') return []; // of a cluster the client finds the new primary by itself
+  if (info.role !== 'slave' || setUp === 'cluster') return []; // the client of a cluster finds the new primary by itself
   return [fail('role', 'it is a read-only replica', 'name its primary in REDIS_URL, or the sentinels that know it')];
 }
 
@@ -50,11 +65,7 @@ function memory({ maxmemory_policy: policy = 'noeviction', maxmemory = '0', used
     return fail('memory', words, 'set its maxmemory-policy to noeviction');
   }
   if (limit === 0 || Number(used) < limit * fullAt) return pass('memory', `it evicts nothing; ${usage}`);
-  return warn(
-    'memory',
-    `${usage}; runs stand still when it is full`,
-    'raise its maxmemory: a million ids need about 20 MB',
-  );
+  return warn('memory', `${usage}; runs stop when it is full`, 'raise its maxmemory: a million ids need about 20 MB');
 }
 
 function megabytes(bytes: string): string {
@@ -87,45 +98,30 @@ function replicas(info: Info): Finding {
   const states = Array.from({ length: count }, (_, n) => /state=(\w+)/.exec(info[`slave${n}`] ?? '')?.[1]);
   const ready = states.filter((state) => state === 'online').length;
   if (count === 0) return warn('replicas', 'it has no replica that could take over', 'give it one, better two');
-  const words = `${ready} of ${count} in step`;
+  const words = `${ready} of ${count} in sync`;
   return ready < count ? warn('replicas', words, 'see the log of the others') : pass('replicas', words);
 }
 
-/** One aspect of what was looked at: whether it is fit, in words, and what to do where it isn't. */
-export type Finding = { aspect: string; state: 'ok' | 'warn' | 'fail'; words: string; next: string | null };
-
-export function pass(aspect: string, words: string): Finding {
-  return { aspect, state: 'ok', words, next: null };
-}
-
-export function warn(aspect: string, words: string, next: string): Finding {
-  return { aspect, state: 'warn', words, next };
-}
-
-export function fail(aspect: string, words: string, next: string | null): Finding {
-  return { aspect, state: 'fail', words, next };
-}
-
-/** A part of CLUSTER SLOTS: from a slot to a slot, then who serves them, the primary first. */
+/** An entry of CLUSTER SLOTS: the first and the last slot, then the servers of these slots, the primary first. */
 type SlotRange = [number, number, Server, ...Server[]];
 type Server = [host: string, port: number, id: string];
 
-/** Whether all slots of a cluster are served. */
+/** Whether all slots of a cluster are served. Throws where it doesn't answer. */
 export async function inspectCluster(cluster: Cluster): Promise<Finding> {
   return evaluateSlots((await cluster.call('CLUSTER', ['SLOTS'])) as SlotRange[]);
 }
 
-/** Pure. */
+/** The same for a reply of CLUSTER SLOTS. Pure. */
 export function evaluateSlots(ranges: readonly SlotRange[]): Finding {
   const served = ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const primaries = new Set(ranges.map(([, , [, , id]]) => id)).size;
   const words = `${served} of ${clusterSlots} slots are served by ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
   if (served === clusterSlots) return pass('cluster', words);
   const next = 'bring the missing servers back, or give their slots to others';
-  return fail('cluster', `${words}: runs in the others would stand still`, next);
+  return fail('cluster', `${words}: runs in the others would stop`, next);
 }
 
-/** The oldest Redis whose commands we and BullMQ rely on. */
+/** The oldest Redis that has all commands which expunge and BullMQ use. */
 export const oldestVersion = '6.2';
 
 /** True for versions below `oldestVersion`, and for text that is no version. */

@@ -2,21 +2,22 @@ import type { RedisClient } from './client.ts';
 import { describeRejection } from './errors.ts';
 import { keys } from './keys.ts';
 
-/** What a process knows about whether Redis takes what it writes. */
+/** Whether Redis accepts the writes of a process. */
 export type WriteStatus = {
-  /** Why Redis answers and doesn't; '' = it does, as far as anybody has noticed. */
+  /** Why Redis rejects them; '' = it accepts them, as far as is known. */
   readonly rejection: string;
-  /** A write that failed; true if Redis refused it, which `onChange` tells of. */
+  /** Report a failed write. Returns true if Redis rejected it; false if it did not answer. */
   failed(error: unknown): boolean;
-  /** A write that Redis took. */
+  /** Report a successful write. */
   succeeded(): void;
 };
 
 const settledMs = 1_000;
 
 /**
- * Follows what became of writes. In a cluster one node may refuse while another one takes, so a success counts once nothing was refused
- * for a second. `onChange` is called when Redis begins to refuse, when the reason is another one, and when it takes writes again.
+ * Tracks rejected writes. In a cluster one node may reject writes while another accepts them, so a success counts only if no write was rejected
+ * for a second. `onChange` is called when Redis begins to reject writes, when the reason changes, and when it accepts them again (''). `clock`:
+ * monotonic ms.
  */
 export function trackWrites(clock: () => number, onChange: (rejection: string) => void): WriteStatus {
   let rejection = '';
@@ -32,7 +33,7 @@ export function trackWrites(clock: () => number, onChange: (rejection: string) =
     },
     failed: (error) => {
       const words = describeRejection(error);
-      if (words === '') return false; // no answer is no refusal
+      if (words === '') return false; // a missing answer is no rejection
       rejectedAt = clock();
       change(words);
       return true;
@@ -44,8 +45,8 @@ export function trackWrites(clock: () => number, onChange: (rejection: string) =
 }
 
 /**
- * Tries whether Redis takes a write beside the keys of this tag, a run or a target. Returns why it refuses, or ''.
- * Leaves a key that is gone after a second. Throws where Redis doesn't answer.
+ * Tests whether Redis accepts a write to the slot of this tag, a run or a target. Returns why it rejects it, or ''. The key that it writes
+ * expires after a second. Throws where Redis doesn't answer.
  */
 export async function probeWrites(redis: RedisClient, tag: string): Promise<string> {
   try {

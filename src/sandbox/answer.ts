@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Resource } from '../model/outcome.ts';
 import { type Fault, formatRetryAfter } from './fault-kinds.ts';
 
-/** The fast path: a bare 204. */
+/** The fast path: a 204 without body. */
 export function answerDeleted(response: ServerResponse): void {
   response.writeHead(204);
   response.end();
@@ -26,18 +26,18 @@ export function answerJson(
   response.end(text);
 }
 
-/** Plays a fault on the wire. */
+/** Answers a request with a fault. */
 export function answerFault(fault: Fault, response: ServerResponse, nowMs: number): void {
   if (fault.ending === 'status') answerStatus(fault, response, nowMs);
   if (fault.ending === 'reset') response.req.socket.resetAndDestroy();
   if (fault.ending === 'html') answerHtml(response);
   if (fault.ending === 'stray-body') answerStrayBody(response);
-  // A hang is over when the client gives up or the sandbox closes.
+  // A hang lasts until the client gives up or the sandbox closes.
 }
 
 function answerStatus({ status, retryAfter }: Fault, response: ServerResponse, nowMs: number): void {
   const headers: OutgoingHttpHeaders = {};
-  // Nobody should follow it; who does is seen at a path that no object has.
+  // A client must not follow it; one that does requests a path that no object has.
   if (status >= 300 && status < 400) headers.location = `/redirected${response.req.url}`;
   if (status === 401) headers['www-authenticate'] = 'Bearer error="invalid_token"';
   if (retryAfter) headers['retry-after'] = formatRetryAfter(retryAfter.form, retryAfter.seconds, nowMs);
@@ -50,17 +50,17 @@ function answerHtml(response: ServerResponse): void {
   response.end(page);
 }
 
-/** node:http drops the body of a 204, so the bytes go to the socket behind its back; the connection stays open. */
+/** node:http drops the body of a 204, so the bytes are written to the socket directly; the connection stays open. */
 function answerStrayBody(response: ServerResponse): void {
   response.writeHead(204, { 'content-length': 5 });
   response.end();
   response.req.socket.write('stray');
 }
 
-/** Where the resources live. Plain string work: this runs for every request, and a URL parser would cost more than the rest. */
+/** The paths of the resources. Works on strings: it runs for every request, and a URL parser would cost more than the rest. */
 export type Paths = {
   resourceOf(target: string): Resource | null;
-  idIn(target: string, resource: Resource): string | null; // null where no object can have this path
+  idIn(target: string, resource: Resource): string | null; // null if no object can have this path
 };
 
 export function createPaths(basePath: string): Paths {
@@ -75,7 +75,7 @@ export function createPaths(basePath: string): Paths {
   };
 }
 
-/** A slash would make it another path, and the API takes no query. */
+/** The id of a path segment, or null: a slash makes another path, and the API accepts no query. */
 function decodeId(segment: string): string | null {
   if (segment === '' || segment.includes('/') || segment.includes('?')) return null;
   if (!segment.includes('%')) return segment;

@@ -1,15 +1,15 @@
-/** A server that serves so many requests at once, each for so long; all others wait in a queue. */
+/** How many requests are served at once, and for how long each; the others wait in a queue. */
 export type Capacity = { atOnce: number; serviceMs: number };
 
-/** How many requests were waiting or being served since the last reset. */
+/** How many requests wait or are served: now, and since the last reset. */
 export type Load = { now: number; max: number; mean: number };
 
-/** Lets requests in by the capacity, and counts them. Without a capacity it is left out of the way. */
+/** Admits requests up to the capacity, and counts them. It is not used without a capacity. */
 export class CapacityLimiter {
   capacity: Capacity | null;
   readonly #clock: () => number;
-  #line: (() => void)[] = [];
-  #served = 0; // at this moment
+  #queue: (() => void)[] = [];
+  #served = 0; // now
   #inside = 0;
   #max = 0;
   #requestMs = 0; // the sum over all requests of the time they were inside
@@ -26,11 +26,11 @@ export class CapacityLimiter {
   /** Calls `serve` when its service is over. */
   enter(serve: () => void): void {
     this.#count(1);
-    this.#line.push(serve);
+    this.#queue.push(serve);
     this.#admit();
   }
 
-  /** The mean is over time: who was inside for long weighs more. */
+  /** The mean is over time: a request counts by how long it is inside. */
   get load(): Load {
     this.#count(0);
     const lasted = this.#changedAt - this.#since;
@@ -45,13 +45,13 @@ export class CapacityLimiter {
 
   /** Drops the requests that wait. */
   close(): void {
-    this.#line = [];
+    this.#queue = [];
   }
 
   #admit(): void {
     const { atOnce, serviceMs } = this.capacity ?? { atOnce: Number.POSITIVE_INFINITY, serviceMs: 0 };
     while (this.#served < atOnce) {
-      const next = this.#line.shift();
+      const next = this.#queue.shift();
       if (next === undefined) return;
       this.#served += 1;
       setTimeout(() => this.#leave(next), serviceMs);

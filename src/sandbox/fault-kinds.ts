@@ -21,7 +21,7 @@ function formatDate(form: Exclude<RetryAfterForm, 'seconds'>, date: Date): strin
 const longWeekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
 /**
- * Everything that can go wrong with one request:
+ * Every fault of one request:
  * - `status-503`: this answer instead of the delete; any 2xx but 204 to 5xx, and a 3xx carries a Location
  * - `status-503-executed`: the delete happens, and then this answer
  * - `status-429-seconds` and the other forms: as the first, with that kind of Retry-After
@@ -43,7 +43,7 @@ const exampleKinds = [
   ...retryAfterForms.flatMap((form) => [`status-429-${form}`, `status-503-${form}`]),
 ];
 
-/** A fault ready to be played. `status` is 0 where nothing is answered. */
+/** A fault to answer with. `status` is 0 if there is no answer. */
 export type Fault = {
   ending: 'status' | 'reset' | 'hang' | 'html' | 'stray-body';
   executes: boolean;

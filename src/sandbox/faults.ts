@@ -5,7 +5,7 @@ import type { RateLimit } from './rate-limit.ts';
 /** The fault of the nth authorised request for an object, counted from 1; null leaves it to the probabilities. */
 type FaultScript = (resource: Resource, id: string, nth: number) => FaultKind | null;
 
-/** What goes wrong: a probability for each kind of fault, together at most 1, and what strikes by other rules. */
+/** The faults: a probability for each kind, together at most 1, and those by rate or script. */
 export type FaultTable = { [Kind in FaultKind]?: number } & {
   rate?: RateLimit | undefined;
   retryAfterSeconds?: number | undefined; // the wait that faults with a Retry-After ask for; 1 by default
@@ -16,9 +16,8 @@ export type FaultTable = { [Kind in FaultKind]?: number } & {
 export type FaultPicker = (resource: Resource, id: string) => Fault | null;
 
 /**
- * Makes a picker of a table, or null where nothing can go wrong, so that the sandbox pays for no fault it doesn't have. Throws
- * an Error for unknown kinds and for probabilities that make no sense. The rate is not its business: what is refused by that never
- * comes here, so it doesn't count as an nth request.
+ * Makes a picker of a table, or null for a table without faults, which then costs nothing. Throws an Error for unknown kinds and for invalid
+ * probabilities. Requests above the rate are answered before and do not count as an nth request.
  */
 export function compileFaults(table: FaultTable, seed: number): FaultPicker | null {
   const { rate: _, retryAfterSeconds = 1, script, ...probabilities } = table;
@@ -78,8 +77,8 @@ function parseOne(part: string): [FaultKind, number] {
 }
 
 /**
- * A number from 0 up to 1 that depends on nothing but its arguments. Faults are drawn with it instead of from a sequence, so
- * the same seed strikes the same requests of the same objects, in whatever order and on however many connections they come.
+ * A number from 0 up to 1 that depends only on its arguments. Faults are drawn with it instead of from a sequence, so that the same seed
+ * gives the same requests of the same objects their faults, in any order and on any number of connections.
  */
 function drawFor(seed: number, name: string, nth: number): number {
   let hash = (seed ^ 0x811c9dc5) >>> 0;

@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import type { Resource } from '../model/outcome.ts';
 
-/** What the sandbox did so far. A request that got no answer counts under no status. */
+/** What the sandbox has done. A request without an answer counts under no status. */
 export type Counts = { requests: number; executed: number; byStatus: Map<number, number>; tokens: number };
 
-/** When each request arrived, by a monotonic clock, and what it was answered: 0 where nothing is. Both run parallel to `seen`. */
+/** When each request arrived, by a monotonic clock, and its status, 0 without an answer. Both are parallel to `seen`. */
 type Arrivals = { atMs: number[]; status: number[] };
 
-/** What a ledger can be held against. Everything but the counts stays empty unless the sandbox records. */
+/** What a ledger can be compared with. Everything but the counts stays empty unless the sandbox records. */
 export type Journal = {
   record: boolean;
   counts: Counts;
   arrivals: Arrivals;
-  nth: WeakMap<object, number>; // where the request of a response stands in `arrivals`
+  nth: WeakMap<object, number>; // the index in `arrivals` for the request of a response
   seen: string[]; // "METHOD target" of every request, as its bytes came
   executed: Set<string>; // "resource/id" of objects that existed and were deleted, whatever was answered
   answered204: Set<string>; // "resource/id" of the deletes that were answered 204
@@ -26,7 +26,7 @@ export function openJournal(record: boolean): Journal {
   };
 }
 
-/** What the journal of a sandbox that records says to whoever asks for it over HTTP; for the names see `Journal`. */
+/** The journal as it is served over HTTP; for the names see `Journal`. */
 export type JournalPage = { requests: string[]; executed: string[]; answered204: string[] };
 
 export function pageOf({ seen, executed, answered204 }: Journal): JournalPage {
@@ -47,7 +47,7 @@ export function noteExecuted(journal: Journal, resource: Resource, id: string): 
   if (journal.record) journal.executed.add(`${resource}/${id}`);
 }
 
-/** Written down before the answer leaves: whoever has read a 204 finds it here. */
+/** Recorded before the answer is sent, so that a client that has read a 204 finds it here. */
 export function noteDeleteAnswer(
   journal: Journal,
   response: ServerResponse,

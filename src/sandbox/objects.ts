@@ -20,7 +20,7 @@ export function madeId(resource: Resource, n: number): string {
   return `${resource[0]}-${String(n).padStart(6, '0')}`;
 }
 
-/** Holds the given objects; the same one twice is held once. */
+/** A store of the given objects; repeated ones are stored once. */
 export function createStore(objects: Objects): ObjectStore {
   const store = { annotations: new Set<string>(), views: new Set<string>() };
   if (Symbol.iterator in objects) {

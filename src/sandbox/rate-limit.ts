@@ -1,40 +1,51 @@
 import type { Fault, RetryAfterForm } from './fault-kinds.ts';
 
-/** A limit that nobody wrote down; what is above it gets a 429. */
+/** A rate limit; requests above it are answered 429. */
 export type RateLimit = {
   perSecond: number;
-  burst?: number | undefined; // of the bucket that gains `perSecond`; by default what 100 ms bring
-  windowMs?: number | undefined; // no bucket: in each window of this length as many requests as the rate brings, at any moment of it
+  burst?: number | undefined; // size of the token bucket; by default 100 ms worth of the rate
+  windowMs?: number | undefined; // fixed windows of this length instead of a bucket
   retryAfter?: RetryAfterForm | undefined; // the header of the 429
-  retryAfterSeconds?: number | undefined; // what it asks for; by default until there is room again
-  headers?: RateHeaderKind | undefined; // what every answer to a delete tells of the limit
+  retryAfterSeconds?: number | undefined; // the wait it asks for; by default until a request is allowed again
+  headers?: RateHeaderKind | undefined; // the rate headers of every answer to a delete
 };
 
-/** The limit at work. A request that is refused takes nothing from it. */
+/** The headers in which servers report a limit: of the newest draft, of drafts 07 and 06, and the common ones with three kinds of reset. */
+export const rateHeaderKinds = [
+  'ratelimit',
+  'ratelimit-07',
+  'ratelimit-06',
+  'x-ratelimit-delta',
+  'x-ratelimit-epoch',
+  'x-ratelimit-epoch-ms',
+] as const;
+export type RateHeaderKind = (typeof rateHeaderKinds)[number];
+
+/** The state of a limit. A request that is answered 429 takes nothing from it. */
 export type Limiter = {
-  take(): boolean; // whether a request is let through
+  take(): boolean; // whether a request is allowed
   remaining(): number;
   refusal(): Fault;
   headers(): Record<string, string> | null;
 };
 
-/** `remaining`: how much is left at first; by default everything. `now`: ms since 1970. Throws an Error for a rate or a window of 0. */
+/** Starts a limit. `remaining`: requests left at first, by default all. `now`: ms since 1970. Throws an Error for a rate or window of 0. */
 export function startLimit(rate: RateLimit, now: () => number, remaining = Number.POSITIVE_INFINITY): Limiter {
   if (!(rate.perSecond > 0 && (rate.windowMs ?? 1) > 0)) throw new Error('expected a rate and a window above 0');
   const store = rate.windowMs === undefined ? openBucket(rate, now, remaining) : openWindow(rate, now, remaining);
   const { retryAfter: form, headers: kind } = rate;
   return {
     take: () => store.take(),
-    remaining: () => store.standing().remaining,
+    remaining: () => store.state().remaining,
     refusal() {
       const seconds = rate.retryAfterSeconds ?? Math.ceil(store.roomInMs() / 1_000);
       return { ending: 'status', executes: false, status: 429, retryAfter: form ? { form, seconds } : null };
     },
-    headers: () => (kind ? formatRateHeaders(kind, store.standing(), now()) : null),
+    headers: () => (kind ? formatRateHeaders(kind, store.state(), now()) : null),
   };
 }
 
-type LimitStore = { take(): boolean; standing(): LimitState; roomInMs(): number };
+type LimitStore = { take(): boolean; state(): LimitState; roomInMs(): number };
 
 function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, remaining: number): LimitStore {
   const burst = given ?? Math.max(1, perSecond / 10);
@@ -52,7 +63,7 @@ function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, r
       filled -= 1;
       return true;
     },
-    standing() {
+    state() {
       fill();
       const msPerRequest = 1_000 / perSecond;
       return {
@@ -64,7 +75,7 @@ function openBucket({ perSecond, burst: given }: RateLimit, now: () => number, r
   };
 }
 
-/** Windows begin at whole multiples of their length, whoever asks. */
+/** Windows begin at multiples of their length. */
 function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => number, remaining: number): LimitStore {
   const quota = Math.max(1, Math.floor((perSecond * windowMs) / 1_000));
   let window = Math.floor(now() / windowMs);
@@ -82,7 +93,7 @@ function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => numbe
       used += 1;
       return true;
     },
-    standing() {
+    state() {
       turn();
       return { quota, windowMs, remaining: quota - used, resetMs: resetMs() };
     },
@@ -90,24 +101,13 @@ function openWindow({ perSecond, windowMs = 1_000 }: RateLimit, now: () => numbe
   };
 }
 
-/** How a server may tell of its limit: as the newest draft does, as drafts 07 and 06 did, or by custom, with three kinds of reset. */
-export const rateHeaderKinds = [
-  'ratelimit',
-  'ratelimit-07',
-  'ratelimit-06',
-  'x-ratelimit-delta',
-  'x-ratelimit-epoch',
-  'x-ratelimit-epoch-ms',
-] as const;
-export type RateHeaderKind = (typeof rateHeaderKinds)[number];
-
-/** A limit as it stands: so many of `quota` requests remain, and in `resetMs` it counts afresh. */
+/** A limit now: `remaining` of `quota` requests are left, and in `resetMs` all are. */
 type LimitState = { quota: number; windowMs: number; remaining: number; resetMs: number };
 
-/** The headers that tell of it. Seconds are rounded up: obeying them never comes too early. */
-function formatRateHeaders(kind: RateHeaderKind, standing: LimitState, nowMs: number): Record<string, string> {
-  const [quota, remaining] = [Math.floor(standing.quota), Math.floor(standing.remaining)];
-  const [window, reset] = [Math.ceil(standing.windowMs / 1_000), Math.ceil(standing.resetMs / 1_000)];
+/** The headers of a limit. Seconds are rounded up, so that obeying them is never too early. */
+function formatRateHeaders(kind: RateHeaderKind, state: LimitState, nowMs: number): Record<string, string> {
+  const [quota, remaining] = [Math.floor(state.quota), Math.floor(state.remaining)];
+  const [window, reset] = [Math.ceil(state.windowMs / 1_000), Math.ceil(state.resetMs / 1_000)];
   switch (kind) {
     case 'ratelimit':
       return {
@@ -124,9 +124,9 @@ function formatRateHeaders(kind: RateHeaderKind, standing: LimitState, nowMs: nu
     case 'x-ratelimit-delta':
       return threeHeaders('x-ratelimit', quota, remaining, reset);
     case 'x-ratelimit-epoch':
-      return threeHeaders('x-ratelimit', quota, remaining, Math.ceil((nowMs + standing.resetMs) / 1_000));
+      return threeHeaders('x-ratelimit', quota, remaining, Math.ceil((nowMs + state.resetMs) / 1_000));
     case 'x-ratelimit-epoch-ms':
-      return threeHeaders('x-ratelimit', quota, remaining, Math.ceil(nowMs + standing.resetMs));
+      return threeHeaders('x-ratelimit', quota, remaining, Math.ceil(nowMs + state.resetMs));
   }
 }
 

@@ -12,13 +12,13 @@ import type { ObjectStore } from './objects.ts';
 import type { Limiter } from './rate-limit.ts';
 import { answerTokenRequest, type TokenService } from './tokens.ts';
 
-/** Where the tokens are issued: at the root, whatever the base path, because an authorization server is another service. */
+/** The token endpoint: at the root for any base path, because an authorization server is another service. */
 export const tokenPath = '/oauth/token';
 
-/** Where a sandbox that records shows its journal. Not a part of the API, and no request of it. */
+/** Where a sandbox that records serves its journal. It is no part of the API, and its requests do not count. */
 export const journalPath = '/journal';
 
-/** What a request is answered from. */
+/** The state of a sandbox. */
 export type SandboxState = {
   paths: Paths;
   store: ObjectStore;
@@ -33,7 +33,7 @@ export type SandboxState = {
   pickFault: FaultPicker | null;
 };
 
-/** True where the request was one for the journal, which has been answered. */
+/** Answers a request for the journal, and returns whether it was one. */
 export function showJournal({ journal }: SandboxState, response: ServerResponse): boolean {
   const { url, method } = response.req;
   if (!journal.record || url !== journalPath || method !== 'GET') return false;
@@ -51,6 +51,25 @@ export function serve(state: SandboxState, response: ServerResponse): void {
   else if (!state.tokenService.tokens.accepts(headers.authorization))
     refuse(state, response, 401, 'invalid_token', challenge);
   else serveDelete(state, response, resource);
+}
+
+/**
+ * Writes a token to a file that only its owner can read. Throws USAGE for a file with other content, because it may be the token of a real
+ * API. Repeating it changes nothing.
+ */
+export async function writeToken(path: string, token: string): Promise<void> {
+  try {
+    await writeFile(path, `${token}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') {
+      const { words, next } = explainFileError(error);
+      throw new ExpungeError('USAGE', `${path}: cannot write the token: ${words}`, { cause: error, next });
+    }
+    if ((await readFile(path, 'utf8')).trim() !== token) {
+      throw new ExpungeError('USAGE', `${path}: exists and holds another token`, { next: 'name a file that is free' });
+    }
+    await chmod(path, 0o600);
+  }
 }
 
 const challenge = { 'www-authenticate': 'Bearer error="invalid_token"' };
@@ -86,7 +105,7 @@ function playFault(state: SandboxState, response: ServerResponse, resource: Reso
   answerFault(fault, response, state.now());
 }
 
-/** Whether the object existed. It doesn't any more. */
+/** Deletes an object, and returns whether it existed. */
 function execute({ store, journal }: SandboxState, resource: Resource, id: string): boolean {
   const existed = store[resource].delete(id);
   if (existed) noteExecuted(journal, resource, id);
@@ -97,7 +116,7 @@ function serveOther(state: SandboxState, response: ServerResponse): void {
   const { url, method } = response.req;
   if (url !== tokenPath) refuse(state, response, 404, 'not_found');
   else if (method !== 'POST') refuse(state, response, 405, 'method_not_allowed', { allow: 'POST' });
-  // Rejects when the form is too long or the connection broke while it came.
+  // Rejects if the form is too long or the connection breaks.
   else serveToken(state, response).catch(() => response.destroy());
 }
 
@@ -117,23 +136,4 @@ function refuse(
 ): void {
   noteStatus(journal, response, status);
   answerJson(response, status, { error }, headers);
-}
-
-/**
- * Writes a token to a file that only its owner can read. A file that holds something else is left alone, because it may be the
- * token of a real API. Repeating it changes nothing.
- */
-export async function writeToken(path: string, token: string): Promise<void> {
-  try {
-    await writeFile(path, `${token}\n`, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') {
-      const { words, next } = explainFileError(error);
-      throw new ExpungeError('USAGE', `${path}: cannot write the token: ${words}`, { cause: error, next });
-    }
-    if ((await readFile(path, 'utf8')).trim() !== token) {
-      throw new ExpungeError('USAGE', `${path}: exists and holds another token`, { next: 'name a file that is free' });
-    }
-    await chmod(path, 0o600);
-  }
 }

@@ -17,21 +17,21 @@ export type SandboxOptions = {
   basePath?: string | undefined; // '/api/eu' serves DELETE /api/eu/v2/…
   objects?: Objects | undefined;
   token?: string | undefined; // always valid
-  client?: Client | undefined; // who may ask the token endpoint
+  client?: Client | undefined; // the client of the token endpoint
   tokenLifeSeconds?: number | undefined;
   tokenFaults?: TokenFaults | undefined;
   oneLiveToken?: boolean | undefined; // issuing a token revokes those issued before
   faults?: FaultTable | undefined;
   seed?: number | undefined; // of the faults
-  latencyMs?: number | undefined; // every request waits this long before it is looked at
-  capacity?: Capacity | undefined; // behind the latency: so many are served at once, the others wait in a queue
-  record?: boolean | undefined; // keeps what `seen`, `arrivals`, `executed` and `answered204` show; costs memory for each request
+  latencyMs?: number | undefined; // every request waits this long before it is handled
+  capacity?: Capacity | undefined; // after the latency: this many are served at once, the others wait in a queue
+  record?: boolean | undefined; // records `seen`, `arrivals`, `executed` and `answered204`, at the cost of memory for each request
   now?: (() => number) | undefined; // milliseconds since 1970, for tokens, the rate and every date, also the header
 };
 
 /**
- * The API of two deletes as a local server, with its token endpoint. A ledger holds against it when every `deleted` id is in
- * `answered204`, no `absent` id is in `executed`, `seen` has only ids that were asked for, and all other objects exist.
+ * The API with its two deletes as a local server, and its token endpoint. A ledger is correct if every `deleted` id is in `answered204`, no
+ * `absent` id is in `executed`, `seen` has only requested ids, and all other objects exist.
  */
 export type Sandbox = {
   readonly url: string; // the base URL
@@ -39,16 +39,16 @@ export type Sandbox = {
   readonly token: string;
   readonly client: Client;
   faults: FaultTable; // assigning replaces it for the requests to come and counts the nth requests from 1 again
-  setRate(rate: RateLimit | null): void; // of `faults`, from now on; what was left of the old one is left of the new one
+  setRate(rate: RateLimit | null): void; // of `faults`, from now on; the new one starts with the requests left of the old one
   tokenFaults: TokenFaults; // assigning replaces them and counts their `first` requests again
   latencyMs: number;
   capacity: Capacity | null;
-  readonly load: Load; // of who waits for the capacity or is served; needs one
+  readonly load: Load; // requests that wait or are served; counted only with a capacity
   resetLoad(): void; // the load is counted from now on
   exists(resource: Resource, id: string): boolean;
   remaining(resource?: Resource): number;
-  revokeTokens(): void; // what the token endpoint issued so far counts as expired
-  readonly refreshToken: string; // the one that is good at the moment: each use rotates it
+  revokeTokens(): void; // all tokens issued so far count as expired
+  readonly refreshToken: string; // the valid one; each use rotates it
   readonly seen: readonly string[];
   readonly arrivals: { readonly atMs: readonly number[]; readonly status: readonly number[] }; // parallel to `seen`
   readonly executed: ReadonlySet<string>;
@@ -57,7 +57,7 @@ export type Sandbox = {
   close(): Promise<void>; // drops all connections, also those that hang
 };
 
-/** Starts a sandbox that listens when this resolves. Throws for faults that make no sense and where the port is taken. */
+/** Starts a sandbox that listens when this resolves. Throws for invalid faults and a port that cannot be opened. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const state = createState(options);
   const server = createSandboxServer(state);
@@ -86,7 +86,7 @@ function createState(options: SandboxOptions): SandboxState {
 }
 
 function createSandboxServer(state: SandboxState): Server {
-  // No keep-alive time-out: a connection that is dropped while a request is on its way is a fault, and faults are asked for.
+  // No keep-alive timeout: it could drop a connection while a request arrives, a fault that no option asks for.
   const server = createServer({ keepAliveTimeout: 0 }, (_, response) => {
     if (showJournal(state, response)) return;
     noteRequest(state.journal, response);
@@ -106,7 +106,7 @@ async function listen(server: Server, host: string, port: number): Promise<strin
   return `http://${reachableAs(host)}:${(server.address() as AddressInfo).port}`;
 }
 
-/** How this machine reaches a server that listens there. */
+/** The host by which this machine reaches a server that listens there. */
 function reachableAs(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost';
   return host.includes(':') ? `[${host}]` : host;

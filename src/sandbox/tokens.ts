@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The access tokens the sandbox accepts: one that never expires and those it issued; and the refresh token it takes. */
+/** The access tokens that the sandbox accepts, one that never expires and those it issued, and its refresh token. */
 type Tokens = {
   accepts(authorization: string | undefined): boolean;
   issue(): string;
   revokeIssued(): void; // they are refused from now on, as if expired
-  readonly refreshToken: string; // the only one that is good at the moment
-  rotate(presented: string): boolean; // true for that one, which is worth nothing from then on
+  readonly refreshToken: string; // the only valid one
+  rotate(presented: string): boolean; // true for the valid one, which it replaces
 };
 
 type TokenOptions = { token: string; lifeSeconds: number; oneLiveToken: boolean; now: () => number };
@@ -52,20 +52,20 @@ function dropExpired(expiries: Map<string, number>, now: number): void {
   for (const [token, expiry] of expiries) if (expiry <= now) expiries.delete(token);
 }
 
-/** Who may ask for tokens. */
+/** The client that may request tokens. */
 export type Client = { id: string; secret: string };
 
-/** What goes wrong at the token endpoint. */
+/** The faults of the token endpoint. */
 export type TokenFaults = {
-  latencyMs?: number; // it decides only after this long
+  latencyMs?: number; // it answers after this long
   status?: number; // answered instead of a token; a 3xx carries a Location, a 4xx an OAuth error
   error?: string; // the OAuth error of a 4xx
   retryAfterSeconds?: number; // the header of those
-  first?: number; // only so many requests since it was assigned get that status; all without it
-  answer?: Record<string, unknown>; // laid over what a token is answered with; a field that is undefined is left out
+  first?: number; // only this many requests since the assignment get that status; without it all do
+  answer?: Record<string, unknown>; // overrides fields of the answer with a token; undefined removes a field
 };
 
-/** What the token endpoint answers from. */
+/** The state of the token endpoint. */
 export type TokenService = {
   client: Client;
   lifeSeconds: number;

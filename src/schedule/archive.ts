@@ -4,8 +4,8 @@ import { systemCode } from '../errors.ts';
 import type { ReadFiles } from './schedule.ts';
 
 /**
- * Moves the files of a run into a folder of their own below the archive, and says which of them it left. One that has changed since it was
- * read stays: nobody has deleted what it holds now. Repeating it is harmless.
+ * Moves the files of a run into a folder of their own in the archive, and returns which it moved and which it left. A file that has changed
+ * since it was read stays, because its new ids were not deleted. Repeating it is harmless.
  */
 export async function archiveFiles(
   archive: string,
@@ -26,7 +26,7 @@ export async function archiveFiles(
   return { moved, left };
 }
 
-/** Whether any of the files is on this machine: another one may have read them. */
+/** Whether any of the files is on this machine: another machine may have read them. */
 export async function isAnyHere({ files }: ReadFiles): Promise<boolean> {
   const looks = await Promise.all(files.map(({ path }) => stat(path).catch(() => null)));
   return looks.some((found) => found !== null);
@@ -37,13 +37,13 @@ async function isUnchanged({ path, size, mtimeMs }: ReadFiles['files'][number]):
   return now !== null && now.size === size && now.mtimeMs === mtimeMs;
 }
 
-/** Files of several folders may share a name: then all get a number. */
+/** The name in the archive. Files of several folders may share a name: then all get a number. */
 function nameOf(files: ReadFiles['files'], n: number): string {
   const names = files.map(({ path }) => basename(path));
   return new Set(names).size === names.length ? names[n]! : `${n + 1}-${names[n]}`;
 }
 
-/** Also onto another disk. */
+/** Moves a file, also to another disk. */
 async function move(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);

@@ -5,7 +5,7 @@ import { type Due, dueSlots } from './slots.ts';
 /** A run of the schedule that has not ended. */
 export type LiveRun = { id: string; state: RunState; reason: string };
 
-/** What to do about a schedule now, with all slots up to `slot`: so many `slots`, or so many that were `missed` before it. */
+/** What to do about all slots of a schedule up to `slot`: there are `slots` of them, or `missed` ones before it. */
 export type Decision =
   | { do: 'nothing' }
   | { do: 'pause'; reason: string }
@@ -14,7 +14,7 @@ export type Decision =
   | { do: 'wait'; slot: number; missed: number; cancel: string | null }
   | { do: 'run'; slot: number; missed: number };
 
-/** Decides by the record, the clock and the last run alone, so whoever asks twice gets the same answer. */
+/** Decides what to do about a schedule now. Pure: the same schedule, run and time give the same decision. */
 export function decide(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   if (schedule.state !== 'active') return { do: 'nothing' };
   if (live?.state === 'halted') return { do: 'pause', reason: `its run ${live.id} is halted: ${live.reason}` };
@@ -30,7 +30,7 @@ function isMissed({ missed, graceMs }: Schedule, since: number, now: number): bo
   return missed === 'none' && now - since > graceMs;
 }
 
-/** A slot that had to wait for a run is late from the end of that run on. */
+/** A slot that waited for a run is late only from the end of that run on. */
 function decideWaiting(schedule: Schedule, live: LiveRun | null, now: number): Decision {
   const { waiting: slot, lastEndedAt, after } = schedule;
   if (slot === null || live !== null) return { do: 'nothing' };

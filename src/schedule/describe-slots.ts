@@ -1,9 +1,9 @@
 import { type Change, findChange, nextSlot, nextSlots, type Timing } from './slots.ts';
 
-/** A slot as people read it: the time on the clocks of its zone, and what a clock change has to do with it. */
+/** A slot for people: the local time, the time in UTC, and the effect of a clock change. */
 export type SlotDescription = { local: string; utc: string; note: string };
 
-/** The next so many slots in words; `note` is '' where no clock changes. */
+/** Describes the next `count` slots; `note` is '' without a clock change. */
 export function previewSlots(timing: Timing, after: number, count: number): SlotDescription[] {
   const slots = nextSlots(timing, after, count);
   return slots.map((slot, i) => ({
@@ -40,7 +40,7 @@ const fields: Intl.DateTimeFormatOptions = {
   ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
 };
 
-/** EDT, CEST, AEDT: names are known for the zones of some English-speaking places each; elsewhere the distance to UTC. */
+/** EDT, CEST, AEDT: each English locale knows the names of some zones; others are shown as the offset from UTC. */
 function zoneName(tz: string, at: number): string {
   const names = ['en-US', 'en-GB', 'en-AU'].map((locale) => {
     const format = new Intl.DateTimeFormat(locale, { timeZone: tz, timeZoneName: 'short' });
@@ -51,7 +51,7 @@ function zoneName(tz: string, at: number): string {
 
 const dayMs = 86_400_000;
 
-/** What a clock change makes of the slots between two: which times it leaves out, and which come twice. */
+/** The effect of a clock change on the slots between two: which times it skips, and which come twice. */
 function clockChangeNote(timing: Timing, before: number, slot: number): string {
   const from = Math.max(before, slot - dayMs);
   const change = findChange(timing.tz, from, slot);
@@ -65,7 +65,7 @@ function clockChangeNote(timing: Timing, before: number, slot: number): string {
   return `${list(missing.map(({ time }) => time))} ${missing.length === 1 ? 'does' : 'do'} not exist ${day}`;
 }
 
-/** The times of the pattern that the clocks jumped over: those it would have on clocks that never change. */
+/** The times of the pattern that a clock change skips. */
 function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] {
   const end = at + ahead; // as if it were UTC
   const times: WallClock[] = [];
@@ -79,7 +79,7 @@ function missingTimes({ cron }: Timing, { at, by, ahead }: Change): WallClock[] 
 
 const shownAtMost = 4;
 
-/** Where the clocks show the time of a slot twice: the other moment at which they do; null elsewhere. */
+/** The clock change that repeats the local time of a slot; null if the time comes once. */
 function repeatedHour(tz: string, slot: number): Change | null {
   const change = findChange(tz, slot - dayMs / 2, slot + dayMs / 2);
   if (change === null || change.by >= 0) return null;

@@ -10,7 +10,7 @@ import { withScheduledList } from './read-scheduled-list.ts';
 import { type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 
-/** A process that was killed while it wrote a run left it: nobody has started it, and nobody will. */
+/** Removes a run that a killed process wrote and never started. Repeating it is harmless. */
 export async function removeUnstartedRun(
   { ledger: { redis } }: ScheduleDeps,
   lease: ScheduleLease,
@@ -22,31 +22,14 @@ export async function removeUnstartedRun(
   await updateSchedule(redis, lease, { fields: { preparing: '' } });
 }
 
-/** Does what is to be done about the last run alone, and returns the schedule as it is then; the run, if it has not ended. */
-async function followLast(
-  deps: ScheduleDeps,
-  lease: ScheduleLease,
-): Promise<{ schedule: Schedule; live: Run | null } | null> {
-  const { redis } = deps.ledger;
-  const schedule = await readSchedule(redis, lease.fp, lease.name);
-  if (schedule !== null) await removeUnstartedRun(deps, lease, schedule);
-  if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
-    return schedule && { schedule, live: null };
-  const last = await readRun(redis, schedule.lastRun);
-  // One of another release is left to that, and counts as a run that goes on.
-  if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
-  await follow(deps, lease, last);
-  return { schedule: (await readSchedule(redis, lease.fp, lease.name)) ?? schedule, live: null };
-}
-
-/** Starts the last run where a crash kept it from being started, or notes how it ended. Only after a good end its files may go. */
+/** Starts the last run if a crash left it unstarted, or records how it ended. Its files are archived only if it settled all ids as success. */
 export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run | null): Promise<void> {
   const { redis } = deps.ledger;
   if (last === null) {
     await updateSchedule(redis, lease, { fields: { lastState: 'lost', lastEndedAt: deps.now(), toArchive: '' } });
     return;
   }
-  if (last.schema !== schemaVersion) return; // left to the release that has written it
+  if (last.schema !== schemaVersion) return; // left to the release that wrote it
   if (last.state === 'planned')
     return startDetachedRun(deps.ledger, deps.feeder, last, { who: last.createdBy, reason: '' });
   const { id, state, counts } = await sealTally(redis, last);
@@ -60,14 +43,14 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
 }
 
 /**
- * Makes a run of a schedule because somebody asks for it, also of one that is paused; the guards hold, and refuse without pausing it. Throws
- * USAGE while its last run has not ended, or while another process attends to it.
+ * Makes a run of a schedule on request, also of a paused one. The guards apply, but a rejection does not pause the schedule. Throws USAGE
+ * while its last run has not ended, and while another process holds its lease.
  */
 export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<MakeRunResult> {
   const lease = await acquireLease(deps.ledger.redis, deps.target.fp, name, stop);
   if (lease === null) {
-    throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it at the moment`, {
-      next: 'see what becomes of it: expunge schedule list',
+    throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it now`, {
+      next: 'see the result: expunge schedule list',
     });
   }
   try {
@@ -84,7 +67,7 @@ export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal
   }
 }
 
-/** What a run would be made of, what keeps it from being made, and what has changed of the protected ids; '' = nothing. */
+/** The list of a run, the guard that rejects it or why there is `nothing` to do, and how the protected ids have changed; '' = not at all. */
 export type ScheduleDryRun = {
   list: ListFacts;
   protectedRows: number;
@@ -94,7 +77,7 @@ export type ScheduleDryRun = {
   maxDeletes: number;
 };
 
-/** Reads the list, and changes nothing. */
+/** Reads the list and evaluates the guards; changes nothing. */
 export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<ScheduleDryRun> {
   const schedule = await withLastState(deps, (await readSchedule(deps.ledger.redis, deps.target.fp, name))!);
   const { maxDeletes = 0 } = settingsOf(schedule);
@@ -105,7 +88,24 @@ export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal
   });
 }
 
-/** Nobody may have looked yet how the last run ended. */
+/** Reconciles the last run, and returns the schedule afterwards, with the run if it has not ended; null without a schedule. */
+async function followLast(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+): Promise<{ schedule: Schedule; live: Run | null } | null> {
+  const { redis } = deps.ledger;
+  const schedule = await readSchedule(redis, lease.fp, lease.name);
+  if (schedule !== null) await removeUnstartedRun(deps, lease, schedule);
+  if (schedule === null || schedule.lastRun === '' || schedule.lastState !== '')
+    return schedule && { schedule, live: null };
+  const last = await readRun(redis, schedule.lastRun);
+  // A run of another release is left to that release, and counts as not ended.
+  if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
+  await follow(deps, lease, last);
+  return { schedule: (await readSchedule(redis, lease.fp, lease.name)) ?? schedule, live: null };
+}
+
+/** The schedule with the state of its last run, which may not be recorded yet. */
 async function withLastState({ ledger: { redis } }: ScheduleDeps, schedule: Schedule): Promise<Schedule> {
   if (schedule.lastRun === '' || schedule.lastState !== '') return schedule;
   const run = await readRun(redis, schedule.lastRun);

@@ -2,21 +2,21 @@ import { count, plural } from '../format.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { GuardCode, Schedule } from './schedule.ts';
 
-/** What the guards look at. */
+/** The facts of a list that the guards evaluate. */
 export type ListFacts = { rows: number; ids: number; sha256: string; protectedList: ProtectedList | null };
 
-/** Why a list must not be deleted without somebody looking at it. */
+/** Why a guard rejects a list: an operator must check it first. */
 export type ListRejection = { guard: GuardCode; reason: string };
 
-/** So many lists say what is usual. */
+/** The number of earlier lists that the growth guard needs. */
 const comparedFrom = 3;
 
 /**
- * Why the list of a schedule is refused, or null. The guard that was waived lets this list pass; `--max-deletes` always holds: it is what
- * somebody confirmed.
+ * Why the list of a schedule is rejected, or null. A waived guard accepts this list; `--max-deletes` always applies, since it is what an
+ * operator confirmed. Pure.
  */
 export function rejectionOf(list: ListFacts, schedule: Schedule, maxDeletes: number): ListRejection | null {
-  const refusals = [
+  const rejections = [
     checkMaxDeletes(list, maxDeletes),
     checkProtected(list, schedule),
     checkEmpty(list, schedule),
@@ -24,18 +24,30 @@ export function rejectionOf(list: ListFacts, schedule: Schedule, maxDeletes: num
     checkGrowth(list, schedule),
   ];
   return (
-    refusals.find(
-      (refusal) => refusal !== null && (refusal.guard === 'too_many' || refusal.guard !== schedule.waived),
-    ) ?? null
+    rejections.find((found) => found !== null && (found.guard === 'too_many' || found.guard !== schedule.waived)) ??
+    null
   );
 }
+
+/** Describes how the protected ids differ from last time; '' if they are the same. */
+export function protectedChange({ protectedList: now }: ListFacts, { protectedList: before }: Schedule): string {
+  if (now === null || before === null || now.sha256 === before.sha256) return '';
+  return `the protected ids have changed: ${count(before.ids)} before, ${count(now.ids)} now`;
+}
+
+/** The rows of the last ten lists, newest first, with one more. */
+export function withRows(before: readonly number[], rows: number): number[] {
+  return [rows, ...before].slice(0, comparedAtMost);
+}
+
+const comparedAtMost = 10;
 
 function checkMaxDeletes({ ids }: ListFacts, maxDeletes: number): ListRejection | null {
   if (ids <= maxDeletes) return null;
   return { guard: 'too_many', reason: `the list holds ${count(ids)} ids, --max-deletes allows ${count(maxDeletes)}` };
 }
 
-/** Ids are added to such a file now and then; one that was cut off looks like this. */
+/** A file of protected ids normally grows; one with fewer ids may be cut off. */
 function checkProtected(
   { protectedList: now }: ListFacts,
   { protectedList: before, settings }: Schedule,
@@ -45,18 +57,12 @@ function checkProtected(
   return { guard: 'protected', reason };
 }
 
-/** What to tell of protected ids that are others than last time; '' where they are the same. */
-export function protectedChange({ protectedList: now }: ListFacts, { protectedList: before }: Schedule): string {
-  if (now === null || before === null || now.sha256 === before.sha256) return '';
-  return `the protected ids have changed: ${count(before.ids)} before, ${count(now.ids)} now`;
-}
-
-/** An export that went wrong looks like this. */
+/** A failed export may be empty. */
 function checkEmpty({ rows }: ListFacts, { allowEmpty }: Schedule): ListRejection | null {
   return rows > 0 || allowEmpty ? null : { guard: 'empty', reason: 'the list is empty: 0 rows' };
 }
 
-/** Of a run that was cancelled the list may well be the same again. */
+/** The list after a cancelled run may be the same again. */
 function checkSame({ rows, sha256 }: ListFacts, { lastRun, lastSha256, lastState }: Schedule): ListRejection | null {
   if (rows === 0 || sha256 !== lastSha256 || lastState !== 'completed') return null;
   return { guard: 'same', reason: `the list is the same as last time, that of run ${lastRun}` };
@@ -70,14 +76,7 @@ function checkGrowth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule)
   return { guard: 'growth', reason };
 }
 
-/** Of an even number the higher one of the middle: half rows are none. */
+/** Of an even number, the higher middle one: there are no half rows. */
 function medianOf(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 }
-
-/** The rows of the last lists with one more, newest first. */
-export function withRows(before: readonly number[], rows: number): number[] {
-  return [rows, ...before].slice(0, comparedAtMost);
-}
-
-const comparedAtMost = 10;

@@ -7,16 +7,16 @@ export type ScheduleLease = {
   fp: string;
   name: string;
   token: string;
-  /** Aborted when it was lost: Redis did not hear of us in time, or `stop` was aborted. Nothing more should be begun then. */
+  /** Aborted when the lease is lost, because it was not renewed in time, and when `stop` is: then nothing new may begin. */
   signal: AbortSignal;
-  /** Releases it. If that fails, it expires after 15 s. */
+  /** Releases the lease. Never throws: if that fails, the lease expires after 15 s. */
   release(): Promise<void>;
 };
 
 const leaseMs = 15_000;
 const renewEveryMs = 4_000;
 
-/** Acquires the lease, or returns null if another process holds it. */
+/** Acquires the lease and renews it until it is released; null if another process holds it. */
 export async function acquireLease(
   redis: RedisClient,
   fp: string,
@@ -43,11 +43,11 @@ export async function acquireLease(
   };
 }
 
-// KEYS 1 lease  ARGV 1 token  2 ms; 1 if it is still ours, else 0
+// KEYS 1 lease  ARGV 1 token  2 ms; returns 1 if the lease is still ours, else 0
 const renewLua = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `;
 
-// KEYS 1 hand  ARGV 1 token
+// KEYS 1 lease  ARGV 1 token
 const releaseLua = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 0`;

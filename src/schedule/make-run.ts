@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { readChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
@@ -17,19 +18,20 @@ import {
   updateSchedule,
 } from './schedule-store.ts';
 
-/** What became of a slot that was to have a run. `void`: another process sees to it, or the schedule isn't active any more. */
+/** The result of making a run for a slot. `void`: another process makes it, or the schedule is no longer active. */
 export type MakeRunResult =
   | { outcome: 'started'; run: string; rows: number; ids: number; reason: string }
   | { outcome: 'refused'; refusal: ListRejection }
   | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
 
-/** A slot, and whether somebody asked for it by hand: then the schedule may be paused, and a refusal does not pause it. */
+/** A slot, and whether an operator requested the run: then the schedule may be paused, and a rejection does not pause it. */
 export type Trigger = { slot: number; isManual: boolean };
 
 /**
- * Makes the run of a slot: reads the list, asks the guards, writes the run, and starts it if no run was made for this slot before. Whatever
- * comes of it stands in the history. Throws if Redis is in trouble; nothing was started then, or it was and is known.
+ * Makes the run of a slot: reads the list, evaluates the guards, writes the run, and starts it if the slot has no run yet. The history
+ * records the result. Throws errors of Redis; then nothing was started, or the schedule knows the run that was. Repeating it makes no
+ * second run of a slot.
  */
 export async function makeRun(
   deps: ScheduleDeps,
@@ -61,7 +63,7 @@ async function makeFromList(
   return start(deps, lease, schedule, trigger, list);
 }
 
-/** What keeps a list from becoming a run: the guard that refuses it, or that there is nothing to do. */
+/** Why a list does not become a run: the guard that rejects it, or `nothing` to do. Both are empty for a list to delete. */
 export function evaluateList(
   list: ScheduledList,
   schedule: Schedule,
@@ -89,7 +91,7 @@ async function rejectList(
   return result;
 }
 
-/** As a guard does it: who happens to attend has nothing to do with it. */
+/** Pauses a schedule as a guard; the process that reconciles is not recorded. Repeating it changes nothing. */
 export async function pauseAs(
   guard: GuardCode,
   { ledger: { redis }, now, log }: ScheduleDeps,
@@ -100,7 +102,7 @@ export async function pauseAs(
   log.warn({ schedule: lease.name, guard, reason }, 'schedule paused');
 }
 
-/** Writes the run, which nobody works on before it is the one of its slot. */
+/** Writes the run, and starts it once it is recorded as the run of its slot. */
 async function start(
   deps: ScheduleDeps,
   lease: ScheduleLease,
@@ -115,12 +117,12 @@ async function start(
   const { note: why, priority } = schedule;
   const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}`, command: '' };
   const plan = planRun(settings, target, spool, origin);
-  // Whose report somebody still waits for at another place must not keep a slot from its run.
+  // An ended run of the same list whose report is not delivered must not block the slot.
   const id = await claimList(ledger.redis, plan.list, deps.now(), ({ state }) => isSealed(state));
   if ((await readRun(ledger.redis, id)) !== null) {
     return recordResult(deps, lease, trigger, {
       outcome: 'skipped',
-      reason: `the same list is under way as run ${id}`,
+      reason: `run ${id} is deleting the same list`,
     });
   }
   if ((await updateSchedule(ledger.redis, lease, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
@@ -141,7 +143,7 @@ async function start(
     await removeRun(ledger.redis, written);
     return { outcome: 'void' };
   }
-  const slot = new Date(trigger.slot).toISOString();
+  const slot = isoTime(trigger.slot);
   const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...(reason !== '' && { reason }) };
   deps.log.info(facts, 'scheduled run started');
   await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
@@ -176,7 +178,7 @@ async function recordSlot(
     run: result.outcome === 'started' ? result.run : '',
   };
   const history = withEntry(await readHistory(redis, lease.fp, lease.name), entry);
-  // A slot that waits while a run is made by hand is still to come.
+  // A run on request does not use up a slot that waits.
   const place = isManual ? {} : { waiting: '' };
   return updateSchedule(redis, lease, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !isManual });
 }

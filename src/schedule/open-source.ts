@@ -19,16 +19,16 @@ export type SourceDeps = {
   env: NodeJS.ProcessEnv;
   proxy: string | null;
   allowHttp: string | undefined;
-  /** Ends the reading: it throws then. */
+  /** Aborting it ends the reading, which then throws. */
   stop: AbortSignal;
   wait(ms: number, stop: AbortSignal): Promise<void>;
   log: Log;
 };
 
-/** A source as input, the files that could be put away afterwards, and why there is nothing to do; '' = there is. */
+/** A source as input, the files to archive afterwards, and why there is nothing to do; '' if there is. */
 export type OpenSource = { files: InputFile[]; read: ReadFiles['files']; nothing: string };
 
-/** Opens a source. Throws USAGE, here or while it is read, where it gives no whole list. */
+/** Opens a source. Throws USAGE, here or while it is read, if it does not give a complete list. */
 export async function openSource(name: string, source: ListSource, deps: SourceDeps): Promise<OpenSource> {
   switch (source.kind) {
     case 'glob':
@@ -45,9 +45,9 @@ const stderrAtMost = 4_096;
 const graceMs = 1_000;
 
 /**
- * The ids that a command prints. It is run as it is, by no shell, without input. Reading them throws USAGE, after whatever it printed, where
- * it ends with anything but 0, cannot be started, takes too long, or leaves something behind that may still print; then what it started is
- * killed. So a list is whole, or none.
+ * The ids that a command prints. It runs without a shell and without input. Reading throws USAGE, after the output, if the command cannot
+ * start, ends with another code than 0, takes too long, or leaves a process behind that may still print; its process group is then killed.
+ * So the list is complete, or reading it throws.
  */
 function commandFile(
   name: string,
@@ -55,7 +55,7 @@ function commandFile(
   { env, stop, log }: SourceDeps,
 ): InputFile {
   const [program = '', ...args] = command;
-  const fail = (trouble: string) => new ExpungeError('USAGE', `source ${name}: the command ${program} ${trouble}`);
+  const fail = (problem: string) => new ExpungeError('USAGE', `source ${name}: the command ${program} ${problem}`);
   return {
     ...{ name: `${name} (command ${program})`, isStdin: true, isPipe: false },
     open: () => readOutput(startChild(program, args, env), { timeoutMs, stop, fail, onStderr: logStderr(log, name) }),
@@ -65,14 +65,14 @@ function commandFile(
 type ReadOptions = {
   timeoutMs: number;
   stop: AbortSignal;
-  fail: (trouble: string) => Error;
+  fail: (problem: string) => Error;
   onStderr: (stderr: string) => void;
 };
 
 async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: ReadOptions): AsyncGenerator<Buffer> {
-  let [trouble, stderr] = ['', ''];
+  let [problem, stderr] = ['', ''];
   const end = (words: string) => {
-    trouble ||= words;
+    problem ||= words;
     endChild(child);
   };
   const exited = exitOf(child);
@@ -80,7 +80,7 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
     if (!(await endsSoon(child))) end(ended || leftoverReason);
   });
   const timer = setTimeout(() => end(`took longer than ${timeoutMs / 1_000} s`), timeoutMs);
-  const stopIt = () => end('was stopped, because this process ends or another one has taken over');
+  const stopIt = () => end('was stopped, because this process ends or has lost its lease');
   stop.addEventListener('abort', stopIt, { once: true });
   if (stop.aborted) stopIt();
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -88,8 +88,8 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
   });
   try {
     yield* untilEnded(child);
-    if (trouble === '') trouble = await exited;
-    if (trouble !== '') throw fail(trouble);
+    if (problem === '') problem = await exited;
+    if (problem !== '') throw fail(problem);
   } finally {
     clearTimeout(timer);
     stop.removeEventListener('abort', stopIt);
@@ -99,10 +99,10 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
 }
 
 const leftoverReason =
-  'has ended, but something that it left behind may still print: its output is not known to be whole ' +
-  '(have that write to somewhere else, as by >/dev/null)';
+  'has ended, but a process that it left behind may still print: its output may be incomplete ' +
+  '(redirect the output of that process, as with >/dev/null)';
 
-/** What it prints, to its end or to ours. */
+/** The output of a command, until it ends or is killed. */
 async function* untilEnded({ stdout }: Child): AsyncGenerator<Buffer> {
   try {
     yield* stdout as AsyncIterable<Buffer>;
@@ -111,7 +111,7 @@ async function* untilEnded({ stdout }: Child): AsyncGenerator<Buffer> {
   }
 }
 
-/** Whether the output of a command that has ended ends, too. It may be long, and be read slowly: only one without a sign for a second does not. */
+/** Whether the output of an ended command ends, too. Long output may be read slowly: only a second without any data counts as no. */
 async function endsSoon({ stdout }: Child): Promise<boolean> {
   const bytesRead = () => (stdout as typeof stdout & { bytesRead: number }).bytesRead;
   for (let seen = -1; !stdout.closed && !stdout.readableEnded; ) {
@@ -122,7 +122,7 @@ async function endsSoon({ stdout }: Child): Promise<boolean> {
   return true;
 }
 
-/** What it says on stderr stands in the log of this machine only: it may name hosts and users. */
+/** Logs the stderr of a command, on this machine only: it may name hosts and users. */
 function logStderr(log: SourceDeps['log'], name: string): (stderr: string) => void {
   return (stderr) => log.warn({ source: name, reason: maskSecrets(stderr, []) }, 'the command of a source says');
 }
@@ -130,9 +130,9 @@ function logStderr(log: SourceDeps['log'], name: string): (stderr: string) => vo
 type FileSnapshot = Map<string, { size: number; mtimeMs: number; ino: number }>;
 
 /**
- * The files of the pattern that nobody writes to: those that are the same, in size and time, before and after the settling time. The others
- * are left for the next slot. If no file is left there is nothing to do where files are put away; elsewhere that throws USAGE, as a folder does
- * that is not there.
+ * The files of a pattern that no program writes to: those with the same size and time before and after the settling time. Others are left
+ * for the next slot. Without such a file there is nothing to do if files are archived; otherwise it throws USAGE, as it does for a missing
+ * folder.
  */
 async function openGlob(
   name: string,
@@ -144,18 +144,18 @@ async function openGlob(
   const after = await scanFiles(pattern, archive);
   const paths = [...after.keys()].filter((path) => isUnchanged(before, after, path)).sort();
   if (paths.length === 0) return noFile(name, pattern, archive, after.size);
-  const files = await openInputs(paths, noStdin());
+  const files = await openInputs(paths);
   if (archive === null) return { files, read: [], nothing: '' };
   const read = paths.map((path) => ({ path, size: after.get(path)!.size, mtimeMs: after.get(path)!.mtimeMs }));
   return { files, read, nothing: '' };
 }
 
-/** What was put away is not read again, also where the pattern reaches into the archive. */
+/** The files that match now, without archived ones, even if the pattern matches the archive. */
 async function scanFiles(pattern: string, archive: string | null): Promise<FileSnapshot> {
   const found: FileSnapshot = new Map();
   for await (const path of glob(pattern)) {
     if (archive !== null && resolve(path).startsWith(`${resolve(archive)}${sep}`)) continue;
-    const facts = await stat(path).catch(() => null); // it may have gone meanwhile
+    const facts = await stat(path).catch(() => null); // it may have been removed meanwhile
     if (facts?.isFile()) found.set(path, { size: facts.size, mtimeMs: facts.mtimeMs, ino: facts.ino });
   }
   return found;
@@ -187,11 +187,9 @@ function folderOf(pattern: string): string {
   return parts.slice(0, first === -1 ? undefined : first).join(sep) || (isAbsolute(pattern) ? sep : '.');
 }
 
-async function* noStdin(): AsyncGenerator<Buffer> {}
-
 /**
- * The list at a URL. Reading it throws USAGE for every answer but 200, one that is cut off, and one that takes too long; redirects are not
- * followed. The URL's query is never shown, and no token of ours is sent.
+ * The list at a URL. Reading it throws USAGE for any status but 200, and for an answer that is cut off or takes too long; redirects are not
+ * followed. The URL's query is never shown, and no token is sent.
  */
 function urlFile(
   name: string,
@@ -199,7 +197,7 @@ function urlFile(
   { proxy, stop }: SourceDeps,
 ): InputFile {
   const { origin, pathname } = new URL(url);
-  const fail = (trouble: string) => new ExpungeError('USAGE', `source ${name}: ${origin}${pathname} ${trouble}`);
+  const fail = (problem: string) => new ExpungeError('USAGE', `source ${name}: ${origin}${pathname} ${problem}`);
   return {
     ...{ name: `${origin}${pathname}`, isStdin: false, isPipe: false },
     open: () => download(url, { caFile, proxy, timeoutMs, stop, fail }),
@@ -211,7 +209,7 @@ type Download = {
   proxy: string | null;
   timeoutMs: number;
   stop: AbortSignal;
-  fail: (trouble: string) => Error;
+  fail: (problem: string) => Error;
 };
 
 async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: Download): AsyncGenerator<Buffer> {
@@ -227,12 +225,12 @@ async function* download(url: string, { caFile, proxy, timeoutMs, stop, fail }: 
     if (answer.statusCode !== 200) throw fail(`answered ${answer.statusCode}; only 200 is a list`);
     const { 'content-length': length, 'transfer-encoding': encoding } = answer.headers;
     if (length === undefined && encoding === undefined)
-      throw fail('does not say how long its answer is, so it may be cut off');
+      throw fail('does not give the length of its answer, which may be cut off');
     yield* answer.body as AsyncIterable<Buffer>;
   } catch (error) {
     if (error instanceof ExpungeError) throw error;
     if (late.signal.aborted) throw fail(`took longer than ${timeoutMs / 1_000} s`);
-    throw fail(`gave no whole list (${stop.aborted ? 'stopped' : describeConnectionError(error)})`);
+    throw fail(`gave no complete list (${stop.aborted ? 'stopped' : describeConnectionError(error)})`);
   } finally {
     clearTimeout(timer);
     await dispatcher.destroy();

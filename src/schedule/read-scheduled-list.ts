@@ -12,12 +12,12 @@ import { type OpenSource, openSource } from './open-source.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
-/** A list that a source gave, the files that could be put away, and why there is nothing to do; '' = there is. */
+/** A list from a source, the files to archive, and why there is nothing to do; '' if there is. */
 export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'>;
 
 /**
- * Reads the whole list of a schedule, does `body` with it, and removes it. Throws USAGE where the source gives no whole list or the protected
- * ids can't be read here, and what `stop` ends it with; nothing is sent or stored before.
+ * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or the
+ * protected ids cannot be read on this machine, and the reason of `stop`. Nothing is sent or stored before.
  */
 export async function withScheduledList<T>(
   deps: ScheduleDeps,
@@ -40,29 +40,12 @@ export async function withScheduledList<T>(
   };
   await removeOldFiles(deps.stateDir, settings.keep, Date.now());
   return withList(deps.stateDir, open, ({ spool }) => {
-    // Of files that were not read to their end something is left to delete: they stay.
+    // Files that were not read completely hold more ids to delete: they stay.
     return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
   });
 }
 
-/** Who told this process to protect ids meant its schedules, too. Throws USAGE where a schedule has no such file. */
-function refuseUnprotected({ protectFile }: ScheduleDeps, { name, settings }: Schedule): void {
-  if (protectFile === null || settings.protect !== undefined) return;
-  const message = `schedule ${name} protects no ids, but the settings of this process name ${protectFile} for that`;
-  throw new ExpungeError('USAGE', message, {
-    next: `add the schedule again with --replace --protect ${protectFile}, or take the setting away here`,
-  });
-}
-
-/** Throws USAGE for anything but a file: the path comes from Redis, and reading a device or a pipe might never end. */
-async function checkProtectFile(path: string): Promise<void> {
-  const found = await stat(path).catch((error) => describeFileError(error));
-  if (typeof found !== 'string' && found.isFile()) return;
-  const trouble = typeof found === 'string' ? `${found} here` : 'expected a file';
-  throw inputError(path, null, `${trouble}; without its protected ids nothing is deleted`);
-}
-
-/** What a file of protected ids holds, read as the slots of a schedule will. Throws USAGE where it can't be. */
+/** The content of a file of protected ids, read as for a slot. Throws USAGE if it cannot be read. */
 export async function readProtectedList(
   stateDir: string,
   protectFile: string,
@@ -78,7 +61,24 @@ export async function readProtectedList(
   );
 }
 
-/** Throws USAGE where this process has no source of that name. */
+/** Throws USAGE if the settings of this process name a protect file and the schedule has none: the setting is meant for its schedules, too. */
+function refuseUnprotected({ protectFile }: ScheduleDeps, { name, settings }: Schedule): void {
+  if (protectFile === null || settings.protect !== undefined) return;
+  const message = `schedule ${name} protects no ids, but the settings of this process name ${protectFile}`;
+  throw new ExpungeError('USAGE', message, {
+    next: `add the schedule again with --replace --protect ${protectFile}, or remove the setting here`,
+  });
+}
+
+/** Throws USAGE for anything but a file: the path comes from Redis, and reading a device or a pipe might never end. */
+async function checkProtectFile(path: string): Promise<void> {
+  const found = await stat(path).catch((error) => describeFileError(error));
+  if (typeof found !== 'string' && found.isFile()) return;
+  const problem = typeof found === 'string' ? `${found} here` : 'expected a file';
+  throw inputError(path, null, `${problem}; without its protected ids nothing is deleted`);
+}
+
+/** Throws USAGE if this process has no source of that name. */
 function sourceOf({ sources }: ScheduleDeps, { from }: Schedule): ListSource {
   const source = Object.hasOwn(sources, from) ? sources[from] : undefined;
   if (source !== undefined) return source;

@@ -10,12 +10,12 @@ import { type HistoryEntry, type ReadFiles, type Schedule, withEntry } from './s
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 import { dueSlots } from './slots.ts';
 
-/** So many things are done about one schedule in a row; the next look goes on. */
+/** The most steps for one schedule in a row; the next call continues. */
 const maxSteps = 5;
 
 /**
- * Does what is to be done about a schedule now: notes how its last run ended, and makes a run of a slot that is due. Whoever hears a bell calls
- * it, and everybody now and then, in case a bell was lost: calling it twice, or in two processes, does nothing twice.
+ * Reconciles a schedule: records how its last run ended, and makes the run of a slot that is due. Workers call it for each notification,
+ * and every 3 s in case one was lost. Repeating it, also in two processes, does nothing twice.
  */
 export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<void> {
   if ((await findDueWork(deps, name)) === null) return;
@@ -32,7 +32,7 @@ export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSig
   }
 }
 
-/** What there is to do about a schedule: first about its last run, if that has ended or was never started, then about its slots. */
+/** What is due: first for the last run, if it has ended or was never started, then for the archive, then for the slots. */
 type DueWork = {
   schedule: Schedule;
   last: Run | null;
@@ -41,7 +41,7 @@ type DueWork = {
   decision: Decision;
 };
 
-/** Null if there is nothing to do, or nothing that this process could. */
+/** Null if nothing is due, or this process does not have the source. */
 async function findDueWork(
   { ledger: { redis }, target, sources, now }: ScheduleDeps,
   name: string,
@@ -62,7 +62,7 @@ function liveOf({ id, state, reason }: Run): LiveRun | null {
   return isSealed(state) ? null : { id, state, reason };
 }
 
-/** Where files wait to be put away by this machine; null if none do. */
+/** The archive for files on this machine that are to be archived; null without any. */
 async function archiveOf({ toArchive }: Schedule, source: ListSource): Promise<string | null> {
   if (toArchive === null || source.kind !== 'glob') return null;
   return (await isAnyHere(toArchive)) ? source.archive : null;
@@ -114,7 +114,7 @@ async function archiveRunFiles(
 
 type SlotsWithoutRun = { slot: number; slots: number };
 
-/** Slots that get no run. */
+/** Records slots that get no run. */
 async function recordWithoutRun(
   deps: ScheduleDeps,
   lease: ScheduleLease,
@@ -141,7 +141,7 @@ async function historyWithoutRun(
   return withEntry(await readHistory(redis, lease.fp, lease.name), entry);
 }
 
-/** Notes that a slot is to have a run, whatever becomes of this process; false if it may not any more. */
+/** Records that a slot is to have a run, even if this process ends; false if the schedule is no longer active or the lease is lost. */
 async function reserveSlot(
   deps: ScheduleDeps,
   lease: ScheduleLease,

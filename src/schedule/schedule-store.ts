@@ -16,10 +16,26 @@ import {
   type Schedule,
 } from './schedule.ts';
 
-/** Who does something to a schedule, when and why; `who` is '' for a guard. */
+/** What reconciling the schedules of a target depends on. */
+export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
+  ledger: Ledger;
+  target: Target;
+  feeder: Feeder;
+  /** The sources of this process; it ignores schedules with other sources. */
+  sources: ListSources;
+  stateDir: string;
+  /** The file of protected ids that the settings of this process name. */
+  protectFile: string | null;
+  who: string;
+  /** Milliseconds since 1970. */
+  now(): number;
+  log: Log;
+};
+
+/** Who changes a schedule, when and why; `who` is '' for a guard. */
 export type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
-/** A line of the audit trail. `guard`: the one that did it. */
+/** A line of the audit trail. `guard`: the guard that paused it. */
 export type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
 /** The schedules of a target, by name. */
@@ -29,25 +45,25 @@ export async function listSchedules(redis: RedisClient, fp: string): Promise<Sch
   return all.filter((schedule) => schedule !== null);
 }
 
-/** The schedule, a removed one too; null if Redis doesn't know it. */
+/** The schedule, also a removed one; null if Redis does not know it. */
 export async function readSchedule(redis: RedisClient, fp: string, name: string): Promise<Schedule | null> {
   const hash = await redis.hgetall(keys.schedule(fp, name));
   return hash.state === undefined ? null : parseSchedule(name, hash);
 }
 
-/** What became of its slots, newest first. */
+/** The results of its slots, newest first. */
 export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
   return JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
 }
 
-/** Who did what to it, newest first. */
+/** Its audit trail, newest first. */
 export async function readAudit(redis: RedisClient, fp: string, name: string): Promise<AuditEntry[]> {
   return (await redis.lrange(keys.scheduleAudit(fp, name), 0, -1)).map((line) => JSON.parse(line));
 }
 
 /**
- * Adds a schedule. `same`: it is there, exactly so, and nothing changed. `exists`: another one has the name, and `replace` is false.
- * What is replaced keeps its history, and its state; a run that is being made of it is given up.
+ * Adds a schedule. `same`: it exists with this definition, and nothing changed. `exists`: another one has the name, and `replace` is false.
+ * A replaced schedule keeps its history and state; a run that is being made of it is discarded. Repeating it gives `same`.
  */
 export async function addSchedule(
   redis: RedisClient,
@@ -71,8 +87,8 @@ export async function addSchedule(
 export type ScheduleAction = 'pause' | 'resume' | 'remove';
 
 /**
- * Pauses, resumes or removes a schedule. The state before and after; equal if there was nothing to do, 'missing' if it isn't there. `guard`
- * names the guard that asks for a pause: who resumes it lets the next list pass that one.
+ * Pauses, resumes or removes a schedule. Returns the state before and after: equal if nothing changed, 'missing' if there is none. `guard`
+ * names the guard that pauses it: a resume waives that guard for the next list. Repeating it changes nothing.
  */
 export async function steerSchedule(
   redis: RedisClient,
@@ -105,20 +121,20 @@ type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
   | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
 
-/** What reconciling a schedule writes. */
+/** What reconciling writes to a schedule. */
 export type ScheduleUpdate = {
-  /** Fields of the record; '' takes a value away. */
+  /** Fields of the record; '' removes a value. */
   fields?: Partial<Record<UpdatedField, string | number>>;
   history?: HistoryEntry[];
-  /** The slot this run is made for: one run for each slot, whoever else makes one. */
+  /** The slot that the run is made for: of all processes, one makes a run of a slot. */
   claim?: { slot: number; run: string };
   /** Only if the schedule is active. */
   ifActive?: boolean;
 };
 
 /**
- * Writes it, all or nothing. `lost`: another process holds the lease now. `stopped`: it isn't active any more. `taken`: there is a run
- * for this slot.
+ * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is no longer active. `taken`:
+ * the slot has a run. Repeating it after `done` gives `taken` if a slot was claimed, else `done`.
  */
 export async function updateSchedule(
   redis: RedisClient,
@@ -136,12 +152,12 @@ export async function updateSchedule(
   return done as 'done' | 'lost' | 'stopped' | 'taken';
 }
 
-const claimKeptMs = 7 * 86_400_000; // `after` keeps older slots from being seen to again
+const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older slots
 
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 lease
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
- *       9 what the file of protected ids holds, or ''
+ *       9 content of the file of protected ids, or ''
  * returns added, same, exists or changed. Repeating it gives same.
  */
 const addLua = `
@@ -153,7 +169,7 @@ if isThere then
   if ARGV[4] ~= '1' then return 'exists' end
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5], 'protectedList', ARGV[9])
   redis.call('HDEL', KEYS[1], 'waiting', 'waived')
-  redis.call('DEL', KEYS[5]) -- whoever makes a run of it now goes by the definition of before
+  redis.call('DEL', KEYS[5]) -- a process that makes a run of it now uses the old definition
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
@@ -168,7 +184,7 @@ return isThere and 'changed' or 'added'
 
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history
- * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 guard that asks for it or ''  7 audit entry  8 ms to keep a removed one
+ * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 guard that pauses it or ''  7 audit entry  8 ms to keep a removed one
  * returns {state before or 'missing', state after}. Slots that passed while it was paused are not backfilled.
  */
 const steerLua = `
@@ -211,19 +227,3 @@ if ARGV[5] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'KEEPTTL') end
 if #ARGV > 5 then redis.call('HSET', KEYS[1], unpack(ARGV, 6)) end
 return 'done'
 `;
-
-/** What reconciling the schedules of a target depends on. */
-export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
-  ledger: Ledger;
-  target: Target;
-  feeder: Feeder;
-  /** Those this process has; it ignores the schedules of all others. */
-  sources: ListSources;
-  stateDir: string;
-  /** The file of protected ids that the settings of this process name. */
-  protectFile: string | null;
-  who: string;
-  /** Milliseconds since 1970. */
-  now(): number;
-  log: Log;
-};

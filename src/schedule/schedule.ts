@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import { settingText } from '../config/setting-text.ts';
-import { type Config, type SettingName, settings } from '../config/settings.ts';
+import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Priority, RunState } from '../ledger/run.ts';
 import type { Timing } from './slots.ts';
@@ -8,16 +7,16 @@ import type { Timing } from './slots.ts';
 /** What happens when a slot comes while the last run has not ended. */
 export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 
-/** What happens with slots that passed while nobody listened: nothing, or one run for the last of them. */
+/** What happens to slots that passed while no worker listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
 
-/** What pauses a schedule by itself: a list that must not be deleted, or a run of it that is halted. */
+/** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted. */
 export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected' | 'halted';
 
 /**
- * What each setting is to a schedule. `kept`: the schedule takes it with it, from flag, variable or configuration file, as if it stood on the
- * command line of each of its runs; what a process that makes or deletes such a run has there counts for nothing. `target`: it names whose
- * schedule that is. `process`: it belongs to whoever runs.
+ * Where each setting of a scheduled run comes from. `kept`: from the schedule, which stores its value when it is added; the settings of the
+ * process that makes or deletes the run are ignored. `target`: it names the target of the schedule. `process`: from the process that makes or
+ * deletes the run.
  */
 const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
@@ -38,40 +37,40 @@ const settingRoles = {
 type Kept<N extends SettingName> = (typeof settingRoles)[N] extends 'kept' ? N : never;
 type KeptSetting = { [N in SettingName]: Kept<N> }[SettingName];
 
-/** The settings a schedule takes with it. */
+/** The settings that a schedule stores. */
 export const scheduledSettings = (Object.keys(settingRoles) as SettingName[]).filter(
   (name): name is KeptSetting => settingRoles[name] === 'kept',
 );
 
 export type ScheduledSettings = Pick<Config, KeptSetting>;
 
-/** What somebody asked for. Of where the list comes from it holds the name only; see `list-source.ts`. */
+/** What an operator defines. Of the source it holds only the name; see `list-source.ts`. */
 export type Definition = Timing & {
   from: string;
   overlap: (typeof overlapPolicies)[number];
   missed: (typeof missedPolicies)[number];
-  /** A slot that is later than this was missed. */
+  /** A slot handled later than this is missed. */
   graceMs: number;
-  /** A list of more than so many times the median of the last ones is refused. */
+  /** A list with more rows than this many times the median of the last ones is rejected. */
   maxGrowth: number;
-  /** An empty list is no reason to pause. */
+  /** Whether an empty list is accepted. */
   allowEmpty: boolean;
-  /** Of its runs, beside others of the target. */
+  /** The priority of its runs. */
   priority: Priority;
   /** Texts, as their flags take them; `protect` is an absolute path. */
   settings: Partial<Record<KeptSetting, string>>;
-  /** Why, for whoever looks at it or at its runs. */
+  /** Why it exists; its runs have the same note. */
   note: string;
 };
 
-/** active ⇄ paused → removed. A removed one is kept for a month, for whoever asks what became of it. */
+/** active ⇄ paused → removed. A removed schedule is kept for 30 days, with its history. */
 type ScheduleState = 'active' | 'paused' | 'removed';
 
-/** A schedule as it stands in Redis. Times are ms since 1970. */
+/** A schedule in Redis. Times are ms since 1970. */
 export type Schedule = Definition & {
   name: string;
   state: ScheduleState;
-  reason: string; // of the state, in words
+  reason: string; // why it has this state
   who: string; // '' for a guard
   changedAt: number;
   /** Slots up to here have been handled. */
@@ -80,7 +79,7 @@ export type Schedule = Definition & {
   waiting: number | null;
   /** The last run that was started, '' = none. */
   lastRun: string;
-  /** How it ended, as far as anybody has looked: '' = not yet, `lost` = Redis doesn't know it any more. */
+  /** How it ended: '' = not recorded yet, `lost` = Redis no longer knows it. */
   lastState: RunState | 'lost' | '';
   lastEndedAt: number;
   lastSha256: string;
@@ -88,12 +87,12 @@ export type Schedule = Definition & {
   preparing: string;
   /** Rows of the last lists, newest first. */
   rows: number[];
-  /** The guard that paused it, and the one that lets the next list pass because somebody resumed it; '' = none. */
+  /** The guard that paused it, and the guard that a resume waives for the next list; '' = none. */
   pausedBy: GuardCode | '';
   waived: GuardCode | '';
-  /** What the file of protected ids held when the schedule was added, or at its last run; null = it protects none. */
+  /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
-  /** Files to put away once the last run has ended well; null = none. */
+  /** Files to archive after the last run, if it settles all ids as success; null = none. */
   toArchive: ReadFiles | null;
 };
 
@@ -135,7 +134,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
   };
 }
 
-/** The settings of a command that its schedule takes over, as texts; those that have their default are left out. */
+/** The settings of a command that its schedule stores, as text; defaults are left out. */
 export function settingTexts(config: Config): Definition['settings'] {
   const kept = config.protect === undefined ? config : { ...config, protect: resolve(config.protect) };
   const texts = scheduledSettings.map((name) => [name, settingText(name, kept[name])] as const);
@@ -144,7 +143,7 @@ export function settingTexts(config: Config): Definition['settings'] {
   );
 }
 
-/** The texts as values, with the defaults of this release for what is not among them. */
+/** The stored settings as values; the others have the defaults of this release. */
 export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): ScheduledSettings {
   const values = scheduledSettings.map((name) => {
     const text = texts[name];
@@ -153,13 +152,13 @@ export function settingsOf({ settings: texts }: Pick<Definition, 'settings'>): S
   return Object.fromEntries(values);
 }
 
-/** What became of a slot. */
+/** The result of a slot. */
 type SlotOutcome =
-  | 'started' // its run was started; how that ended stands in `ended`
-  | 'empty' // there was nothing to do: no file, or a list that may be empty
-  | 'refused' // a guard refused the list, and paused the schedule
-  | 'failed' // the source gave no whole list
-  | 'skipped' // the last run had not ended, or the same list was under way
+  | 'started' // its run was started; `ended` says how it ended
+  | 'empty' // there was nothing to do: no file, or an accepted empty list
+  | 'refused' // a guard rejected the list, and paused the schedule
+  | 'failed' // the source gave no complete list
+  | 'skipped' // the last run had not ended, or a run of the same list was being deleted
   | 'missed'; // no process listened in time
 
 /** One line of a schedule's history. Consecutive slots with the same outcome share one line. */
@@ -168,7 +167,7 @@ export type HistoryEntry = {
   slots: number;
   at: number; // when it was handled
   outcome: SlotOutcome;
-  reason: string; // in words, '' where the outcome says all
+  reason: string; // '' if the outcome needs none
   by: string; // who: user@machine
   run: string; // '' = none
   rows: number | null; // null = not known
@@ -180,7 +179,7 @@ export const slotResults = [
   ...(['empty', 'refused', 'failed', 'skipped', 'missed'] as const), // it has none
 ];
 
-/** What became of a slot and of its run, in a word; `incomplete`: the run left ids. */
+/** The result of a slot and its run in one word; `incomplete`: the run left ids. */
 export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)[number] {
   if (outcome !== 'started' || ended === null) return outcome;
   if (ended.state === 'cancelled') return 'cancelled';
@@ -190,7 +189,7 @@ export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)
 /** How a run ended, kept here because Redis forgets runs. */
 export type RunEnd = { state: RunState; deleted: number; gone: number; left: number };
 
-/** The history with one more line, newest first; it is kept short. */
+/** The history with one more line, newest first; it keeps the last 50. */
 export function withEntry(history: HistoryEntry[], entry: HistoryEntry): HistoryEntry[] {
   const [last, ...others] = history;
   const isMore =
@@ -201,7 +200,7 @@ export function withEntry(history: HistoryEntry[], entry: HistoryEntry): History
 
 const keptEntries = 50;
 
-/** The history that knows how a run ended. */
+/** The history with the end of a run. */
 export function withEnd(history: HistoryEntry[], run: string, ended: RunEnd): HistoryEntry[] {
   return history.map((entry) => (entry.run === run ? { ...entry, ended } : entry));
 }

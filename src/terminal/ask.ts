@@ -5,7 +5,7 @@ import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { isTerminal } from './style.ts';
 
-/** Where a question is asked: on stderr, answered on stdin, or on the terminal itself where stdin is data. */
+/** A question appears on stderr; the answer comes from stdin, or from the terminal if stdin is data. */
 export type PromptStreams = {
   stdin: NodeJS.ReadStream;
   stderr: NodeJS.WriteStream;
@@ -13,7 +13,7 @@ export type PromptStreams = {
   stdinIsData: boolean;
 };
 
-/** What somebody has to agree to, and what the command line already said about it. */
+/** What the operator confirms, and what the command line says about it. */
 export type Question = {
   expected: number;
   what: string; // '1,203 views on api.example.com'
@@ -22,8 +22,8 @@ export type Question = {
 };
 
 /**
- * Returns when the deletion of so many ids is confirmed: by --yes, by the right --confirm, or by somebody who types the count.
- * Throws USAGE otherwise, also when there is nobody to ask.
+ * Returns when the deletion of this many ids is confirmed: by --yes, by the right --confirm, or by an operator who types the count.
+ * Throws USAGE otherwise, also without a terminal to ask on.
  */
 export async function confirmCount({ expected, what, yes, confirm }: Question, asking: PromptStreams): Promise<void> {
   if (confirm !== null) return checkConfirm(confirm, expected, what);
@@ -31,10 +31,10 @@ export async function confirmCount({ expected, what, yes, confirm }: Question, a
   const next = `add --confirm ${expected} or --yes`;
   const message = `Type ${expected} to delete ${what}, anything else to stop. It cannot be undone.`;
   const answer = await ask(message, asking, `${what} would be deleted, but there is no terminal to confirm on`, next);
-  if (!isCount(answer, expected)) throw notConfirmed('not confirmed; nothing was sent');
+  if (!isCount(answer, expected)) throw new ExpungeError('USAGE', 'not confirmed; nothing was sent');
 }
 
-/** Returns when somebody answers yes; `what` is the question. Throws USAGE like `confirmCount`. */
+/** Returns when the operator answers yes; `what` is the question. Throws USAGE like `confirmCount`. */
 export async function confirmYes(what: string, yes: boolean, asking: PromptStreams): Promise<void> {
   if (yes) return;
   const answer = await ask(
@@ -43,7 +43,7 @@ export async function confirmYes(what: string, yes: boolean, asking: PromptStrea
     `${what} There is no terminal to confirm on`,
     'add --yes',
   );
-  if (answer.trim() !== 'yes') throw notConfirmed('not confirmed; nothing was changed');
+  if (answer.trim() !== 'yes') throw new ExpungeError('USAGE', 'not confirmed; nothing was changed');
 }
 
 function checkConfirm(confirm: number, expected: number, what: string): void {
@@ -60,12 +60,12 @@ function isCount(answer: string, expected: number): boolean {
   }
 }
 
-/** The answer, '' for Ctrl-C. Throws USAGE with these words where no terminal is there to ask on. */
+/** The answer, '' for Ctrl-C. Throws USAGE with `refusal` without a terminal. */
 async function ask(message: string, asking: PromptStreams, refusal: string, next: string): Promise<string> {
   const input = isTerminal(asking.stderr, asking.env) ? openInput(asking) : null;
   if (input === null) throw new ExpungeError('USAGE', refusal, { next });
   try {
-    const { isCancel, text } = await import('@clack/prompts'); // only where somebody is asked: it takes its time
+    const { isCancel, text } = await import('@clack/prompts'); // loaded only for a question, because it is slow to load
     const answer = await text({ message, input, output: asking.stderr });
     return isCancel(answer) ? '' : (answer ?? '');
   } finally {
@@ -74,7 +74,7 @@ async function ask(message: string, asking: PromptStreams, refusal: string, next
   }
 }
 
-/** Null where nobody can type. */
+/** The stream of the answer; null without a terminal. */
 function openInput({ stdin, stdinIsData }: PromptStreams): NodeJS.ReadStream | null {
   if (!stdinIsData) return stdin.isTTY ? stdin : null;
   try {
@@ -82,8 +82,4 @@ function openInput({ stdin, stdinIsData }: PromptStreams): NodeJS.ReadStream | n
   } catch {
     return null;
   }
-}
-
-function notConfirmed(message: string): ExpungeError {
-  return new ExpungeError('USAGE', message);
 }

@@ -1,7 +1,7 @@
 import { count } from '../format.ts';
 import { type HaltRule, statusesText } from '../ledger/halt-rules.ts';
 
-/** When a rule halts a run, for people: `the first 20 of a run, or over 10 % once there are 1,000`. */
+/** Describes when a rule halts a run: `the first 20 of a run, or over 10 % once there are 1,000`. */
 export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule): string {
   const limits = [
     times && `${times} of them`,
@@ -11,7 +11,7 @@ export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule
   return limits.filter(Boolean).join(', or ');
 }
 
-/** Which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
+/** Describes which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
 export function describeHaltStatuses(rule: HaltRule): string {
   return `${statusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
 }

@@ -3,13 +3,13 @@ import type { HaltCode } from '../ledger/run.ts';
 import { type Outcome, outcomes } from '../model/outcome.ts';
 import { plainLine, plainStyle, quoteForShell, type Style } from './style.ts';
 
-/** How a command about a run came to its end. */
+/** How a command that deletes or detaches a run ended. */
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';
 
-/** A signal came first. Somebody had paused the run, cancels it, or works on it still; else it waits for the same command. */
+/** A signal ended the command. The run is paused by an operator, is being cancelled, or another command deletes it; else the same command resumes it. */
 type Interrupted = 'interrupted' | 'paused' | 'cancelling' | 'left';
 
-/** Ids that ended badly for the same reason, with a few of them. */
+/** Ids that failed for the same reason, with a few examples. */
 type FailureGroup = { code: string; count: number; samples: readonly string[] };
 
 export type Ending = {
@@ -20,34 +20,37 @@ export type Ending = {
   halt: HaltCode | '';
   rows: number;
   ids: number;
-  isNoneThere: boolean; // none of the ids was there, and nobody expected that
+  isNoneThere: boolean; // none of the ids was there, without --expect-absent
   pending: number;
   counts: Record<Outcome, number>;
   protectedRead: number | null; // ids of the protect file; null without one
   attempts: number;
   activeMs: number; // deleting time, without pauses
-  pace: readonly string[]; // how fast it was and what held it back, in lines
+  pace: readonly string[]; // how fast it was, and what slowed it down, in lines
   failures: readonly FailureGroup[]; // the most frequent first
-  doubt: string; // why what Redis knew last may be lost, or ''
+  doubt: string; // why the last writes to Redis may be lost, or ''
   examples: readonly string[]; // a few ids that show why the run halted
-  files: readonly string[]; // what was written, the most telling first
-  failuresFile: string | null; // of ids that can be tried again
+  files: readonly string[]; // what was written, the most useful first
+  failuresFile: string | null; // of ids that can be retried
   command: string; // the command line that was typed
 };
 
-/** The last words of a command: what happened to how many rows, why, where that is written, and what to do next. */
-export function endingText(ending: Ending, style: Style = plainStyle): string {
+/**
+ * The final summary of a command: how many rows have which outcome, why, where the report is, and, unless `isQuiet`, the next commands.
+ * Pure.
+ */
+export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = false): string {
   const parts = hasOutcomes(ending)
     ? [tableLines(ending, style), ...rest.map((linesOf) => linesOf(ending, style))]
     : [];
-  const next = nextSteps(ending).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
+  const next = (isQuiet ? [] : nextSteps(ending)).map(([does, command]) => `  ${does}: ${style.bold(command)}`);
   return [[style.bold(headline(ending))], ...parts, next]
     .filter((lines) => lines.length > 0)
     .flat()
     .join('\n');
 }
 
-/** What stands below the numbers. */
+/** The parts below the counts. */
 const rest = [noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
@@ -104,14 +107,14 @@ const meanings: Record<Outcome | 'pending', string> = {
   pending: 'without an outcome yet',
 };
 
-/** A list for another API, another tenant or another kind of object ends like this. */
+/** A list for another API, account or resource ends like this. */
 function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
   if (!isNoneThere) return [];
   const words = `None of the ${plural(ids, 'ids')} was there. Check --base-url, --account, --resource and --column.`;
   return [`  ${style.red(words)}`];
 }
 
-/** Told where it has changed what the numbers say. */
+/** Shown if the doubt affects an outcome. */
 function doubtLines({ doubt, counts, pending }: Ending): string[] {
   if (doubt === '' || counts.gone_unconfirmed + counts.unknown + pending === 0) return [];
   return [`  In doubt: ${plainLine(doubt)}. Ids found gone since then are gone_unconfirmed, not absent.`];
@@ -146,7 +149,7 @@ function fileLines({ files }: Ending): string[] {
 
 type Step = [does: string, command: string];
 
-/** What somebody would type next, after each kind of ending. */
+/** The next commands after each kind of ending. */
 function nextSteps(ending: Ending): Step[] {
   return steps[ending.kind](ending);
 }

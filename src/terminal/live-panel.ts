@@ -14,7 +14,7 @@ export class LivePanel {
   readonly #take: () => Snapshot;
   #timer: NodeJS.Timeout | null = null;
 
-  /** `take` gives the present snapshot; it is called as often as something is shown. */
+  /** `take` returns the current snapshot; it is called each time something is shown. */
   constructor(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv, take: () => Snapshot) {
     const drawing = isTerminal(stream, env) ? panelOn(stream) : linesOn(stream);
     this.#show = drawing.show;
@@ -23,14 +23,14 @@ export class LivePanel {
     this.#take = take;
   }
 
-  /** Doing it twice changes nothing. A panel shows at once, a line after its ten seconds: shorter runs need none. */
+  /** Doing it twice changes nothing. A panel appears at once, the first line after ten seconds: shorter runs need none. */
   start(): void {
     if (this.#timer) return;
     if (this.#everyMs === redrawMs) this.#show(this.#take());
     this.#timer = setInterval(() => this.#show(this.#take()), this.#everyMs);
   }
 
-  /** Leaves the last panel on the screen and gives the cursor back; lines written later stand below. */
+  /** Leaves the last panel on the screen and shows the cursor again; later lines appear below. Doing it twice changes nothing. */
   stop(): void {
     if (!this.#timer) return;
     clearInterval(this.#timer);
@@ -56,7 +56,7 @@ function linesOn(stream: NodeJS.WriteStream): Drawing {
 
 const quietMs = 1_000;
 
-/** Something that shows how far a piece of work is, until it is stopped. */
+/** A progress display, until it is stopped. */
 export type Progress = { stop(): void };
 
 /**
@@ -84,7 +84,7 @@ export function startProgress(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv
 
 const require = createRequire(import.meta.url);
 
-/** Draws text over what it drew before. Loaded where something is drawn only: in a pipe it would be a tenth of every start. */
+/** Draws text over what it drew before. Loaded only on a terminal: loading it takes a tenth of the start. */
 function redrawOn(stream: NodeJS.WriteStream): ReturnType<typeof import('log-update').createLogUpdate> {
   const { createLogUpdate } = require('log-update') as typeof import('log-update');
   return createLogUpdate(stream);

@@ -7,14 +7,14 @@ import type { Waiting } from './snapshot.ts';
 
 /** What decides how fast a running run goes. */
 export type Pace = {
-  stop: Stop | null; // until somebody lifts it
+  stop: Stop | null; // until an operator ends it
   waiting: Waiting | null;
   targets: readonly TargetState[];
   inFlight: number | null; // of this process; null when the run is seen from another one
   rate: Rate | null; // the run's own
   quotaUntil: number; // when a quota of it that is spent has room again, ms since 1970; 0 = none is spent
   idleMs: number; // how long no id was settled
-  nextTryAt: number | null; // when ids in trouble are tried again, if nothing else is left to do; ms since 1970
+  nextTryAt: number | null; // when failed ids are retried, if nothing else is left to do; ms since 1970
   at: number; // now, ms since 1970
 };
 
@@ -42,7 +42,7 @@ const nextTry = 'the ids left failed before and are retried then';
 
 const longestPermitMs = 5_000;
 
-/** A chunk of a run with so low a rate is handed back until the next permit comes, or for so long: its ids are in no trouble. */
+/** At so low a rate, a chunk is returned until the next permit, or for this long: its ids have not failed. */
 function isWaitForPermit(nextTryMs: number, own: number | null): boolean {
   return own !== null && 1_000 / own > longestPermitMs && nextTryMs <= longestPermitMs;
 }
@@ -50,20 +50,20 @@ function isWaitForPermit(nextTryMs: number, own: number | null): boolean {
 const leastIdleMs = 5_000;
 const idleAnswers = 5;
 
-/** Nothing gets done, and no wait explains it: what is left is in trouble and is tried again, now or later. */
+/** No id is settled and no wait explains it: the ids left have failed and are retried, now or later. */
 function isIdle(idleMs: number, live: readonly TargetState[], own: number | null): boolean {
   const slowest = Math.min(own ?? Number.POSITIVE_INFINITY, ...live.map((target) => target.rate));
   return idleMs >= Math.max(leastIdleMs, (idleAnswers * 1_000) / slowest);
 }
 
-/** The limiters that requests go by at present. Where the resources have limits of their own, there are two. */
+/** The limiters in use. There are two if the resources have separate limits. */
 function liveOf(targets: readonly TargetState[]): TargetState[] {
   const seen = targets.filter((target) => !isSilent(target) || target.hold !== null);
   const busy = seen.filter(({ processes }) => processes > 0);
   return busy.length > 0 ? busy : seen.slice(0, 1);
 }
 
-/** `leftMs` 0: nobody knows how long. */
+/** `leftMs` 0: the duration is unknown. */
 function describeWait({ reason, leftMs, for: what }: Waiting): string {
   return `Waiting${what ? ` for ${what}` : ''}${leftMs > 0 ? ` ${duration(leftMs)}` : ''}: ${reason}.`;
 }
@@ -81,7 +81,7 @@ function describeTarget(target: TargetState, own: number | null): string {
 
 const noIdsFaultMs = 900_000;
 
-/** After a quarter of an hour ids use up their attempts again; see TargetLimiter.isCircuitOpen. */
+/** After 15 minutes of outage, requests count as attempts again; see TargetLimiter.isCircuitOpen. */
 function describeOutage({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
   const cost = now - since < noIdsFaultMs ? 'no id fails because of it' : 'each try now counts as an attempt';
   return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id every few seconds, ${cost}.`;
@@ -102,7 +102,7 @@ function describeSending(target: TargetState, own: number | null): string {
   return describeLearning(target);
 }
 
-/** What is known where something else than a rate bounds us, or too little was sent yet to tell. */
+/** What is known if no rate is the bound, or too little was sent to know. */
 function describeBound({ limitMet, pinned }: TargetState, asked: number | null): string {
   if (asked !== null)
     return asked === pinned ? `the target is pinned to ${rate(asked)}` : `--rate allows ${rate(asked)}`;
@@ -112,7 +112,7 @@ function describeBound({ limitMet, pinned }: TargetState, asked: number | null):
 const nearBelow = 0.95;
 const nearAbove = 1.01;
 
-/** How the rate stands to the limit that was met. Around it the search goes on in steps too small to speak of. */
+/** Compares the rate with the limit that was reached. Close to it, the search continues in small steps that are not shown. */
 function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
   if (phase === 'measure') return `Measuring the limit: the server throttles some requests at ${rate(now)}.`;
   if (phase === 'seek' || limitMet === 0) return `Probing for the limit: ${rate(now)} so far.`;
@@ -125,11 +125,11 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** How fast a run was and what held it back. Rates are requests a second; null = nobody measured it. */
+/** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
 export type PaceSummary = {
-  achieved: number | null; // that were not refused, over the deleting time
+  achieved: number | null; // without those answered 429, over the deleting time
   allowed: number | null; // by the learned limit and --rate, on average while there was one
-  waitedMs: number; // part of the deleting time in which nothing might leave
+  waitedMs: number; // part of the deleting time in which no request was allowed
   refused: number; // answers 429
   refreshes: number; // of the token
   latencyMs: Measures['latencyMs'];
@@ -150,7 +150,7 @@ export function paceSummary(measures: Measures, activeMs: number): PaceSummary {
 
 const leastWaitMs = 500;
 
-/** The same in two lines, with only what there is to say; none where nothing was sent. */
+/** The pace of a run in at most two lines; none if nothing was sent. */
 export function paceLines({ achieved, allowed, waitedMs, refused, refreshes, latencyMs }: PaceSummary): string[] {
   if (achieved === null) return [];
   const pace = [
@@ -163,7 +163,7 @@ export function paceLines({ achieved, allowed, waitedMs, refused, refreshes, lat
   return [`Pace: ${pace.join(' · ')}`, ...(latency === null ? [] : [latency])];
 }
 
-/** The same for `--json`. */
+/** The pace of a run for `--json`. */
 export function paceFacts({ achieved, allowed, waitedMs, refused, refreshes, latencyMs }: PaceSummary) {
   return {
     rate_achieved: achieved && tenths(achieved),

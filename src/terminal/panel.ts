@@ -21,7 +21,7 @@ export function panelText(snapshot: Snapshot, width: number, style: Style = plai
   return [...lines, ...events].map((line) => clip(line, width)).join('\n');
 }
 
-/** The same in one line, for logs and pipes. */
+/** The panel in one line, for logs and pipes. */
 export function lineText(snapshot: Snapshot): string {
   const { runId, ids } = snapshot;
   const settled = settledOf(snapshot);
@@ -82,7 +82,7 @@ export class RateMeter {
     while (this.#seen.length > 2 && this.#seen[0]!.at < at - windowMs) this.#seen.shift();
   }
 
-  /** Null before there is anything to compare. */
+  /** Null before the second observation. */
   get perSecond(): number | null {
     const [first, last] = [this.#seen[0], this.#seen.at(-1)];
     if (!first || !last || last.at === first.at) return null;
@@ -90,12 +90,12 @@ export class RateMeter {
   }
 }
 
-/** What a run is doing at this moment and why, in words. */
+/** Describes what a run is doing now, and why. */
 function describeActivity(snapshot: Snapshot): string {
-  return plainLine(words[snapshot.state](snapshot));
+  return plainLine(activities[snapshot.state](snapshot));
 }
 
-const words: Record<RunState, (snapshot: Snapshot) => string> = {
+const activities: Record<RunState, (snapshot: Snapshot) => string> = {
   preparing: () => 'Writing the list to Redis.',
   planned: () => 'Waiting to start; nothing was sent yet.',
   running: (run) => (run.isAbandoned ? abandoned : describePace(run)),
@@ -106,14 +106,14 @@ const words: Record<RunState, (snapshot: Snapshot) => string> = {
   completed: () => 'Completed.',
 };
 
-/** What is told of a run whose command was killed. */
+/** Describes a foreground run whose command was killed. */
 export const abandoned = 'Its command has ended and no process is deleting it.';
 
 function because({ who, reason }: Snapshot): string {
   return `${who ? ` by ${who}` : ''}${reason ? `: ${reason.replace(/\.$/, '')}` : ''}`;
 }
 
-/** What an interrupted command left behind has nobody who works on it. */
+/** A run that an interrupted command left is resumed by that command. */
 function goOn({ by, runId }: Snapshot): string {
   return by === 'interrupt' ? ' the same command.' : `: expunge resume ${runId}`;
 }

@@ -1,4 +1,4 @@
-import { count, duration, rate as perSecond, plural, roughly } from '../format.ts';
+import { count, duration, rate as perSecond, plural, roughly, utcTime } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
@@ -7,13 +7,13 @@ import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
-/** What a run would do, as far as it is known before its first request. */
+/** What a run would do, as far as is known before its first request. */
 export type Plan = {
   files: readonly string[];
   rows: number;
   ids: Record<Resource, number>;
   samples: readonly string[]; // the first ids to be sent
-  column: string | null; // that they stand in; null where there are none
+  column: string | null; // the column of the ids; null without columns
   duplicates: number;
   rejected: Record<string, number>; // by code
   rejectsFile: string | null;
@@ -26,12 +26,12 @@ export type Plan = {
   firstUrl: string | null; // null when there is nothing to send
   rate: Rate | null;
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
-  learned: LearnedStart | null; // null also where nobody looked
-  onStatus: string; // what some answers mean in this run, '' for our own table
+  learned: LearnedStart | null; // null also for a dry run
+  onStatus: string; // what some statuses mean in this run, '' for the default verdicts
   expectAbsent: boolean;
   maxConcurrency: number;
-  stop: Stop | null; // nothing will leave before it is lifted; null also where nobody looked
-  existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, which would be resumed, or joined beside its command
+  stop: Stop | null; // nothing is sent before it ends; null also for a dry run
+  existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, to be resumed, or joined beside its command
   previous: FinishedRun | null; // of the same list
   overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
 };
@@ -42,7 +42,7 @@ type ExistingRun = { runId: string; state: RunState; reason: string; left: numbe
 /** A run that has ended. */
 type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: Record<Outcome, number> };
 
-/** The plan as it stands before the confirmation. */
+/** The plan as lines of labels and values, shown before the confirmation. Pure. */
 export function planText(plan: Plan, style: Style = plainStyle): string {
   const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, stopLines];
   return parts
@@ -119,7 +119,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
   ];
 }
 
-/** What the API is asked for begins with /v2: a base URL that ends in it is most often a mistake. */
+/** Paths begin with /v2, so a base URL that ends in a version is most often a mistake. */
 function pathLines({ baseUrl }: Plan, style: Style): Line[] {
   if (!/\/v\d+$/.test(baseUrl)) return [];
   const words = `the address ends in ${baseUrl.slice(baseUrl.lastIndexOf('/'))}, and /v2/… is appended to it; remove it from --base-url unless the API is really there`;
@@ -145,7 +145,7 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
   return `${text}: about ${duration(leastMs(rate, left))}, longer if the API is slower`;
 }
 
-/** Somebody may have slowed it down meanwhile, for a reason that still holds. */
+/** An operator may have lowered the rate meanwhile, for a reason that still applies. */
 function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
   return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
@@ -153,7 +153,7 @@ function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
 
 const freshMs = 60_000;
 
-/** Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`; the lower wins. '' where nothing bounds it yet. */
+/** Where the rate begins: `at most 200/s`, `starts at 412/s, learned 3 h ago`, `starts at 200/s, pinned`; the lower wins. '' if nothing bounds it yet. */
 export function paceText(rate: Rate | null, learned: LearnedStart | null): string {
   const most = rate === null ? '' : `at most ${rateText(rate)}`;
   if (learned === null || !isSlower(learned, rate)) return most;
@@ -186,11 +186,11 @@ function previousLines({ previous }: Plan): Line[] {
   if (previous === null) return [];
   const sums = outcomes.filter((outcome) => previous.counts[outcome] > 0);
   const text = sums.map((outcome) => `${count(previous.counts[outcome])} ${outcome}`).join(', ');
-  const when = new Date(previous.endedAt).toISOString().slice(0, 16).replace('T', ' ');
-  return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when} UTC: ${text}`]];
+  const when = utcTime(previous.endedAt, 'minute');
+  return [['Previous', `run ${previous.runId} of the same list ${previous.state} on ${when}: ${text}`]];
 }
 
-/** A list that was edited is another list: nothing stops both from being deleted, and nobody may have meant that. */
+/** An edited list is another list: both would be deleted, which may not be intended. */
 function overlapLines(plan: Plan, style: Style): Line[] {
   return plan.overlapping.slice(0, shownOverlaps).map((run) => {
     const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;
@@ -198,7 +198,7 @@ function overlapLines(plan: Plan, style: Style): Line[] {
   });
 }
 
-/** Whoever repeats a command with --protect, or without it, may take both for one run; neither takes anything from the other. */
+/** A command that is repeated with --protect, or without it, makes a second run; each protects only its own ids. */
 function protectionWarning(plan: Plan, { runId, protectedRead }: Plan['overlapping'][number]): string {
   if (plan.protected > 0 && protectedRead === null)
     return `, and that run has no --protect: it deletes ids protected here. Cancel it first: expunge cancel ${runId}`;

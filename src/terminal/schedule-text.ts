@@ -20,12 +20,13 @@ const overlapTexts = {
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
-/** What `schedule add` has done. `before`: the schedule that had the name. */
+/** Says what `schedule add` did. `before`: the schedule that had the name. */
 export function addedText(
   done: 'added' | 'same' | 'changed',
   schedule: Schedule,
   now: number,
   before: Schedule | null,
+  isQuiet = false,
 ): string {
   const { name, from, settings, overlap } = schedule;
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
@@ -36,12 +37,14 @@ export function addedText(
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
     `  ${overlapTexts[overlap]}`,
-    `  Try it  expunge schedule run ${name} --dry-run`,
-    ...(schedule.state === 'paused' ? [`  It is paused. Resume: expunge schedule resume ${name}`] : []),
+    ...(isQuiet ? [] : [`  Try it  expunge schedule run ${name} --dry-run`]),
+    ...(schedule.state === 'paused'
+      ? [`  It is paused.${isQuiet ? '' : ` Resume: expunge schedule resume ${name}`}`]
+      : []),
   ].join('\n');
 }
 
-/** What it never deletes, and how much of a list it takes. */
+/** Says which ids a schedule never deletes, and how many rows of a list it takes. */
 function keptText({ settings: { protect, limit }, protectedList }: Schedule, who: string): string[] {
   const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${plainLine(protect ?? '')}`;
   return [
@@ -50,7 +53,7 @@ function keptText({ settings: { protect, limit }, protectedList }: Schedule, who
   ];
 }
 
-/** What two definitions differ in, as flags: `--max-deletes 100 → 50`. */
+/** The differences of two definitions, as flags: `--max-deletes 100 → 50`. */
 export function differences(before: Definition, after: Definition): string[] {
   const [was, is] = [flagsOf(before), flagsOf(after)];
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
@@ -78,7 +81,8 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
 /** The schedules of a target as a table, and below it why some are paused. */
-export function listText(all: Listed[], target: Target, now: number): string {
+export function listText(all: Listed[], target: Target, now: number, isQuiet = false): string {
+  if (all.length === 0 && isQuiet) return `No schedules of ${targetName(target)}.`;
   if (all.length === 0)
     return `No schedules of ${targetName(target)}. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …`;
   const lines = all.map(({ schedule, history }) => [
@@ -88,34 +92,40 @@ export function listText(all: Listed[], target: Target, now: number): string {
   ]);
   const paused = all
     .filter(({ schedule }) => schedule.state === 'paused')
-    .map(({ schedule }) => pausedText(schedule, now));
+    .map(({ schedule }) => pausedText(schedule, now, isQuiet));
   const kept = all.flatMap(({ schedule }) => keptText(schedule, schedule.name));
   return [columns([['NAME', 'STATE', 'WHEN', 'NEXT', 'LAST'], ...lines]), ...paused, ...kept].join('\n');
 }
 
-function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number): string {
+function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number, isQuiet: boolean): string {
   const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
   const why = plainLine(reason) || 'no reason given';
-  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}\n    Resume: expunge schedule resume ${name}`;
+  const goOn = isQuiet ? '' : `\n    Resume: expunge schedule resume ${name}`;
+  return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
 
 function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
-  const told = reason === '' ? '' : `; ${plainLine(reason)}`;
-  if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${told}`;
+  const detail = reason === '' ? '' : `; ${plainLine(reason)}`;
+  if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {
     const left = ended.left > 0 ? `, ${count(ended.left)} not` : '';
-    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${told}`;
+    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${detail}`;
   }
   const word = outcome === 'empty' ? 'nothing to do' : outcome;
   const what = slots > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(slots, 'slots')}` : word;
   return reason === '' ? what : `${what}: ${plainLine(reason)}`;
 }
 
-/** What a steering verb has done. */
-export function steeredText(action: 'pause' | 'resume' | 'remove', schedule: Schedule, now: number): string {
+/** Says what `schedule pause`, `resume` or `remove` did. */
+export function steeredText(
+  action: 'pause' | 'resume' | 'remove',
+  schedule: Schedule,
+  now: number,
+  isQuiet = false,
+): string {
   const { name } = schedule;
-  if (action === 'pause')
-    return `Paused schedule ${name}: it starts no more runs; a running one continues.\n  Resume: expunge schedule resume ${name}`;
+  const goOn = isQuiet ? '' : `\n  Resume: expunge schedule resume ${name}`;
+  if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
   const next = describeSlot(schedule.tz, nextSlot(schedule, now)).local;
   const waived = ['', 'too_many', 'halted'].includes(schedule.pausedBy)

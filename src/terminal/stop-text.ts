@@ -4,9 +4,9 @@ import type { Stop } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
 import { plainLine, quoteForShell } from './style.ts';
 
-// What stop-all and start-all say. All pure; times are ms since 1970.
+// Texts of stop-all and start-all. All pure; times are ms since 1970.
 
-/** A target that was stopped or started: what had stopped it before, and how it stands now. */
+/** A target that was stopped or started: its stop before, and its state now. */
 export type StopResult = { before: Stop | null; known: KnownTarget };
 
 /** `https://api.example.com as account acme`. */
@@ -14,20 +14,21 @@ export function targetName({ baseUrl, account }: Target): string {
   return account ? `${baseUrl} as account ${plainLine(account)}` : baseUrl;
 }
 
-export function stoppedText({ before, known }: StopResult, now: number): string {
+export function stoppedText({ before, known }: StopResult, now: number, isQuiet = false): string {
   const name = targetName(known);
   const done =
     before === null
       ? `Stopped all runs of ${name}. Sending stops within a second.`
       : `All runs of ${name} are stopped already, ${byWhom(before)}, since ${timeOfDay(before.at, now)}.`;
-  return `${done}\n  It reaches ${liveText(known)}.\n  Resume: ${commandFor('start-all', known)}`;
+  const next = isQuiet ? '' : `\n  Resume: ${commandFor('start-all', known)}`;
+  return `${done}\n  It reaches ${liveText(known)}.${next}`;
 }
 
 export function startedText({ before, known }: StopResult, now: number): string {
   const held = known.stops.processes.map((stop) => `\nwarning: one process stays stopped ${byWhom(stop)}`).join('');
-  if (before === null) return `Nobody had stopped the runs of ${targetName(known)}.${held}`;
+  if (before === null) return `The runs of ${targetName(known)} were not stopped.${held}`;
   const ago = duration(Math.max(0, now - before.at));
-  return `The runs of ${targetName(known)} go on, after ${ago}; they were stopped ${byWhom(before)}.${held}`;
+  return `The runs of ${targetName(known)} continue, after ${ago}; they were stopped ${byWhom(before)}.${held}`;
 }
 
 /** `2 live runs (1 running, 1 paused) and 3 processes`. */
@@ -40,14 +41,14 @@ function liveText(known: KnownTarget): string {
   return `${plural(liveRuns(known), 'live runs')}${apart} and ${alive === 1 ? '1 process' : `${count(alive)} processes`}`;
 }
 
-/** The command that does so to this target. */
+/** The command line of a verb for this target. */
 export function commandFor(verb: string, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
   return `expunge ${verb} --base-url ${baseUrl}${account ? ` --account ${quoteForShell(account)}` : ''}`;
 }
 
 const namedAtMost = 5;
 
-/** Targets that an order did not reach, a line each, and under it the command that does. */
+/** Targets that a command did not reach, a line each, and under it the command that does. */
 export function notReachedText(verb: string, missed: readonly KnownTarget[]): string {
   const lines = missed.slice(0, namedAtMost).map((known) => {
     const how = verb === 'start-all' ? byWhom(known.stops.target!) : liveText(known);

@@ -1,10 +1,10 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { withoutUrlSecrets } from '../config/parse-setting.ts';
 
-/** How text stands out on a stream; each returns its text unchanged where colours are unwanted. */
+/** Functions that highlight text on a stream; each returns its text unchanged without colours. */
 export type Style = Record<'bold' | 'dim' | 'green' | 'yellow' | 'red', (text: string) => string>;
 
-/** For this stream: plain unless it is a terminal with colours. NO_COLOR and FORCE_COLOR are respected. */
+/** The style of a stream: plain unless it is a terminal with colours. Respects NO_COLOR and FORCE_COLOR. */
 export function styleOf(stream: NodeJS.WriteStream): Style {
   const as = (format: keyof Style) => (text: string) => styleText(format, text, { stream });
   return { bold: as('bold'), dim: as('dim'), green: as('green'), yellow: as('yellow'), red: as('red') };
@@ -18,7 +18,7 @@ export function isTerminal(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv):
   return stream.isTTY === true && env.TERM !== 'dumb';
 }
 
-/** Text of others (reasons, file names, answers) in one line, without anything a terminal would obey. */
+/** Untrusted text (reasons, file names, answers) in one line, without control sequences. */
 export function plainLine(text: string): string {
   return stripVTControlCharacters(text).replace(
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g,
@@ -26,13 +26,13 @@ export function plainLine(text: string): string {
   );
 }
 
-/** A line no wider than that; one too wide loses its style and its end. Counts a character as one column. */
+/** A line of at most this width; a wider one is cut and loses its style. Counts a character as one column. */
 export function clip(line: string, width: number): string {
   const plain = stripVTControlCharacters(line);
   return plain.length <= width ? line : `${plain.slice(0, Math.max(0, width - 1))}…`;
 }
 
-/** Plain text in lines no wider than that, broken between words; at most so many, the last one clipped. */
+/** Plain text in at most this many lines of this width, broken between words; the last one is clipped. */
 export function wrap(text: string, width: number, lines: number): string[] {
   if (lines <= 1 || text.length <= width) return [clip(text, width)];
   const end = text.lastIndexOf(' ', width);
@@ -40,12 +40,12 @@ export function wrap(text: string, width: number, lines: number): string[] {
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
 }
 
-/** As a shell takes it for one word. */
+/** Quotes text so that a shell takes it as one word. */
 export function quoteForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A command line as somebody would type it again; `***` stands for what may be a secret, which is only said where it was typed. */
+/** A command line to be typed again; `***` replaces what may be a secret. */
 export function commandLine(args: readonly string[]): string {
   const shown = args.map((word, n) => {
     if (args[n - 1] === '--token-command') return '***';

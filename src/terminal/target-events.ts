@@ -1,70 +1,70 @@
-import { count, duration, rate, timeOfDay } from '../format.ts';
+import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
 import type { Pin, TargetState } from '../limiter/read-target.ts';
 import { rateText } from '../model/rate.ts';
 import { columns, plainLine } from './style.ts';
 
-/** Something about the target that people should hear of: the message is a constant, the reason has the numbers. */
+/** An event of a target for panel and log: the message is a constant, the reason holds the numbers. */
 export type TargetEvent = { message: string; reason: string };
 
-/** For a panel; logs keep the two apart. */
+/** An event for the panel; logs keep message and reason apart. */
 export function eventText({ message, reason }: TargetEvent): string {
   return `${message}: ${reason}`;
 }
 
-const tellAgainAfterMs = 60_000;
+const repeatAfterMs = 60_000;
 const shortestHoldMs = 2_000;
-const surelyMetAfterMs = 5_000; // before that, the limit may turn out to be trouble of another kind
+const surelyMetAfterMs = 5_000; // before that, it may be an outage instead
 
 /**
- * Compares what is known of a target with what was known before, and tells what has changed: the first limit, outages, waits, tokens.
- * Waits and tokens, which may come every few seconds, are told once a minute. The end of what was told is told, too.
+ * Compares the state of a target with the one before, and reports what has changed: the first limit, outages, waits, tokens. Waits and
+ * tokens, which may come every few seconds, are reported at most once a minute. The end of a reported wait is reported, too.
  */
 export class TargetEvents {
   readonly #before = new Map<string, TargetState>();
-  readonly #met = new Map<string, { since: number; isTold: boolean }>(); // the limit, by scope
-  readonly #toldHolds = new Map<string, number>(); // since when, by scope
-  readonly #toldAt = new Map<string, number>();
+  readonly #met = new Map<string, { since: number; isReported: boolean }>(); // the limit, by scope
+  readonly #reportedWaits = new Map<string, number>(); // since when, by scope
+  readonly #reportedAt = new Map<string, number>();
   #refreshes = 0;
 
-  /** `targets`: its limiters as they are now. `refreshes`: how many tokens took the place of another so far. `nowMs`: monotonic. */
+  /** Returns the events since the last call. `targets`: the limiters now. `refreshes`: how many tokens replaced another so far. `nowMs`: monotonic. */
   observe(targets: readonly TargetState[], refreshes: number, nowMs: number): TargetEvent[] {
     const events = targets.flatMap((now) => this.#compare(this.#before.get(now.scope) ?? null, now, nowMs));
     for (const now of targets) this.#before.set(now.scope, now);
-    const isRefreshed = refreshes > this.#refreshes && this.#mayTell('token', nowMs);
+    const isRefreshed = refreshes > this.#refreshes && this.#mayReport('token', nowMs);
     this.#refreshes = refreshes;
     return isRefreshed ? [...events, { message: 'token refreshed', reason: `${count(refreshes)} × so far` }] : events;
   }
 
   #compare(before: TargetState | null, now: TargetState, nowMs: number): TargetEvent[] {
-    return [...this.#limitEvents(before, now), ...outageEvents(before, now), ...this.#holdEvents(now, nowMs)];
+    return [...this.#limitEvents(before, now), ...outageEvents(before, now), ...this.#waitEvents(now, nowMs)];
   }
 
   #limitEvents(before: TargetState | null, { scope, limitMet, outage, at }: TargetState): TargetEvent[] {
-    const met = this.#met.get(scope) ?? { since: at, isTold: before === null && limitMet > 0 };
+    const met = this.#met.get(scope) ?? { since: at, isReported: before === null && limitMet > 0 };
     if (limitMet === 0 || outage !== null) met.since = at;
     this.#met.set(scope, met);
-    if (met.isTold || at - met.since < surelyMetAfterMs) return [];
-    met.isTold = true;
+    if (met.isReported || at - met.since < surelyMetAfterMs) return [];
+    met.isReported = true;
     return [{ message: 'limit reached', reason: `the server throttles above about ${rate(limitMet)}` }];
   }
 
-  #holdEvents({ scope, hold, at }: TargetState, nowMs: number): TargetEvent[] {
-    const since = this.#toldHolds.get(scope);
+  #waitEvents({ scope, hold, at }: TargetState, nowMs: number): TargetEvent[] {
+    const since = this.#reportedWaits.get(scope);
     if (hold === null && since !== undefined) {
-      this.#toldHolds.delete(scope);
+      this.#reportedWaits.delete(scope);
       return [{ message: 'resumed', reason: `after waiting for ${duration(at - since)}` }];
     }
     if (hold === null || since !== undefined || hold.leftMs < shortestHoldMs) return [];
-    if (!this.#mayTell(`hold ${scope}`, nowMs)) return [];
-    this.#toldHolds.set(scope, at);
+    if (!this.#mayReport(`hold ${scope}`, nowMs)) return [];
+    this.#reportedWaits.set(scope, at);
     return [{ message: 'waiting', reason: `${hold.reason}; no id uses up an attempt` }];
   }
 
-  #mayTell(what: string, nowMs: number): boolean {
-    const toldAt = this.#toldAt.get(what);
-    if (toldAt !== undefined && nowMs - toldAt < tellAgainAfterMs) return false;
-    this.#toldAt.set(what, nowMs);
+  #mayReport(what: string, nowMs: number): boolean {
+    const reportedAt = this.#reportedAt.get(what);
+    if (reportedAt !== undefined && nowMs - reportedAt < repeatAfterMs) return false;
+    this.#reportedAt.set(what, nowMs);
     return true;
   }
 }
@@ -79,22 +79,21 @@ function outageEvents(before: TargetState | null, now: TargetState): TargetEvent
 /** The last entries of a trail (the oldest first), or all, in aligned lines: when, what, by whom, why. */
 export function auditText(trail: readonly AuditEntry[], shown = trail.length): string[] {
   if (trail.length === 0 || shown === 0) return [];
-  const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // else the first start may have gone
+  const isWhole = trail[0]!.action === 'submit' && trail.length <= auditLength; // else the first start may be missing
   const first = isWhole ? trail.findIndex(({ action }) => action === 'start') : -1;
   const rows = trail.map((entry, i) => rowOf(entry, i === first));
   return columns(rows.slice(-shown)).split('\n');
 }
 
-/** The facts that an action has beside the common ones stand behind it: `rate 200/s`, `halt forbidden`. */
+/** The facts of an action follow its name: `rate 200/s`, `halt forbidden`. */
 function rowOf({ at, action, by, who, reason, ...facts }: AuditEntry, isFirstStart: boolean): string[] {
-  const what = [action === 'start' && !isFirstStart ? 'go on' : action, ...Object.entries(facts).map(factText)]
+  const what = [action === 'start' && !isFirstStart ? 'resume' : action, ...Object.entries(facts).map(factText)]
     .filter(Boolean)
     .join(' ');
-  const when = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
-  return [when, what, who || by, reason].map((cell) => plainLine(cell));
+  return [utcTime(at, 'second'), what, who || by, reason].map((cell) => plainLine(cell));
 }
 
-/** The name of a fact is left out where its value tells enough. */
+/** The name of a fact is omitted if its value is clear without it. */
 function factText([name, value]: [string, unknown]): string {
   if (value === true) return name;
   if (name === 'burst') return value === null ? '' : `burst ${value}`;
@@ -102,7 +101,7 @@ function factText([name, value]: [string, unknown]): string {
 }
 
 /**
- * What keeps a target from its rate until it is over or an operator lifts it, a line each: what the server asked for, and an open circuit.
+ * What slows a target down until it ends or an operator releases it, a line each: waits that the server asked for, and open circuits.
  * `now`: ms since 1970. Pure.
  */
 export function throttleLines(targets: readonly TargetState[], now: number): string[] {

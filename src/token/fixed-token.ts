@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describeFileError } from '../system-errors.ts';
 import { bearerHeader, type Token } from './token.ts';
 
-/** A token that never changes. Throws CREDENTIALS if it is none. */
+/** A token that never changes. Throws CREDENTIALS for text that is no token. */
 export function fixedToken(token: string, source: string): Token {
   const header = bearerHeader(token, source);
   return {
@@ -13,7 +13,7 @@ export function fixedToken(token: string, source: string): Token {
   };
 }
 
-/** What tokens that are simply there have in common: nothing to wait for, nothing to ask for. */
+/** What tokens without an issuer have in common: they never wait, and are never refreshed. */
 export const staticToken = {
   waiting: '',
   accepted: () => {},
@@ -26,11 +26,24 @@ export const staticToken = {
   close: async () => {},
 };
 
+/** A secret is missing: the message says where and why. */
+export class SecretMissing extends Error {}
+
+/** The secret in a file, without the newline that editors append. Throws SecretMissing. */
+export async function readSecret(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw new SecretMissing(`${path}: ${describeFileError(error)}`, { cause: error });
+  });
+  const secret = text.replace(/\r?\n$/, '');
+  if (secret === '') throw new SecretMissing(`${path} is empty`);
+  return secret;
+}
+
 const maxCharacters = 200;
 
 /**
- * Text from outside, fit to be shown: one line of at most 200 characters, without these secrets in any form they were sent in, and without
- * what looks like one. Rather too much is masked than too little.
+ * Untrusted text that is safe to show: one line of at most 200 characters, without these secrets in any form they were sent in, and without
+ * text that looks like a secret. It masks too much rather than too little.
  */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
   let masked = text.replace(/[\p{C}\s]+/gu, ' ').trim();
@@ -43,13 +56,13 @@ export function maskSecrets(text: string, secrets: readonly string[]): string {
     .slice(0, maxCharacters);
 }
 
-/** As it is, and as a part of a URL or a form. */
+/** A secret as it is, and encoded for a URL or a form. */
 function formsOf(secret: string): string[] {
   if (secret === '') return [];
   return [secret, encodeURIComponent(secret), new URLSearchParams({ s: secret }).toString().slice(2)];
 }
 
-/** Servers encode what they were sent, and decode it by halves. What is left of a secret in any of that are its letters and digits. */
+/** Whether text holds a secret, also partly encoded or decoded by a server: compares letters and digits only. */
 function containsSecret(text: string, secret: string): boolean {
   const core = coreOf(secret);
   return core !== '' && [text, decoded(text), decoded(decoded(text))].some((form) => coreOf(form).includes(core));
@@ -61,17 +74,4 @@ function coreOf(text: string): string {
 
 function decoded(text: string): string {
   return text.replace(/(%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
-}
-
-/** There is no secret where one was expected: the message says where and why. */
-export class SecretMissing extends Error {}
-
-/** The secret in a file, without the newline that editors put behind it. Throws SecretMissing. */
-export async function readSecret(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error) => {
-    throw new SecretMissing(`${path}: ${describeFileError(error)}`, { cause: error });
-  });
-  const secret = text.replace(/\r?\n$/, '');
-  if (secret === '') throw new SecretMissing(`${path} is empty`);
-  return secret;
 }

@@ -16,7 +16,7 @@ import {
   readErrorAnswer,
 } from './token-request.ts';
 
-/** Tokens by client credentials (RFC 6749 §4.4). */
+/** An issuer of tokens by client credentials (RFC 6749 §4.4). */
 export function clientCredentials(client: OAuthClient): Issuer {
   return {
     source: oauthSource(client),
@@ -25,25 +25,106 @@ export function clientCredentials(client: OAuthClient): Issuer {
   };
 }
 
-/** `https://auth.example.com/token (client abc)`: without the query of the URL, which may hold anything. */
+/** `https://auth.example.com/token (client abc)`: without the query of the URL, which may hold a secret. */
 export function oauthSource({ tokenUrl, clientId }: Pick<OAuthClient, 'tokenUrl' | 'clientId'>): string {
   const { origin, pathname } = new URL(tokenUrl);
   return `${origin}${pathname} (client ${clientId})`;
 }
 
-/** Makes an end of what goes wrong on the way. Bugs are thrown on. */
+/**
+ * An issuer of tokens by a refresh token (RFC 6749 §6). A rotated refresh token is on disk before its access token is used, so that the
+ * next process can continue after a crash. Use one file for each process: two would invalidate each other's token.
+ */
+export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issuer {
+  let unstored: string | null = null; // could not be written; the one in the file is no longer valid
+  let hasStored = false;
+
+  /** Never ended early: an unread answer would lose its refresh token. */
+  async function issue(): Promise<IssueResult> {
+    const used = unstored ?? (await file.read());
+    if (!/^[\x20-\x7e]+$/.test(used))
+      return refused(`${file.path}: expected one refresh token, got other text or nothing`);
+    const unfit = await makeReady();
+    if (unfit !== null) return unfit;
+    const answer = await askTokenEndpoint(client, 'refresh_token', { refresh_token: used });
+    const rotated = answer.status === 200 ? answer.body?.refresh_token : undefined;
+    if (typeof rotated === 'string' && rotated !== '') unstored = rotated;
+    const problem = unstored === null ? null : await store(unstored);
+    if (problem !== null) return problem;
+    const end = await readToken(client, answer);
+    return end.kind === 'refused' && answer.body?.error === 'invalid_grant' ? spent(end, used) : end;
+  }
+
+  /** A request uses up the token, so the file must be writable first, and an unstored token is stored first. */
+  async function makeReady(): Promise<IssueResult | null> {
+    if (unstored !== null) return store(unstored);
+    try {
+      await file.checkWritable();
+      hasStored = true;
+      return null;
+    } catch (error) {
+      const problem = `cannot store a refresh token in ${file.path} (${describeFileError(error)})`;
+      if (hasStored) return unavailable(`${problem}; no token is requested until it can be stored`);
+      return refused(
+        `${problem}; no token was requested: each use replaces the refresh token, so its file must be writable`,
+      );
+    }
+  }
+
+  async function store(refreshToken: string): Promise<IssueResult | null> {
+    try {
+      await file.store(refreshToken);
+      unstored = null;
+      return null;
+    } catch (error) {
+      return unavailable(`cannot store the new refresh token in ${file.path} (${describeFileError(error)})`);
+    }
+  }
+
+  /** The file may hold another refresh token meanwhile: that one is tried before giving up. */
+  async function spent(end: IssueResult, used: string): Promise<IssueResult> {
+    unstored = null;
+    const now = await file.read();
+    return now === used ? end : unavailable(`the refresh token was refused, but ${file.path} holds another one now`);
+  }
+
+  return { source: oauthSource(client), issue: () => toIssueResult(issue) };
+}
+
+/** The file of a refresh token. Most servers replace the token with each use, and reject the old one from then on. */
+export type RefreshTokenFile = {
+  path: string;
+  /** Throws SecretMissing. */
+  read(): Promise<string>;
+  /** Writes the present content again, like `store`, so that an unwritable file is found before the token is used up. Throws for one. */
+  checkWritable(): Promise<void>;
+  /** Returns when the token is on disk in place of the old one. Throws if it is not: then the file still holds the old one. */
+  store(refreshToken: string): Promise<void>;
+};
+
+/** The refresh token in this file; a new file takes its name at each write. */
+export function refreshTokenFile(path: string): RefreshTokenFile {
+  return {
+    path,
+    read: () => readSecret(path),
+    checkWritable: async () => replaceContent(path, await readFile(path)),
+    store: (refreshToken) => replaceContent(path, Buffer.from(`${refreshToken}\n`)),
+  };
+}
+
+/** Turns errors of endpoint and files into a result. Rethrows bugs. */
 async function toIssueResult(issue: () => Promise<IssueResult>): Promise<IssueResult> {
   try {
     return await issue();
   } catch (error) {
     if (error instanceof NoAnswer) return unavailable(`the token endpoint cannot be reached (${messageOf(error)})`);
-    // Whoever replaces the file may be about to put it back.
+    // A replacement of the file may be in progress.
     if (error instanceof SecretMissing) return unavailable(messageOf(error));
     throw error;
   }
 }
 
-/** The token in an answer. One of another type, or that cannot stand in a header, is refused: the next would be the same. */
+/** The token of an answer. A token of another type, or one that cannot be in a header, is refused: the next would be the same. */
 async function readToken(client: OAuthClient, answer: OAuthAnswer): Promise<IssueResult> {
   const { status, body, secrets } = answer;
   if (status !== 200 || body === null || typeof body.error === 'string') return readErrorAnswer(answer, secrets);
@@ -63,90 +144,10 @@ async function isBearer(client: OAuthClient, body: Record<string, unknown>): Pro
   }
 }
 
-/**
- * Tokens by a refresh token (RFC 6749 §6). A rotated one is on the disk before the access token that came with it is used: after a crash
- * the next process goes on with it. One process a file: two would rotate it under each other's hands.
- */
-export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issuer {
-  let unstored: string | null = null; // the disk did not take it, and the one in the file is worth nothing any more
-  let hasStored = false;
-
-  /** Not ended early by anybody: an answer that is not read is a refresh token that is lost. */
-  async function issue(): Promise<IssueResult> {
-    const used = unstored ?? (await file.read());
-    if (!/^[\x20-\x7e]+$/.test(used))
-      return refused(`${file.path}: expected one refresh token, got other text or nothing`);
-    const unfit = await makeReady();
-    if (unfit !== null) return unfit;
-    const answer = await askTokenEndpoint(client, 'refresh_token', { refresh_token: used });
-    const rotated = answer.status === 200 ? answer.body?.refresh_token : undefined;
-    if (typeof rotated === 'string' && rotated !== '') unstored = rotated;
-    const trouble = unstored === null ? null : await store(unstored);
-    if (trouble !== null) return trouble;
-    const end = await readToken(client, answer);
-    return end.kind === 'refused' && answer.body?.error === 'invalid_grant' ? spent(end, used) : end;
-  }
-
-  /** A token is spent by asking with it: nobody is asked before the next one could be stored, and one that is not stored yet comes first. */
-  async function makeReady(): Promise<IssueResult | null> {
-    if (unstored !== null) return store(unstored);
-    try {
-      await file.checkWritable();
-      hasStored = true;
-      return null;
-    } catch (error) {
-      const trouble = `cannot store a refresh token in ${file.path} (${describeFileError(error)})`;
-      if (hasStored) return unavailable(`${trouble}; nobody is asked for one before it can`);
-      return refused(
-        `${trouble}; nobody was asked for a token: it is replaced with each use, so its file must be writable`,
-      );
-    }
-  }
-
-  async function store(refreshToken: string): Promise<IssueResult | null> {
-    try {
-      await file.store(refreshToken);
-      unstored = null;
-      return null;
-    } catch (error) {
-      return unavailable(`cannot store the new refresh token in ${file.path} (${describeFileError(error)})`);
-    }
-  }
-
-  /** Somebody may have put another one into the file meanwhile: that one is tried before anybody gives up. */
-  async function spent(end: IssueResult, used: string): Promise<IssueResult> {
-    unstored = null;
-    const now = await file.read();
-    return now === used ? end : unavailable(`the refresh token was refused, but ${file.path} holds another one now`);
-  }
-
-  return { source: oauthSource(client), issue: () => toIssueResult(issue) };
-}
-
-/** Where a refresh token is kept. Most servers replace it with each use, and the old one is worth nothing from then on. */
-export type RefreshTokenFile = {
-  path: string;
-  /** Throws SecretMissing. */
-  read(): Promise<string>;
-  /** Stores what is there already, in the way of `store`: a place that takes no writes is found before the token is spent. Throws if it is one. */
-  checkWritable(): Promise<void>;
-  /** Returns when it is on the disk, in place of the old one. Throws if it isn't: then the old one still stands. */
-  store(refreshToken: string): Promise<void>;
-};
-
-export function refreshTokenFile(path: string): RefreshTokenFile {
-  return {
-    path,
-    read: () => readSecret(path),
-    checkWritable: async () => replaceContent(path, await readFile(path)),
-    store: (refreshToken) => replaceContent(path, Buffer.from(`${refreshToken}\n`)),
-  };
-}
-
-/** What a rename over the file, or a new file beside it, fails with where the file itself can be written all the same. */
+/** Codes with which a rename or a new file fails though the file itself may be writable. */
 const onlyInPlace = ['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'EROFS'];
 
-/** By a new file that takes its name, so that a crash leaves the old or the new one; in place where it is a mount or its folder is closed to us. */
+/** Replaces a file by a new one of that name, so that a crash leaves either; writes in place if it is a mount or its folder is read-only. */
 async function replaceContent(path: string, content: Buffer): Promise<void> {
   const target = await realpath(path); // a link stays a link
   try {
@@ -169,7 +170,7 @@ async function replace(target: string, content: Buffer): Promise<void> {
   await syncFolder(dirname(target));
 }
 
-/** With the owner and the rights of the other. */
+/** Writes the draft with the owner and mode of the target. */
 async function writeBeside(target: string, draft: string, content: Buffer): Promise<void> {
   const { uid, gid, mode } = await stat(target);
   await withFile(await open(draft, 'wx', 0o600), async (file) => {
@@ -180,7 +181,7 @@ async function writeBeside(target: string, draft: string, content: Buffer): Prom
   });
 }
 
-/** Cut off behind the new content only: at no time the file is empty. */
+/** Truncates after writing, so that the file is never empty. */
 async function overwrite(target: string, content: Buffer): Promise<void> {
   await withFile(await open(target, constants.O_WRONLY), async (file) => {
     await file.write(content, 0, content.length, 0);
@@ -197,7 +198,7 @@ async function withFile(file: FileHandle, work: (file: FileHandle) => Promise<vo
   }
 }
 
-/** Makes the new name last through a loss of power. Some file systems cannot; then the name is as safe as they make it. */
+/** Makes the new name survive a loss of power, if the file system supports it. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r').catch(() => null);
   await folder?.sync().catch(() => {});

@@ -34,25 +34,24 @@ export type TokenDeps = {
 };
 
 /**
- * `--token-file`, `--token-command` or `--token-url`, else EXPUNGE_TOKEN. Sends and runs nothing yet. Throws USAGE for settings that
- * contradict each other, CREDENTIALS where a secret is missing or cannot be one.
+ * The token from `--token-file`, `--token-command` or `--token-url`, else from EXPUNGE_TOKEN. Sends and runs nothing yet. Throws USAGE for
+ * settings that contradict each other, and CREDENTIALS for a secret that is missing or invalid.
  */
 export function openToken(settings: TokenSettings, deps: TokenDeps): Token {
   checkTokenFlags(settings);
   const { env, clock } = deps;
   if (settings.tokenFile !== undefined) return tokenFile(settings.tokenFile, clock);
-  const options = deps;
   if (settings.tokenCommand !== undefined) {
-    return new RefreshingToken(tokenCommand(settings.tokenCommand, env, secretsIn(env)), options);
+    return new RefreshingToken(tokenCommand(settings.tokenCommand, env, secretsIn(env)), deps);
   }
-  if (settings.tokenUrl !== undefined) return new RefreshingToken(oauthIssuer(settings, deps), options);
+  if (settings.tokenUrl !== undefined) return new RefreshingToken(oauthIssuer(settings, deps), deps);
   if (env.EXPUNGE_TOKEN) return fixedToken(env.EXPUNGE_TOKEN, 'EXPUNGE_TOKEN');
   throw new ExpungeError('CREDENTIALS', 'expected an access token in EXPUNGE_TOKEN or in --token-file, got none', {
     next: 'write the token to a file that only you can read and name it: --token-file FILE',
   });
 }
 
-/** Where the token would come from, for a plan that needs none; null where it would come from nowhere. */
+/** Where the token would come from, for a plan, which needs none; null if it would come from nowhere. */
 export function tokenSource(
   { tokenFile, tokenCommand, tokenUrl, clientId = '' }: TokenSettings,
   env: NodeJS.ProcessEnv,
@@ -65,7 +64,7 @@ export function tokenSource(
 
 const slowMs = 2_000;
 
-/** Gets the first token, like its `start`; whoever waits for it is told so after 2 s, and what for. */
+/** Gets the first token, like its `start`; calls `report` with the reason if that takes more than 2 s. */
 export async function startToken(token: Token, report: (waiting: string) => void): Promise<void> {
   const timer = setTimeout(() => report(token.waiting), slowMs);
   try {
@@ -101,7 +100,7 @@ function oauthIssuer(settings: TokenSettings, { env, ca }: TokenDeps): Issuer {
   const tokenUrl = settings.tokenUrl!;
   refusePlainHttp('--token-url', tokenUrl, allowHttp);
   if (clientId === undefined)
-    throw new ExpungeError('USAGE', '--token-url needs --client-id, which tells it who we are');
+    throw new ExpungeError('USAGE', '--token-url needs --client-id, the client that requests tokens');
   const clientSecret = openSecret(settings, env);
   const client: OAuthClient = {
     tokenUrl,
@@ -136,7 +135,7 @@ function openSecret(
   return async () => secret;
 }
 
-/** What a token command might print and nobody should see. */
+/** Secrets that a token command might print. */
 function secretsIn({ EXPUNGE_TOKEN, EXPUNGE_CLIENT_SECRET }: NodeJS.ProcessEnv): string[] {
   return [EXPUNGE_TOKEN, EXPUNGE_CLIENT_SECRET].filter((secret) => secret !== undefined && secret !== '') as string[];
 }

@@ -13,7 +13,7 @@ import {
 import type { IssueResult, Issuer, Token } from './token.ts';
 
 export type RefreshingOptions = {
-  /** Monotonic ms, so that a clock that is set does no harm. */
+  /** Monotonic ms, so that a change of the clock has no effect. */
   clock: () => number;
   /** From 0 to 1. */
   random: () => number;
@@ -23,7 +23,7 @@ export type RefreshingOptions = {
 type Generation = {
   header: string;
   issuedAtMs: number;
-  lifeMs: number; // assumed where nobody said anything
+  lifeMs: number; // assumed if it is unknown
   isLifeKnown: boolean;
   hasWorked: boolean;
   isRefused: boolean;
@@ -36,11 +36,11 @@ type Issued = Extract<IssueResult, { kind: 'issued' }>;
 const sameTokenAtMost = 3;
 
 /**
- * A token that is replaced before its life is over, and when the API refuses it. States: none → asking → held, with the next one being
- * asked for in the background while the old one stays in use → …, or refused for good, which only `start` ends.
+ * A token that is replaced before it expires, and when the API refuses it. States: none → requested → held, while the next one is requested
+ * in the background and the old one stays in use → …, or refused for good, which only `start` ends.
  *
- * Single flight by generation: only the first refusal of the header that is held asks for another, and never while one is on its
- * way. So a thousand requests that are refused together cost one token, and those refused later with the old header cost none.
+ * Single flight by generation: only the first refusal of the held header requests another token, and never while one is requested. So a
+ * thousand requests that are refused together cost one token, and those refused later with the old header cost none.
  */
 export class RefreshingToken implements Token {
   readonly #issuer: Issuer;
@@ -52,13 +52,13 @@ export class RefreshingToken implements Token {
   #askTimer: NodeJS.Timeout | undefined;
   #askAtMs = 0;
   #expiryTimer: NodeJS.Timeout | undefined;
-  #lastError = ''; // of the last time we asked
+  #lastError = ''; // of the last request
   #failures = 0; // in a row
   #failedRefreshes = 0;
-  #sameAgain = 0; // times in a row that we were given what the API had refused
+  #sameAgain = 0; // times in a row that the issuer gave the refused token
   #issued = 0;
   #refusalHistory: RefusalHistory = noRefusals;
-  #isStarting = false; // what is refused for good is thrown then
+  #isStarting = false; // then `start` throws what is refused for good
   #refusedForGood: string | null = null;
   #changed: () => void = () => {};
   #failed: (reason: string) => void = () => {};
@@ -120,7 +120,7 @@ export class RefreshingToken implements Token {
   refused(authorization: string): 'again' | { halt: string } {
     if (this.#refusedForGood !== null) return { halt: this.#refusedForGood };
     const held = this.#latest;
-    // Sent with an older one, or one of many that were refused together: the first of them has done what is to be done.
+    // Sent with an older token, or refused together with others: the first refusal has requested a new one.
     if (held === null || held.isRefused || authorization !== held.header) return 'again';
     const { lifeMs, issuedAtMs, hasWorked } = held;
     const isBeingReplaced = this.#isBeingReplaced;
@@ -131,7 +131,7 @@ export class RefreshingToken implements Token {
     if (shouldGiveUp(this.#refusalHistory)) return { halt: this.#giveUp(words) };
     this.#lastError ||= 'the API refused the token (401), getting another';
     this.#withdraw();
-    // A younger one than a second is what two processes give each other by turns: no need to hurry that.
+    // Two processes that revoke each other's tokens get them refused within a second: this slows that down.
     if (!isBeingReplaced) this.#requestIn(leastWaitMs - ageMs);
     return 'again';
   }
@@ -143,12 +143,12 @@ export class RefreshingToken implements Token {
     await this.#pending;
   }
 
-  /** A newer token is on its way, or would be if the last try had worked. */
+  /** Whether a newer token is requested, or the last request failed. */
   get #isBeingReplaced(): boolean {
     return this.#pending !== null || this.#failures > 0;
   }
 
-  /** Asks once, however often it is called meanwhile. */
+  /** Requests one token, however often it is called meanwhile. */
   #request(): Promise<void> {
     clearTimeout(this.#askTimer);
     this.#pending ??= this.#issuer.issue(this.#closing.signal).then((end) => {
@@ -177,7 +177,7 @@ export class RefreshingToken implements Token {
     else this.#tryLater(end.reason, end.askedMs);
   }
 
-  /** We were given what the API has refused. */
+  /** Whether the issuer gave the token that the API has refused. */
   #isRefused({ header }: Issued): boolean {
     return this.#latest?.header === header && this.#latest.isRefused;
   }
@@ -187,7 +187,7 @@ export class RefreshingToken implements Token {
     const isSame = before?.header === header;
     if (before !== null && !before.isRefused) this.#refusalHistory = afterReplacement(this.#refusalHistory);
     const now = this.#options.clock();
-    // Servers and commands that remember may give the same token twice: it is not younger for that.
+    // Servers and commands with a cache may give the same token twice: its age then continues.
     const held = isSame ? before : { header, issuedAtMs: now, ...fresh };
     held.lifeMs = now - held.issuedAtMs + (lifeMs ?? this.#refusalHistory.lifeMs);
     held.isLifeKnown = lifeMs !== null;
@@ -210,7 +210,7 @@ export class RefreshingToken implements Token {
     this.#requestIn(retryDelayMs(this.#failures++, askedMs, this.#options.random()));
   }
 
-  /** A token whose life is known is not sent after it: that would only earn a 401. Of others the API says when it is over. */
+  /** A token is not sent after its known life, which would only give a 401. Others are sent until the API refuses them. */
   #expireIn(lifeMs: number | null): void {
     clearTimeout(this.#expiryTimer);
     if (lifeMs === null) return;

@@ -6,9 +6,9 @@ import { lifeMsOf } from './refusals.ts';
 import { bareToken, type IssueResult, type Issuer, isBearerToken, refused, tokenFormat, unavailable } from './token.ts';
 
 /**
- * Tokens that a command prints: either the token alone or JSON with `access_token` and, if it is known, `expires_in`. The command is a
- * line for `sh`. One that fails before it ever gave a token is refused for good, since its line is wrong more likely than the
- * weather is bad; later it is run again. `secrets` are masked in what it says.
+ * An issuer of tokens that a command prints: the token alone, or JSON with `access_token` and, if it is known, `expires_in`. The command is a
+ * line for `sh`. A command that fails before it ever gave a token is refused for good, since a wrong command line is likelier than a
+ * passing failure; later it is run again. `secrets` are masked in its stderr.
  */
 export function tokenCommand(line: string, env: NodeJS.ProcessEnv, secrets: readonly string[]): Issuer {
   let hasWorked = false;
@@ -23,20 +23,20 @@ export function tokenCommand(line: string, env: NodeJS.ProcessEnv, secrets: read
   };
 }
 
-/** Names the program only: its arguments may hold secrets. */
+/** Names the program of a command only: its arguments may hold secrets. */
 export function commandSource(line: string): string {
   const program = /^[\w./-]+(?=\s|$)/.exec(line.trim())?.[0];
   return program === undefined ? 'the token command' : `the command ${program}`;
 }
 
 function failedResult(
-  { error: trouble, isTimeOut, stdout, stderr }: CommandResult,
+  { error, isTimeOut, stdout, stderr }: CommandResult,
   hasWorked: boolean,
   secrets: readonly string[],
 ) {
   const printed = stdout.split(/\s+/).filter((word) => word.length >= 12);
   const says = maskSecrets(stderr, [...secrets, ...printed]);
-  const words = `the token command ${trouble}${says && `: ${says}`}`;
+  const words = `the token command ${error}${says && `: ${says}`}`;
   return hasWorked || isTimeOut ? unavailable(words) : refused(words);
 }
 
@@ -64,7 +64,7 @@ function parse(text: string): Record<string, unknown> | null {
   }
 }
 
-/** How a command ended: `trouble` says in words what is wrong with it, '' where it ended well. */
+/** How a command ended: `error` describes what went wrong, '' if nothing did. */
 type CommandResult = { error: string; isTimeOut: boolean; stdout: string; stderr: string };
 
 const deadlineMs = 30_000;
@@ -72,8 +72,8 @@ const outputAtMost = 65_536;
 const graceMs = 500;
 
 /**
- * Runs a line by `sh -c`, without input, to its end: at most 30 s and 64 KiB of output, then it and what it started are killed, and
- * so they are when `closing` aborts. What it leaves behind may go on, and its output counts for another half second. Never rejects.
+ * Runs a line by `sh -c`, without input, to its end. After 30 s or 64 KiB of output, or when `closing` aborts, its process group is killed.
+ * A process that it leaves behind may continue, and its output counts for another half second. Never rejects.
  */
 function runShell(line: string, env: NodeJS.ProcessEnv, closing: AbortSignal): Promise<CommandResult> {
   const child = startChild('sh', ['-c', line], env);
@@ -112,7 +112,7 @@ function collect(child: Child, end: CommandResult, tooMuch: () => void): void {
   }
 }
 
-/** What it has printed is read to its end; where something that it has left behind holds that open, no longer than the grace. */
+/** Reads the output to its end; if a process that the command left behind holds it open, for half a second. */
 async function drainOutput({ stdout, stderr }: Child): Promise<void> {
   const ends = [stdout, stderr].map((stream) => (stream.closed ? null : once(stream, 'close')));
   await Promise.race([Promise.all(ends), sleep(graceMs)]).catch(() => {});

@@ -5,9 +5,9 @@ import { bearerHeader, type Token } from './token.ts';
 const readAgainAfterMs = 1_000;
 
 /**
- * The token in a file, which is read again when the API refuses it, and a second after it was last read, so that a rotated token is
- * used before the old one is refused. Throws CREDENTIALS if there is none at first; later the old one stays as long as the file
- * holds none. `clock`: monotonic ms.
+ * The token in a file, which is read again when the API refuses the token, and a second after it was last read, so that a rotated token is
+ * used before the old one is refused. Throws CREDENTIALS if the file holds no token at first; later the old token stays while it holds
+ * none. `clock`: monotonic ms.
  */
 export function tokenFile(path: string, clock: () => number): Token {
   let header = readToken(path);
@@ -19,7 +19,7 @@ export function tokenFile(path: string, clock: () => number): Token {
     try {
       header = readToken(path);
     } catch {
-      // Whoever rotates the token may be about to put the file back; until then the old token is all there is.
+      // A replacement of the file may be in progress; until then the old token stays.
     }
     if (header !== before) refreshes++;
   };

@@ -5,8 +5,91 @@ import { describeConnectionError } from '../system-errors.ts';
 import { maskSecrets } from './fixed-token.ts';
 import { type IssueResult, refused, unavailable } from './token.ts';
 
-/** How to reach a server that is asked rarely, as the authorization server is. */
+/** How to connect to a server that gets few requests, like the authorization server. */
 type TokenRoute = { ca: string | null; proxy: string | null };
+
+/** The client and the endpoint of a token request. */
+export type OAuthClient = {
+  tokenUrl: string;
+  clientId: string;
+  auth: 'basic' | 'post';
+  scope: string | undefined;
+  audience: string | undefined;
+  route: TokenRoute;
+  /** Read for each request, so that the secret can be replaced; null = a client without one. Throws SecretMissing. */
+  clientSecret: () => Promise<string | null>;
+};
+
+/** No complete answer came: the message says why. */
+export class NoAnswer extends Error {}
+
+/** An answer of the token endpoint. `secrets` were in the request, which servers may echo. */
+export type OAuthAnswer = ErrorAnswer & { secrets: string[] };
+
+/** Requests a token once (RFC 6749 §4.4.2 and §6). Throws NoAnswer and SecretMissing. */
+export async function askTokenEndpoint(
+  client: OAuthClient,
+  grantType: string,
+  parameters: Record<string, string>,
+  closing?: AbortSignal,
+): Promise<OAuthAnswer> {
+  const secret = await client.clientSecret();
+  const response = await oauth.genericTokenEndpointRequest(
+    serverOf(client),
+    { client_id: client.clientId },
+    authOf(client, secret),
+    grantType,
+    { ...parameters, ...optionalParameters(client) },
+    {
+      [oauth.allowInsecureRequests]: client.tokenUrl.startsWith('http:'), // `--allow-http` is checked before
+      [oauth.customFetch]: (url, request) => sendTokenRequest(client.route, url, { ...request, signal: closing }),
+    },
+  );
+  const secrets = [secret ?? '', parameters.refresh_token ?? ''].filter(Boolean);
+  return { status: response.status, headers: response.headers, body: parseObject(await response.text()), secrets };
+}
+
+/** Throws for an answer that is no token response by RFC 6749 §5.1. */
+export async function checkTokenAnswer(client: OAuthClient, { access_token, token_type }: Record<string, unknown>) {
+  // Only these fields are used: an invalid `expires_in` or an additional token does not make the answer unusable.
+  const response = Response.json({ access_token, token_type });
+  return oauth.processGenericTokenEndpointResponse(serverOf(client), { client_id: client.clientId }, response);
+}
+
+/** An answer of a token endpoint; `body` is null if it is no JSON object. */
+type ErrorAnswer = { status: number; headers: Headers; body: Record<string, unknown> | null };
+
+const tryLaterStatuses = [408, 425, 429];
+const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
+
+/**
+ * What an answer without a token means (RFC 6749 §5.2). Errors of the server and redirects, which are not followed, may pass. Any other 4xx
+ * is about the request, and would be repeated. `secrets` are masked in the text of the server.
+ */
+export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets: readonly string[]): IssueResult {
+  const asked = retryAfterMs({ ...optional(headers, 'retry-after'), ...optional(headers, 'date') }, Date.now());
+  const error = errorOf(body, secrets);
+  if (status >= 300 && status < 400) return unavailable(describeRedirect(status, headers, secrets));
+  const isAboutUs =
+    (status >= 400 && status < 500 && !tryLaterStatuses.includes(status)) || (status === 200 && body?.error);
+  if (!isAboutUs || tryLaterErrors.includes(error)) {
+    return unavailable(
+      `the token endpoint answers ${status}${error && ` (${error})`}${describeMissingToken(status)}`,
+      asked,
+    );
+  }
+  const description = typeof body?.error_description === 'string' ? maskSecrets(body.error_description, secrets) : '';
+  const says = [error, description].filter(Boolean).join(': ');
+  return refused(`the token endpoint refused to give a token: ${status}${says && ` ${says}`}${hintFor(status, error)}`);
+}
+
+/** A connection to one origin. The caller destroys it after its request. */
+export function openDispatcher(origin: string, { ca, proxy }: TokenRoute): Client | ProxyAgent {
+  const connect = { timeout: deadlineMs / 2, ...(ca === null ? {} : { ca }) };
+  const shared = { allowH2: false, connect };
+  if (proxy === null) return new Client(origin, shared);
+  return new ProxyAgent({ ...shared, uri: proxy, requestTls: connect, connections: 1, proxyTunnel: true });
+}
 
 /** The request as `oauth4webapi` makes it. */
 type TokenRequest = {
@@ -16,15 +99,12 @@ type TokenRequest = {
   signal?: AbortSignal | undefined;
 };
 
-/** No answer came: the message says why in words. */
-export class NoAnswer extends Error {}
-
 const deadlineMs = 10_000;
 const bodyAtMost = 65_536;
 
 /**
- * Sends one request for a token, on a connection of its own: it is rare, and nothing is left open. Redirects are not followed.
- * Throws NoAnswer when no whole answer of at most 64 KiB came within 10 s.
+ * Sends one request for a token, on a connection of its own, which is closed afterwards. Redirects are not followed. Throws NoAnswer unless
+ * a complete answer of at most 64 KiB comes within 10 s.
  */
 async function sendTokenRequest(route: TokenRoute, url: string, request: TokenRequest): Promise<Response> {
   const dispatcher = openDispatcher(new URL(url).origin, route);
@@ -54,7 +134,7 @@ async function exchange(
   const options = { origin, path: pathname + search, method, headers, body: body.toString(), signal };
   const answer = await dispatcher.request(options);
   const text = await readBody(answer.body);
-  // Without a body where the constructor wants none: those answers say nothing anyway.
+  // The constructor accepts no body for these statuses.
   return new Response([204, 205, 304].includes(answer.statusCode) ? null : text, {
     status: answer.statusCode,
     headers: Object.entries(answer.headers).flatMap(([name, value]) =>
@@ -72,59 +152,6 @@ async function readBody(body: AsyncIterable<Buffer>): Promise<string> {
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
-}
-
-/** A connection of its own to one origin; to be destroyed after one request. */
-export function openDispatcher(origin: string, { ca, proxy }: TokenRoute): Client | ProxyAgent {
-  const connect = { timeout: deadlineMs / 2, ...(ca === null ? {} : { ca }) };
-  const shared = { allowH2: false, connect };
-  if (proxy === null) return new Client(origin, shared);
-  return new ProxyAgent({ ...shared, uri: proxy, requestTls: connect, connections: 1, proxyTunnel: true });
-}
-
-/** What every request to a token endpoint needs. */
-export type OAuthClient = {
-  tokenUrl: string;
-  clientId: string;
-  auth: 'basic' | 'post';
-  scope: string | undefined;
-  audience: string | undefined;
-  route: TokenRoute;
-  /** Asked each time, so that a secret can be replaced; null = a client without one. Throws SecretMissing. */
-  clientSecret: () => Promise<string | null>;
-};
-
-/** What was asked for, and the answer, which is no token yet. `secrets` were in the request: servers echo what they were sent. */
-export type OAuthAnswer = ErrorAnswer & { secrets: string[] };
-
-/** Asks for a token once (RFC 6749 §4.4.2 and §6). Throws NoAnswer and SecretMissing. */
-export async function askTokenEndpoint(
-  client: OAuthClient,
-  grantType: string,
-  parameters: Record<string, string>,
-  closing?: AbortSignal,
-): Promise<OAuthAnswer> {
-  const secret = await client.clientSecret();
-  const response = await oauth.genericTokenEndpointRequest(
-    serverOf(client),
-    { client_id: client.clientId },
-    authOf(client, secret),
-    grantType,
-    { ...parameters, ...optionalParameters(client) },
-    {
-      [oauth.allowInsecureRequests]: client.tokenUrl.startsWith('http:'), // where that is allowed is decided before
-      [oauth.customFetch]: (url, request) => sendTokenRequest(client.route, url, { ...request, signal: closing }),
-    },
-  );
-  const secrets = [secret ?? '', parameters.refresh_token ?? ''].filter(Boolean);
-  return { status: response.status, headers: response.headers, body: parseObject(await response.text()), secrets };
-}
-
-/** Throws where the answer is no token in the sense of RFC 6749 §5.1. */
-export async function checkTokenAnswer(client: OAuthClient, { access_token, token_type }: Record<string, unknown>) {
-  // Only what we use: a strange `expires_in` or a token for other purposes beside it are no reason to refuse the answer.
-  const response = Response.json({ access_token, token_type });
-  return oauth.processGenericTokenEndpointResponse(serverOf(client), { client_id: client.clientId }, response);
 }
 
 function serverOf({ tokenUrl }: OAuthClient): oauth.AuthorizationServer {
@@ -149,34 +176,7 @@ function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** An answer of a token endpoint that is no token; `body` is null where it is no JSON object. */
-type ErrorAnswer = { status: number; headers: Headers; body: Record<string, unknown> | null };
-
-const tryLaterStatuses = [408, 425, 429];
-const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
-
-/**
- * What an answer without a token means (RFC 6749 §5.2). Trouble of the server and redirects, which are not followed, may pass. Every
- * other 4xx is about us: asking again would be answered the same. `secrets` are masked in what the server says.
- */
-export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets: readonly string[]): IssueResult {
-  const asked = retryAfterMs({ ...optional(headers, 'retry-after'), ...optional(headers, 'date') }, Date.now());
-  const error = errorOf(body, secrets);
-  if (status >= 300 && status < 400) return unavailable(describeRedirect(status, headers, secrets));
-  const isAboutUs =
-    (status >= 400 && status < 500 && !tryLaterStatuses.includes(status)) || (status === 200 && body?.error);
-  if (!isAboutUs || tryLaterErrors.includes(error)) {
-    return unavailable(
-      `the token endpoint answers ${status}${error && ` (${error})`}${describeMissingToken(status)}`,
-      asked,
-    );
-  }
-  const description = typeof body?.error_description === 'string' ? maskSecrets(body.error_description, secrets) : '';
-  const says = [error, description].filter(Boolean).join(': ');
-  return refused(`the token endpoint refused to give a token: ${status}${says && ` ${says}`}${hintFor(status, error)}`);
-}
-
-/** One of the words of RFC 6749 §5.2, or of an extension. */
+/** An error code of RFC 6749 §5.2 or of an extension; '' without one. */
 function errorOf(body: ErrorAnswer['body'], secrets: readonly string[]): string {
   const error = body?.error;
   return typeof error === 'string' && /^[\w.-]{1,60}$/.test(error) ? maskSecrets(error, secrets) : '';
@@ -187,7 +187,7 @@ function optional(headers: Headers, name: string): Record<string, string> {
   return value === null ? {} : { [name]: value };
 }
 
-/** Only where it leads, and only a plain path: a query and all that is encoded may hold anything. */
+/** Describes a redirect by its origin and plain path: query and encoded parts may hold secrets. */
 function describeRedirect(status: number, headers: Headers, secrets: readonly string[]): string {
   const location = headers.get('location') ?? '';
   const origin = URL.canParse(location) ? new URL(location).origin : '';

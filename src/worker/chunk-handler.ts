@@ -1,39 +1,36 @@
 import { type DeleteDeps, deleteChunk } from '../delete/delete-chunk.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import type { Ledger, ObservedState, Steering } from '../ledger/ledger.ts';
-import { type HaltCode, readRun, schemaVersion } from '../ledger/run.ts';
-import type { Log } from '../logger.ts';
+import type { HaltCode } from '../ledger/run.ts';
 import type { ChunkHandler } from '../queue/consumer.ts';
 import type { ChunkJob } from '../queue/queue.ts';
-import { describeRedisError } from '../redis/errors.ts';
-import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
+import { logRedisError, lostReason, otherReleaseReason } from './run-stopper.ts';
 import type { RunWatch } from './run-watch.ts';
 
-type ChunkHandlerDeps = {
-  work: DeleteDeps;
+type HandlerDeps = {
+  deleting: DeleteDeps;
   watch: RunWatch;
   credentials: Credentials;
   /** Whether the leased chunks need more connections than there are. */
   isSaturated(): boolean;
-  /** Nothing can be done for the run here. */
-  drop(run: string, reason: string): void;
+  /** Stops work on a run that cannot be deleted by this process. */
+  abandon(run: string, reason: string): void;
 };
 
 const resumeAdvice = 'bring its data back and resume, or cancel it';
 
 /**
- * One pass over the chunk of a job, if the token is good and the run has use for another chunk in this process. Where room is short, only
- * runs get in of which no chunk is in hand: so each gets its share at once, however long the others are.
+ * Does one pass over the chunk of a job, if the token is valid and the run can use another chunk in this process. While room is short,
+ * only runs without a leased chunk are admitted: so each run gets its share at once, however long the others are.
  */
-export function chunkHandler({ work, watch, credentials, isSaturated, drop }: ChunkHandlerDeps): ChunkHandler {
-  // Its chunk stays open meanwhile: if this process ends, the recoverer puts the job back.
+export function chunkHandler({ deleting, watch, credentials, isSaturated, abandon }: HandlerDeps): ChunkHandler {
+  // The chunk stays open meanwhile: if this process ends, the recoverer adds its job again.
   const postpone = ({ run, chunk }: ChunkJob, stop: AbortSignal) =>
-    void setTimeout(() => stop.aborted || work.enqueue(run, [chunk]), watch.postponesMs(run)).unref();
+    void setTimeout(() => stop.aborted || deleting.enqueue(run, [chunk]), watch.postponesMs(run)).unref();
   return async (job, stop) => {
     if (!(await credentials.areValid(job.run))) return 'done';
     if (isSaturated() && watch.hasChunks(job.run)) return 'requeue';
-    if (!watch.isFull(job.run)) return deleteOne(job, stop, { work, watch, drop });
+    if (!watch.isFull(job.run)) return deleteOne(job, stop, { deleting, watch, abandon });
     postpone(job, stop);
     return 'done';
   };
@@ -42,19 +39,19 @@ export function chunkHandler({ work, watch, credentials, isSaturated, drop }: Ch
 async function deleteOne(
   { run, chunk }: ChunkJob,
   stop: AbortSignal,
-  { work, watch, drop }: Pick<ChunkHandlerDeps, 'work' | 'watch' | 'drop'>,
+  { deleting, watch, abandon }: Pick<HandlerDeps, 'deleting' | 'watch' | 'abandon'>,
 ): ReturnType<ChunkHandler> {
-  const { gate, line, meter } = watch.enter(run);
+  const { gate, requestQueue, meter } = watch.enter(run);
   try {
-    const { state, dueInMs } = await deleteChunk({ run, chunk, gate, requestQueue: line, meter, signal: stop }, work);
-    work.log.debug({ run, chunk, state }, 'chunk returned');
-    if (state === 'missing') drop(run, lostReason);
-    if (state === 'other_release') drop(run, otherReleaseReason);
-    if (state === 'broken') work.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${resumeAdvice}`);
+    const { state, dueInMs } = await deleteChunk({ run, chunk, gate, requestQueue, meter, signal: stop }, deleting);
+    deleting.log.debug({ run, chunk, state }, 'chunk returned');
+    if (state === 'missing') abandon(run, lostReason);
+    if (state === 'other_release') abandon(run, otherReleaseReason);
+    if (state === 'broken') deleting.halt(run, 'ledger_lost', `Redis has lost chunk ${chunk} of it: ${resumeAdvice}`);
     return dueInMs === null ? 'done' : { dueInMs };
   } catch (error) {
-    if (error instanceof ExpungeError) work.halt(run, 'ledger_lost', `${error.message}: ${resumeAdvice}`);
-    else logRedisError(work, error);
+    if (error instanceof ExpungeError) deleting.halt(run, 'ledger_lost', `${error.message}: ${resumeAdvice}`);
+    else logRedisError(deleting, error);
     return 'done';
   } finally {
     watch.leave(run, gate);
@@ -62,35 +59,35 @@ async function deleteOne(
 }
 
 type Credentials = {
-  /** False if the token was refused for good and still is: then the run has been halted. Asked before the work on each chunk. */
+  /** Called before each chunk. False if the token is still rejected for good; then the run is halted. Never throws. */
   areValid(run: string): Promise<boolean>;
 };
 
 type CredentialDeps = {
-  /** There is another token. */
+  /** Called when there is another token. */
   changed(): void;
-  /** The runs in hand. */
+  /** The runs with leased chunks. */
   runs(): string[];
   halt(run: string, code: HaltCode, reason: string): void;
 };
 
 /**
- * Halts the runs in hand once the token is refused for good. Whoever resumes one, or starts another, has a new try: the
- * credentials may have been mended.
+ * Halts the runs with leased chunks once the token is rejected for good. The next chunk of a run asks for a token again, because an
+ * operator may have replaced the credentials.
  */
 export function watchCredentials(token: Token, { changed, runs, halt }: CredentialDeps): Credentials {
-  let refusal = '';
+  let rejection = '';
   token.onChange(changed);
   token.onRefused((reason) => {
-    refusal = reason;
+    rejection = reason;
     for (const run of runs()) halt(run, 'credentials', reason);
   });
   return {
     areValid: async (run) => {
-      if (refusal === '') return true;
+      if (rejection === '') return true;
       try {
         await token.start();
-        refusal = '';
+        rejection = '';
         return true;
       } catch (error) {
         halt(run, 'credentials', messageOf(error));
@@ -98,65 +95,4 @@ export function watchCredentials(token: Token, { changed, runs, halt }: Credenti
       }
     },
   };
-}
-
-/** How the guards of this process stop runs: here at once, and in Redis for everybody else. */
-export type RunStopper = {
-  halt(run: string, code: HaltCode, reason: string): void;
-  /** Tells of a halt by somebody else, or by the rules of the run. */
-  halted(run: string): void;
-  /** The server asked to wait for longer than anybody should without being asked. Whoever looks at the runs decides. */
-  pauseAll(reason: string): void;
-  /** Nothing of the run can be steered here: Redis has lost it, or another release has written it. */
-  abandon(run: string, reason: string): void;
-};
-
-type RunStopperDeps = { ledger: Ledger; writes: WriteStatus; log: Log; watch(): RunWatch };
-
-export function runStopper({ ledger, writes, log, watch }: RunStopperDeps): RunStopper {
-  const dropped = new Set<string>(); // told of once
-  const halting = new Set<string>(); // one halt for each run: hundreds of requests may notice the same thing
-  const steer = (run: string, steering: Pick<Steering, 'action' | 'reason' | 'halt'>) =>
-    ledger
-      .steer(run, Date.now(), { ...steering, by: 'guard', who: '' })
-      .then((states: [ObservedState, ObservedState]) => log.debug({ run, states }, 'stopped'))
-      .catch((error) => logRedisError({ log, writes }, error));
-  return {
-    halt: (run, code, reason) => {
-      watch().close(run);
-      if (halting.has(run)) return;
-      halting.add(run);
-      log.error({ run, code, reason }, 'halting the run');
-      void steer(run, { action: 'halt', reason, halt: code }).finally(() => halting.delete(run));
-    },
-    halted: async (run) => {
-      const found = await readRun(ledger.redis, run).catch(() => null); // it may be away again
-      log.error({ run, code: found?.halt, reason: found?.reason ?? 'its status says why' }, 'the run has halted');
-    },
-    abandon: (run, reason) => {
-      watch().close(run);
-      if (dropped.has(run)) return;
-      dropped.add(run);
-      log.error({ run, reason }, 'abandoning the run');
-    },
-    pauseAll: (reason) => {
-      for (const run of watch().runs) {
-        watch().close(run);
-        log.warn({ run, reason }, 'pausing the run');
-        void steer(run, { action: 'pause', reason });
-      }
-    },
-  };
-}
-
-/** Why nothing more can be done for a run. */
-export const lostReason =
-  'Redis no longer knows it: its data were flushed, evicted or removed, or this is another database';
-
-/** Why nothing is done for a run here. */
-export const otherReleaseReason = `another release has written it, in a form other than ${schemaVersion}; workers of that release go on with it`;
-
-/** Redis had trouble with something that is tried again anyway. */
-export function logRedisError({ log, writes }: { log: Log; writes: WriteStatus }, error: unknown): void {
-  if (!writes.failed(error)) log.warn({ reason: describeRedisError(error) }, 'Redis did not answer, retrying later');
 }

@@ -4,19 +4,19 @@ import type { Log } from '../logger.ts';
 import { withTimeout } from '../queue/with-timeout.ts';
 import { describeRedisError } from '../redis/errors.ts';
 
-/** A part of a process that lives long: what it does when the process comes up, and when it goes. */
+/** A long-lived part of a process: what it does when the process starts, and when it ends. */
 export type Part = {
   name: string;
-  /** Throws if the process can't do without it. */
+  /** Throws if the process cannot run without it. */
   start?(): void | Promise<void>;
-  /** Begins nothing new from its call on, and returns when nothing is left. May be called before `start` has returned. */
+  /** Begins nothing new after the call, and returns when all work has ended. May be called before `start` has returned. */
   drain?(): void | Promise<void>;
 };
 
-const drainMs = 11_200; // of all parts together: a process has ended 12 s after its stop signal
+const drainMs = 11_200; // for all parts together: a process ends within 12 s after its stop signal
 
 /**
- * The parts of a process. They start in the order of the list, and drain in the opposite one: what uses a part is gone before it.
+ * The parts of a process. They start in the order of the list and drain in reverse order: what uses a part is drained before it.
  * States: idle → starting → up → draining → drained; draining may begin at any time.
  */
 export class Parts {
@@ -36,8 +36,8 @@ export class Parts {
   }
 
   /**
-   * Starts one part after another, until `stop` is aborted: then it drains at once, and returns although a part may still be coming up. If
-   * one throws, drain those before it.
+   * Starts one part after another until `stop` is aborted: then it drains at once, and returns although a part may still be starting.
+   * Throws what a part throws; call `drain` then.
    */
   async start(stop: AbortSignal): Promise<void> {
     this.#state = 'starting';
@@ -52,7 +52,7 @@ export class Parts {
     if (!stop.aborted) this.#state = 'up';
   }
 
-  /** Drains what was started. Never throws, and takes 11.2 s at most: a part that hangs is left behind. Calling it again waits for the same. */
+  /** Drains the started parts. Never throws, and takes 11.2 s at most: a part that hangs is abandoned. A second call waits for the first. */
   drain(): Promise<void> {
     this.#drained ??= this.#drainAll(performance.now() + drainMs);
     return this.#drained;
@@ -77,8 +77,8 @@ export class Parts {
 }
 
 /**
- * A part that does its task again and again, `everyMs` after the end of the last time. One that fails is tried again then; why is told
- * once, until it is something else or the task has gone well.
+ * A part that repeats its task, each time `everyMs` after the end of the last. A failure is logged once, and again when the reason changes
+ * or the task has succeeded in between.
  */
 export function repeat(name: string, everyMs: number, task: () => Promise<void>, log: Log): Part {
   const stopping = new AbortController();
@@ -93,6 +93,6 @@ export function repeat(name: string, everyMs: number, task: () => Promise<void>,
       await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };
-  // What is under way when it drains is not waited for: against a Redis that hangs it may never end.
+  // Its drain does not wait for a running task: with a Redis that hangs it may never end.
   return { name, start: () => void loop(), drain: () => stopping.abort() };
 }

@@ -7,7 +7,7 @@ import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
-import { lostReason, otherReleaseReason } from './chunk-handler.ts';
+import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
 export type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
@@ -15,25 +15,25 @@ const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
 /**
- * Keeps the runs of a target going: feeds what is due, puts back jobs the queue has lost, and does what follows a seal. One worker
- * of a target does it at a time; if two did, nothing would be added twice. A run with which that fails keeps no other one from its turn.
+ * Recovers the detached runs of a target: feeds due chunks, adds jobs again that the queue has lost, and finishes sealed runs. One worker of a
+ * target does it at a time; two at once would add nothing twice. A run whose recovery fails does not hold up the others.
  */
 export class Recoverer {
   readonly #options: RecovererOptions;
-  readonly #me = randomUUID();
+  readonly #processId = randomUUID();
   readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
   readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as logged last
-  readonly #nextCheckAt = new Map<string, number>(); // of runs that stand still
+  readonly #nextCheckAt = new Map<string, number>(); // of runs that are not running
 
   constructor(options: RecovererOptions) {
     this.#options = options;
   }
 
-  /** One turn, if no other worker has it. */
+  /** Recovers each run once, unless another worker holds the lease. Throws where Redis does not answer. */
   async recover(): Promise<void> {
     const { ledger, fp } = this.#options;
     const { redis } = ledger;
-    if ((await redis.set(keys.recoverer(fp), this.#me, 'PX', leaseMs, 'NX')) !== 'OK') return;
+    if ((await redis.set(keys.recoverer(fp), this.#processId, 'PX', leaseMs, 'NX')) !== 'OK') return;
     const runs = await redis.smembers(keys.targetRuns(fp));
     for (const known of [this.#lastErrors, this.#nextCheckAt])
       for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
@@ -43,13 +43,13 @@ export class Recoverer {
         await this.#recoverRun(id);
         this.#lastErrors.delete(id);
       } catch (error) {
-        if (redis.status !== 'ready') throw error; // all others would fail alike
+        if (redis.status !== 'ready') throw error; // the other runs would fail alike
         this.#logFailure(id, error);
       }
     }
   }
 
-  /** The same trouble comes with every turn, and is told once. That Redis rejects writes is told by those who delete. */
+  /** Logs each error once, although it comes back every time. Rejected writes are logged by the senders. */
   #logFailure(id: string, error: unknown): void {
     const reason = describeRedisError(error);
     if (this.#lastErrors.get(id) === reason) return;
@@ -58,7 +58,7 @@ export class Recoverer {
     this.#options.log[level]({ run: id, reason }, 'the run could not be recovered, trying again');
   }
 
-  /** A run that stands still is looked at now and then only: whoever lets it go on feeds it. */
+  /** A run that is not running is checked every 9 s only: what resumes it also feeds it. */
   async #recoverRun(id: string): Promise<void> {
     const { ledger, feeder } = this.#options;
     const [state, schema] = (await ledger.redis.hmget(keys.run(id), 'state', 'schema')) as [
@@ -79,14 +79,14 @@ export class Recoverer {
     await ledger.redis.srem(keys.targetRuns(fp), id);
   }
 
-  /** Workers of the release that wrote the run process it. */
+  /** Workers of the release that wrote the run delete it. */
   #skipOtherRelease(id: string): void {
     if (this.#otherReleaseRuns.has(id)) return;
     this.#otherReleaseRuns.add(id);
     this.#options.log.error({ run: id, reason: otherReleaseReason }, 'abandoning the run');
   }
 
-  /** What follows a seal. Repeating it after a crash is harmless; the run leaves the list last. */
+  /** Finishes a sealed run. Repeating it after a crash is harmless: the run is removed from the set of its target last. */
   async #finishRun(id: string): Promise<void> {
     const { ledger, fp, log } = this.#options;
     const run = await readRun(ledger.redis, id);

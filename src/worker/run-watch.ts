@@ -14,34 +14,34 @@ const everyMs = 100;
 /** Asks Redis about a run; see `openPaceCalls`. */
 type AskRun = (run: string, call: PaceCall) => Promise<PaceReply>;
 
-/** What the watch depends on. */
 export type WatchOptions = {
   ask: AskRun;
   /** Monotonic ms. */
   clock: () => number;
-  /** A run that was running when this process heard of it last is halted. */
+  /** Called when a run that was running is found halted. */
   halted(run: string): void;
   /** Called after gates have closed, and when there may be permits. */
   onChange(): void;
   /**
-   * What holds for all runs at the moment: whether nothing may leave, the known limit per second (null = none is known), and how many tokens
+   * What applies to all runs now: whether nothing may be sent, the known limit per second (null = none is known), and how many tokens
    * were fetched so far.
    */
   conditions(): { isHeld: boolean; limit: number | null; refreshes: number };
-  /** Says that this process is alive and holds chunks of a run of which nothing is sent any more. */
-  hold(run: string, process: string): Promise<void>;
-  /** Stores what was measured. */
+  /** Records that this process is alive and holds chunks of a run of which nothing is sent any more. */
+  heartbeat(run: string, process: string): Promise<void>;
+  /** Adds to the measures of a run. */
   store(run: string, changes: MeasureChanges): Promise<void>;
 };
 
 const storeEveryMs = 1_000;
-const holdEveryMs = 1_000;
+const heartbeatEveryMs = 1_000;
 const minChunks = 2;
-const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 };
+const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 }; // share: of the time that a chunk takes
 
+/** `users`: its leased chunks; `till`: up to when permits are leased, by the clock of Redis. */
 type WatchedRun = {
   gate: Gate;
-  line: RunRequestQueue;
+  requestQueue: RunRequestQueue;
   meter: RunMeter;
   users: number;
   till: string;
@@ -53,20 +53,20 @@ type WatchedRun = {
 };
 
 /**
- * Asks ten times a second about the runs in hand, keeps their gates, and leases permits of their own rates. A run that isn't
- * `running`, or of which Redis said nothing for a second, has its gate closed. States: stopped → started → stopped.
+ * Asks Redis ten times a second about the runs with leased chunks, opens and closes their gates, and leases permits of their own rates.
+ * The gate of a run is closed when the run isn't `running` or Redis has not answered for a second. States: stopped → started → stopped.
  */
 export class RunWatch {
   readonly #options: WatchOptions;
   readonly #processId = randomUUID().slice(0, 8);
   readonly #runs = new Map<string, WatchedRun>();
-  readonly #idle = new Map<string, WatchedRun>(); // handed back until a wait is over, which is time that the run loses
-  readonly #leased = new Map<string, number>(); // chunks by run, also of runs that have stopped
-  readonly #waitsUntil = new Map<string, number>(); // runs whose own rate brings no permit before
+  readonly #idle = new Map<string, WatchedRun>(); // their chunks were returned because nothing may be sent; the wait still counts in their measures
+  readonly #leased = new Map<string, number>(); // leased chunks by run, also of runs that have stopped
+  readonly #waitsUntil = new Map<string, number>(); // until when the run's own rate brings no permit, by the clock
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
   #polledAt = 0;
-  #heldAt = 0;
+  #heartbeatAt = 0;
   #heldMs = 0;
 
   constructor(options: WatchOptions) {
@@ -82,35 +82,35 @@ export class RunWatch {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
     for (const run of this.#idle.keys()) this.#endIdle(run);
-    for (const { gate, line } of this.#runs.values()) {
+    for (const { gate, requestQueue } of this.#runs.values()) {
       gate.close();
-      line.close();
+      requestQueue.close();
     }
   }
 
-  /** The runs in hand that may go on. */
+  /** The runs with leased chunks whose gates are open. */
   get runs(): string[] {
     return [...this.#runs].filter(([, { gate }]) => !gate.closed.aborted).map(([run]) => run);
   }
 
-  /** How long runs had to wait in this process because nothing might leave, in ms. */
+  /** For how many ms runs had to wait in this process because nothing might be sent. */
   get heldMs(): number {
     return this.#heldMs;
   }
 
-  /** How many chunks are in hand, of all runs. */
+  /** How many chunks are leased, of all runs. */
   get chunks(): number {
     let sum = 0;
     for (const { users } of this.#runs.values()) sum += users;
     return sum;
   }
 
-  /** Whether a chunk of this run is in hand. */
+  /** Whether a chunk of this run is leased here. */
   hasChunks(run: string): boolean {
     return this.#runs.has(run);
   }
 
-  /** Whether a run has no use for a chunk now, because its own rate brought no permit when it was last at work. */
+  /** Whether a run cannot use a chunk now, because its own rate brings no permit yet. */
   waitsForPermit(run: string): boolean {
     const until = this.#waitsUntil.get(run) ?? 0;
     if (until > this.#options.clock()) return true;
@@ -119,26 +119,26 @@ export class RunWatch {
   }
 
   /**
-   * Whether the chunks of this run in hand are enough for its own rate: more would only keep the chunks of others out. Beside other runs
-   * those with a rate take a second chunk only while half of the places are free.
+   * Whether the leased chunks of this run are enough for its own rate: more would take places from other runs. Beside other runs, one
+   * with a rate gets a second chunk only while fewer than half of the places are taken.
    */
   isFull(run: string): boolean {
     if (this.waitsForPermit(run)) return true;
     const known = this.#runs.get(run);
-    if (known === undefined || known.line.perSecond === null) return false;
+    if (known === undefined || known.requestQueue.perSecond === null) return false;
     if (this.#runs.size > 1 && this.chunks >= maxJobs / 2) return true;
-    return known.users >= minChunks + Math.ceil(known.line.perSecond / chunkSize);
+    return known.users >= minChunks + Math.ceil(known.requestQueue.perSecond / chunkSize);
   }
 
-  /** How long a chunk is put off whose run has enough in hand: a slow run won't need it soon. */
+  /** For how many ms the chunk of a full run is postponed: the slower the run, the later it needs another one. */
   postponesMs(run: string): number {
-    const perSecond = this.#runs.get(run)?.line.perSecond ?? Number.POSITIVE_INFINITY;
+    const perSecond = this.#runs.get(run)?.requestQueue.perSecond ?? Number.POSITIVE_INFINITY;
     const oneChunkMs = (1_000 * chunkSize) / perSecond;
     return Math.min(postponed.mostMs, Math.max(postponed.leastMs, postponed.share * oneChunkMs));
   }
 
-  /** The gate, the line and the meter of a run for one more chunk; each `enter` needs one `leave`. */
-  enter(run: string): { gate: Gate; line: RunRequestQueue; meter: RunMeter } {
+  /** The gate, the request queue and the meter of a run for one more chunk. Each `enter` needs one `leave`. */
+  enter(run: string): { gate: Gate; requestQueue: RunRequestQueue; meter: RunMeter } {
     this.#leased.set(run, (this.#leased.get(run) ?? 0) + 1);
     const known = this.#runs.get(run);
     if (known !== undefined && !known.gate.closed.aborted) {
@@ -148,7 +148,7 @@ export class RunWatch {
     const { clock, conditions } = this.#options;
     const now = clock();
     const watched = {
-      ...{ gate: new Gate(clock), line: new RunRequestQueue(clock), meter: new RunMeter() },
+      ...{ gate: new Gate(clock), requestQueue: new RunRequestQueue(clock), meter: new RunMeter() },
       ...{ users: 1, till: '0', isAsking: false, wasRunning: false },
       ...{ measuredAt: now, storedAt: now, refreshes: conditions().refreshes },
     };
@@ -159,18 +159,19 @@ export class RunWatch {
     return watched;
   }
 
+  /** Ends what `enter` began, with its gate. */
   leave(run: string, gate: Gate): void {
     const left = (this.#leased.get(run) ?? 0) - 1;
     if (left > 0) this.#leased.set(run, left);
     else this.#leased.delete(run);
     const known = this.#runs.get(run);
     if (known?.gate !== gate || --known.users > 0) return;
-    if (known.line.waitMs > longestWaitMs) this.#waitsUntil.set(run, this.#options.clock() + longestWaitMs);
-    known.line.close();
+    if (known.requestQueue.waitMs > longestWaitMs) this.#waitsUntil.set(run, this.#options.clock() + longestWaitMs);
+    known.requestQueue.close();
     this.#runs.delete(run);
-    this.#returnUnused(run, known.line);
-    const rests = this.#timer !== null && !gate.closed.aborted && this.#options.conditions().isHeld;
-    if (rests) this.#idle.set(run, known);
+    this.#returnUnused(run, known.requestQueue);
+    const isIdle = this.#timer !== null && !gate.closed.aborted && this.#options.conditions().isHeld;
+    if (isIdle) this.#idle.set(run, known);
     else void this.#store(run, known);
   }
 
@@ -180,12 +181,12 @@ export class RunWatch {
     this.#options.onChange();
   }
 
-  /** Permits that nobody here will use: without that they would be missing from the run's quotas. */
+  /** Gives permits back that this process won't use: else they would be missing from the run's quotas. */
   #returnUnused(run: string, { permits }: RunRequestQueue): void {
     permits.drop();
     const unused = permits.takeUnused();
     if (unused === 0) return;
-    this.#options.ask(run, { process: this.#processId, wants: false, till: '0', unused }).catch(() => {}); // then they are lost
+    this.#options.ask(run, { process: this.#processId, wants: false, till: '0', unused }).catch(() => {}); // without an answer they are lost
   }
 
   #poll(): void {
@@ -193,8 +194,8 @@ export class RunWatch {
     const ms = clock() - this.#polledAt;
     this.#polledAt += ms;
     if (this.#runs.size + this.#idle.size > 0 && conditions().isHeld) this.#heldMs += ms;
-    for (const [run, resting] of this.#idle) {
-      this.#measure(run, resting);
+    for (const [run, idle] of this.#idle) {
+      this.#measure(run, idle);
       if (!this.#options.conditions().isHeld) this.#endIdle(run);
     }
     for (const [run, watched] of this.#runs) {
@@ -203,31 +204,34 @@ export class RunWatch {
       if (watched.gate.closed.aborted) this.#options.onChange();
       else void this.#askPace(run, watched);
     }
-    this.#hold(clock());
+    this.#sendHeartbeats(clock());
   }
 
-  /** Where a run was cancelled, its end waits for the chunks in hand, and only for those who say that they have some. */
-  #hold(now: number): void {
-    if (now - this.#heldAt < holdEveryMs) return;
-    this.#heldAt = now;
-    const going = new Set(this.runs);
-    // One that is lost is made up for by the next.
+  /** The end of a cancelled run waits for its leased chunks, as long as their processes send heartbeats. */
+  #sendHeartbeats(now: number): void {
+    if (now - this.#heartbeatAt < heartbeatEveryMs) return;
+    this.#heartbeatAt = now;
+    const open = new Set(this.runs);
+    // A lost heartbeat is made up for by the next.
     for (const run of this.#leased.keys())
-      if (!going.has(run)) void this.#options.hold(run, this.#processId).catch(() => {});
+      if (!open.has(run)) void this.#options.heartbeat(run, this.#processId).catch(() => {});
   }
 
   #endIdle(run: string): void {
-    const resting = this.#idle.get(run);
-    if (resting === undefined) return;
+    const idle = this.#idle.get(run);
+    if (idle === undefined) return;
     this.#idle.delete(run);
-    void this.#store(run, resting);
+    void this.#store(run, idle);
   }
 
   #measure(run: string, watched: WatchedRun): void {
     const { clock, conditions } = this.#options;
     const now = clock();
     const { isHeld, limit: known, refreshes } = conditions();
-    const limit = Math.min(known ?? Number.POSITIVE_INFINITY, watched.line.perSecond ?? Number.POSITIVE_INFINITY);
+    const limit = Math.min(
+      known ?? Number.POSITIVE_INFINITY,
+      watched.requestQueue.perSecond ?? Number.POSITIVE_INFINITY,
+    );
     const ms = now - watched.measuredAt;
     watched.measuredAt = now;
     watched.meter.add('workMs', ms);
@@ -244,17 +248,17 @@ export class RunWatch {
   }
 
   async #store(run: string, { meter }: WatchedRun): Promise<void> {
-    await this.#options.store(run, meter.take()).catch(() => {}); // figures for people; the ledger doesn't depend on them
+    await this.#options.store(run, meter.take()).catch(() => {}); // measures are best effort; the ledger doesn't depend on them
   }
 
   async #askPace(run: string, watched: WatchedRun): Promise<void> {
     if (watched.isAsking) return;
     watched.isAsking = true;
     const { ask, clock, onChange } = this.#options;
-    const { gate, line } = watched;
+    const { gate, requestQueue } = watched;
     const askedAt = clock();
     try {
-      const unused = line.takeUnused();
+      const unused = requestQueue.takeUnused();
       const reply = await ask(run, { process: this.#processId, wants: true, till: watched.till, unused });
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
@@ -262,11 +266,11 @@ export class RunWatch {
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();
       this.#offset.observe(askedAt, clock(), reply.now);
-      line.receive(reply, this.#offset.ms);
-      if (this.#runs.get(run) !== watched) this.#returnUnused(run, line); // its last chunk went meanwhile
+      requestQueue.receive(reply, this.#offset.ms);
+      if (this.#runs.get(run) !== watched) this.#returnUnused(run, requestQueue); // its last chunk was returned meanwhile
       onChange();
     } catch {
-      // No answer: the gate closes by itself when its second is over.
+      // No answer: the gate closes by itself after a second.
     } finally {
       watched.isAsking = false;
     }

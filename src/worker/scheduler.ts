@@ -12,8 +12,9 @@ const checkEveryMs = 3_000;
 const drainMs = 500; // a lease that is not released expires
 
 /**
- * Keeps the schedules whose source this process has: hears their bells, and looks after them now and then. It sets bells again that BullMQ
- * has lost, and sees to slots whose bell nobody heard. Where several processes do that, each thing is still done once.
+ * Handles the schedules whose source this process has: listens for their notifications, and checks them every 3 s. A check restores
+ * notifications that BullMQ has lost, and handles slots whose notification was missed. Several processes can do it at once: each slot is
+ * still handled once.
  */
 export class Scheduler {
   readonly #deps: ScheduleDeps;
@@ -30,7 +31,7 @@ export class Scheduler {
     });
   }
 
-  /** In the order in which they start. A process without sources has none of them. */
+  /** In the order in which they start; none for a process without sources. */
   get parts(): Part[] {
     if (this.#sources.length === 0) return [];
     return [
@@ -79,7 +80,7 @@ export class Scheduler {
     }
   }
 
-  /** Once at a time in this process; it ends with what it finds then, so another call meanwhile would find nothing more. */
+  /** One call per schedule at a time: a call that is already running sees the same state. Never rejects. */
   #reconcile(name: string): Promise<void> {
     const known = this.#reconciling.get(name);
     if (known) return known;
@@ -90,7 +91,7 @@ export class Scheduler {
     return task;
   }
 
-  /** That Redis rejects writes is told by those who delete, and need not be told of each schedule. */
+  /** Rejected writes are logged by the senders; for each schedule they are logged at debug level. */
   #logFailure(schedule: string, error: unknown): void {
     const level = describeRejection(error) === '' ? 'warn' : 'debug';
     this.#deps.log[level]({ schedule, reason: messageOf(error) }, 'a schedule failed, checking again later');

@@ -23,12 +23,12 @@ export type SendersOptions = {
   token: Token;
   connection: Omit<TargetConnectionOptions, 'origin'>;
   maxConcurrency: number;
-  /** Of all requests to the target, over all processes; null = what is learned. */
+  /** The limit on all requests to the target, over all processes; null = none but the learned one. */
   rate: Rate | null;
   burst: number | null;
-  /** The target limits annotations and views apart. */
+  /** Whether the target limits annotations and views separately. */
   separateLimits: boolean;
-  /** While this file exists nothing leaves; null = none is looked for. */
+  /** While this file exists nothing is sent; null = no file is checked. */
   stopFile: string | null;
   log: Log;
 };
@@ -36,30 +36,36 @@ export type SendersOptions = {
 /** One limiter and its connection pool: for all requests, or for those of one resource. */
 type OpenSender = Sender & { scope: LimiterScope; limiter: TargetLimiter };
 
-/** The senders of this process. */
+/** The senders of this process. States: open → started → closed. */
 export type Senders = {
   of: Record<Resource, Sender>;
   all: readonly OpenSender[];
   start(): void;
-  /** There may be permits, room or a token again. */
+  /** Sends what may be sent; call it when there may be permits, room or a token again. */
   pump(): void;
+  /** Closes all connections and gives permits back; takes 300 ms at most. */
   close(): Promise<void>;
-  /** Requests on the wire. */
+  /** Requests in flight. */
   readonly inFlight: number;
-  /** Why nothing leaves at the moment, or null. */
+  /** Why nothing may be sent now, or null. */
   readonly hold: Hold | null;
-  /** Why nothing leaves until somebody lifts it, or null. */
+  /** The stop in force, which lasts until an operator lifts it, or null. */
   readonly stop: Stop | null;
-  /** The rate that holds at the moment, per second; null while none has been met or set. */
+  /** The current rate in requests per second; null while no limit has been found or set. */
   readonly limit: number | null;
 };
 
 const closeTimeoutMs = 300;
 
-type SharedSenderDeps = { clock: () => number; writes: WriteStatus; onChange(): void; tooLong(reason: string): void };
+type SharedSenderDeps = {
+  clock: () => number;
+  writes: WriteStatus;
+  onChange(): void;
+  onLongThrottle(reason: string): void;
+};
 type SenderDeps = SharedSenderDeps & { process: string };
 
-/** One sender for everything, or one for each resource where the target limits them apart. */
+/** One sender for both resources, or one for each if the target limits them separately. */
 export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Senders {
   const scopes = options.separateLimits ? resources : (['all'] as const);
   const logStop = stopLogger(options.log);
@@ -111,7 +117,7 @@ function openSender(
   scope: LimiterScope,
   options: SendersOptions,
   stopFile: StopFile,
-  { process, clock, writes, onChange, tooLong }: SenderDeps,
+  { process, clock, writes, onChange, onLongThrottle }: SenderDeps,
 ): OpenSender {
   const { ledger, target, token, connection, maxConcurrency, rate, burst } = options;
   const limiter = new TargetLimiter({
@@ -124,7 +130,7 @@ function openSender(
       onChange();
     },
   });
-  const limits = targetLimits(limiter, { token, now: Date.now, onLongThrottle: tooLong });
+  const limits = targetLimits(limiter, { token, now: Date.now, onLongThrottle });
   const origin = new URL(target.baseUrl).origin;
   const pool: ConnectionPool = new ConnectionPool(
     maxConcurrency,
@@ -135,7 +141,7 @@ function openSender(
   return { scope, limiter, limits, connections: pool };
 }
 
-/** The limiter writes once a second or more often, whatever there is to do: so it is noticed soon when Redis takes no writes, and when it does again. */
+/** The limiter writes at least once a second, so its calls show soon whether Redis accepts writes. */
 function withWriteReports({ call, learned }: ReturnType<typeof openTargetCalls>, writes: WriteStatus) {
   return {
     call: async (report: Parameters<typeof call>[0]) => {

@@ -16,8 +16,9 @@ import { keys } from '../redis/keys.ts';
 import { trackWrites } from '../redis/writes.ts';
 import { startToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
-import { chunkHandler, logRedisError, runStopper, watchCredentials } from './chunk-handler.ts';
+import { chunkHandler, watchCredentials } from './chunk-handler.ts';
 import { type Part, repeat } from './parts.ts';
+import { logRedisError, runStopper } from './run-stopper.ts';
 import { RunWatch } from './run-watch.ts';
 import { openSenders, type Senders, type SendersOptions } from './senders.ts';
 
@@ -28,42 +29,42 @@ export type ServiceOptions = SendersOptions & {
   unreachableTimeoutMs: number;
 };
 
-/** What deletes in a process. */
+/** The parts of a process that delete, and what other parts read from them. */
 export type Service = {
   queue: ChunkQueue;
   feeder: Feeder;
   senders: Senders;
   token: Token;
   meters: Record<Resource, RequestMeter>;
-  /** Why Redis refuses what this process writes; '' = it doesn't. */
+  /** Why Redis rejects the writes of this process; '' = it accepts them. */
   readonly writeRejection: string;
-  /** How long runs had to wait here because nothing might leave, in ms. */
+  /** For how many ms runs had to wait here because nothing might be sent. */
   readonly heldMs: number;
-  /** In the order in which they start. The token is none of them: what else a process does may need it first. */
+  /** In the order in which they start. The token is not among them: other parts of the process may need it first. */
   parts: readonly Part[];
 };
 
-const longestDrainMs = 10_000; // for what is on the wire, also where a request may take longer
-const drainSpareMs = 400; // beyond that: to hand back what was on the wire
+const longestDrainMs = 10_000; // for the requests in flight, also if the request timeout is longer
+const drainSpareMs = 400; // after that: to return the chunks of requests in flight
 const closeMs = 300;
 const refreshEveryMs = 500;
 
 /** How the parts that reach beyond this process are opened. */
-type Openers = { openRoads: typeof openSenders; openQueue: typeof openQueue; openConsumer: typeof openConsumer };
+type Openers = { openSenders: typeof openSenders; openQueue: typeof openQueue; openConsumer: typeof openConsumer };
 
-/** Puts the parts together; `Parts` starts and drains them. */
+/** Makes the parts and connects them; starts nothing, which is for `Parts` to do. */
 export function openService(
   options: ServiceOptions,
-  { openRoads, openQueue, openConsumer }: Openers = openers,
+  { openSenders, openQueue, openConsumer }: Openers = openers,
 ): Service {
   const { ledger, target, log, token } = options;
   const clock = () => performance.now();
-  const giveUp = new AbortController();
+  const shutdownDeadline = new AbortController();
   const wakers = new Set<() => void>();
   const wakeWaiters = () => wakeAll(wakers, Math.random());
-  const writes = trackWrites(clock, (refused) => logRejection(refused, log));
-  const { halt, halted, pauseAll, abandon: drop } = runStopper({ ledger, writes, log, watch: () => watch });
-  const senders = openRoads(options, { clock, writes, onChange: wakeWaiters, tooLong: pauseAll });
+  const writes = trackWrites(clock, (rejection) => logRejection(rejection, log));
+  const { halt, halted, pauseAll, abandon } = runStopper({ ledger, writes, log, watch: () => watch });
+  const senders = openSenders(options, { clock, writes, onChange: wakeWaiters, onLongThrottle: pauseAll });
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
@@ -75,14 +76,14 @@ export function openService(
       limit: senders.limit,
       refreshes: token.refreshes,
     }),
-    hold: (run, process) => ledger.heartbeat(run, process, options.connection.requestTimeoutMs),
+    heartbeat: (run, process) => ledger.heartbeat(run, process, options.connection.requestTimeoutMs),
     store: (run, changes) => addMeasures(ledger.redis, run, changes),
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
   const feeder = createFeeder(ledger, queue);
   const meters = { annotations: new RequestMeter(), views: new RequestMeter() };
-  const work: DeleteDeps = {
+  const deleting: DeleteDeps = {
     ...options,
     writes,
     senders: senders.of,
@@ -92,11 +93,11 @@ export function openService(
     clock,
     sleep: (ms, ended) => sleep(ms, true, { signal: ended }).catch(() => false),
     random: Math.random,
-    shutdownDeadline: giveUp.signal,
+    shutdownDeadline: shutdownDeadline.signal,
     halt,
     onHalted: halted,
     isAnyRunStarved: () => watch.chunks > maxJobs / 2 && waiting.hasAny,
-    enqueue: (run, chunks) => feeder.add(run, chunks).catch((error) => logRedisError(work, error)),
+    enqueue: (run, chunks) => feeder.add(run, chunks).catch((error) => logRedisError(deleting, error)),
   };
   const credentials = watchCredentials(token, { changed: senders.pump, runs: () => watch.runs, halt });
   const waiting = new WaitingRuns(
@@ -114,9 +115,9 @@ export function openService(
         ({ connections, limits }) =>
           limits.throttledMs <= longestWaitMs && connections.admit(watch.chunks, waiting.hasAny),
       ),
-    handle: chunkHandler({ work, watch, credentials, isSaturated, drop }),
-    requeue: ({ run, chunk }) => work.enqueue(run, [chunk]),
-    isDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(work, error)),
+    handle: chunkHandler({ deleting, watch, credentials, isSaturated, abandon }),
+    requeue: ({ run, chunk }) => deleting.enqueue(run, [chunk]),
+    onDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     log,
   });
   const isOwn = options.queueName !== sharedQueueName;
@@ -126,7 +127,7 @@ export function openService(
     { name: 'senders', start: senders.start, drain: senders.close },
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
     ...(isOwn ? [] : [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)]),
-    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, giveUp, drainAtMostMs) },
+    { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
   ];
   return {
     ...{ queue, feeder, senders, token, meters, parts },
@@ -139,23 +140,26 @@ export function openService(
   };
 }
 
-const openers: Openers = { openRoads: openSenders, openQueue, openConsumer };
+const openers: Openers = { openSenders, openQueue, openConsumer };
 
-function logRejection(refused: string, log: Log): void {
-  if (refused === '') log.warn({}, 'Redis accepts writes again');
-  else log.warn({ reason: `Redis rejects writes: ${refused}` }, 'sending stopped');
+function logRejection(rejection: string, log: Log): void {
+  if (rejection === '') log.warn({}, 'Redis accepts writes again');
+  else log.warn({ reason: `Redis rejects writes: ${rejection}` }, 'sending stopped');
 }
 
-/** The part that gets the first token, and stores one that is being replaced at the end. `tell` is told where that takes its time. */
-export function tokenPart(token: Token, tell: (waiting: string) => void): Part {
-  return { name: 'token', start: () => startToken(token, tell), drain: () => token.close() };
+/**
+ * The part that gets the first token, and at its end stores one that is being replaced. Throws at the start if the token is rejected for
+ * good. `onWait` is called with the reason if the start takes more than 2 s.
+ */
+export function tokenPart(token: Token, onWait: (waiting: string) => void): Part {
+  return { name: 'token', start: () => startToken(token, onWait), drain: () => token.close() };
 }
 
-/** A queue that only this process consumes holds nothing that the ledger doesn't know: it is removed at both ends. */
+/** The queue. One that only this process consumes is removed at the start and at the end: the ledger knows all that is in it. */
 function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
   return {
     name: 'queue',
-    // What a killed process left in it would hold chunks back until its locks run out.
+    // Jobs that a killed process left in it would block their chunks until their locks expire.
     start: async () => {
       queue.open();
       if (isOwn) await queue.remove();
@@ -167,14 +171,14 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
   };
 }
 
-/** Sends nothing more from now on, waits for what is on the wire, and hands all chunks back; bounded also while Redis is away. */
-async function drainConsumer(consumer: Consumer, giveUp: AbortController, deadlineMs: number): Promise<void> {
-  const timer = setTimeout(() => giveUp.abort(), deadlineMs);
+/** Sends nothing more, waits for requests in flight, and hands all chunks back; bounded also while Redis is away. */
+async function drainConsumer(consumer: Consumer, deadline: AbortController, deadlineMs: number): Promise<void> {
+  const timer = setTimeout(() => deadline.abort(), deadlineMs);
   await withTimeout(deadlineMs + closeMs, consumer.drain());
   clearTimeout(timer);
 }
 
-/** Begins with another one each time: where there is but one permit, each chunk gets it in its turn. */
+/** Begins with a random one: if there is only one permit, no chunk gets it every time. */
 function wakeAll(wakers: Set<() => void>, random: number): void {
   const all = [...wakers];
   const from = Math.floor(random * all.length);
@@ -186,8 +190,8 @@ function paceKeys(run: string) {
 }
 
 /**
- * Whether runs wait for their share of this process: they are running, no chunk of theirs is in hand, and their own rate is not what they
- * wait for (`isServed`). Without that no chunk is looked for beyond those that have enough to do.
+ * Whether runs wait for their share of this process: they are running, have no leased chunk here, and do not wait for a permit of their
+ * own rate (`isServed`). Only then does a saturated process take further chunks.
  */
 class WaitingRuns {
   readonly #readRunning: () => Promise<string[]>;
@@ -205,10 +209,7 @@ class WaitingRuns {
     return this.#running.some((run) => !this.#isServed(run));
   }
 
-  /**
-   * Asks which runs there are; without an answer it goes by the last one. A process that has nothing in hand takes what comes, and need not
-   * know.
-   */
+  /** Reads which runs are running; without an answer the last one stays. A process without leased chunks takes any job, so it reads nothing. */
   async refresh(): Promise<void> {
     if (!this.#hasWork()) return;
     this.#running = await this.#readRunning().catch(() => this.#running);

@@ -3,9 +3,9 @@ import { hostname } from 'node:os';
 import { systemCode } from '../errors.ts';
 import type { Stop } from '../limiter/stop.ts';
 
-/** A file that stops this process while it exists. States: open → started → closed. */
+/** A file that stops this process while it exists. States: open → started → closed; after that the last result stays. */
 export type StopFile = {
-  /** Null while it doesn't exist. Until the first look, and where looks hang, nobody knows: then it stops as well. */
+  /** Null while it doesn't exist. Before the first check, and while checks hang, its state is unknown: that is a stop, too. */
   readonly stop: Stop | null;
   start(): void;
   close(): void;
@@ -16,20 +16,20 @@ type StopFileDeps = {
   clock: () => number;
   /** ms since 1970. */
   now: () => number;
-  /** The file has come, gone or changed. */
+  /** Called when the file was created, removed or changed. */
   onChange(): void;
 };
 
 const checkEveryMs = 100;
 const unknownAfterMs = 1_000;
-const unknownReason = 'nobody can tell whether it is there';
+const unknownReason = 'it is unknown whether the file exists';
 
-/** `path` null: there is none, and nothing is ever stopped. */
+/** `path` null: there is no file, and never a stop. */
 export function openStopFile(path: string | null, deps: StopFileDeps): StopFile {
   return path === null ? { stop: null, start() {}, close() {} } : new WatchedFile(path, deps);
 }
 
-/** Looks ten times a second: notifications of the file system don't reach every mount, and none tells of a file in a new folder. */
+/** Checks ten times a second: notifications of the file system don't work on every mount, and not for a file in a new folder. */
 class WatchedFile implements StopFile {
   readonly #path: string;
   readonly #deps: StopFileDeps;
@@ -58,7 +58,7 @@ class WatchedFile implements StopFile {
   close(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    this.#checkedAt = Number.POSITIVE_INFINITY; // what it said last is all that anybody will know
+    this.#checkedAt = Number.POSITIVE_INFINITY; // the last result stays
   }
 
   async #check(): Promise<void> {
@@ -79,7 +79,7 @@ class WatchedFile implements StopFile {
 const mostBytes = 1_024;
 const mostCharacters = 200;
 
-/** The stop of this file as it is now, or null where there is none. */
+/** The stop of this file as it is now; null if there is no file. Never throws. `now`: ms since 1970. */
 export async function readStopFile(path: string, now: number): Promise<Stop | null> {
   const reason = await readReason(path);
   return reason === null ? null : stopBy(path, reason, now);
@@ -89,7 +89,7 @@ function stopBy(path: string, reason: string, at: number): Stop {
   return { by: 'file', who: `the file ${path} on ${hostname()}`, reason, at };
 }
 
-/** What the file says, in one line; '' where it can't be read, which is no reason to go on; null where there is none. */
+/** The text of the file in one line; '' if it can't be read, which is a stop as well; null if there is no file. */
 async function readReason(path: string): Promise<string | null> {
   try {
     const file = await open(path);

@@ -7,12 +7,12 @@ import type { Log } from '../logger.ts';
 export type SupervisorOptions = {
   /** How many workers. */
   size: number;
-  /** Starts the process of the worker with this number, counted from 1, with a channel to talk to it. */
+  /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */
   start(worker: number): ChildProcess;
-  /** Aborted when all shall drain. */
+  /** Aborted when all workers have to drain. */
   stop: AbortSignal;
   log: Log;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random: () => number;
 };
 
@@ -22,16 +22,16 @@ type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 const drainMs = 11_700; // a worker has ended by then, or hangs
 const stableAfterMs = 60_000; // a worker that ran this long started without a problem
 
-/** No other start would end better. */
+/** Exit codes after which a restart does not help. */
 const fatalExits: readonly (number | null)[] = [
   exitCodes.USAGE.exit,
   exitCodes.CREDENTIALS.exit,
-  exitCodes.UNREACHABLE.exit, // a Redis that isn't there is waited for
+  exitCodes.UNREACHABLE.exit, // a worker waits for a Redis that is away, and ends so only if waiting does not help
 ];
 
 /**
- * Keeps worker processes alive, each under its number: one that ends is replaced. When `stop` is aborted, or one ends with what no other
- * start would change, all drain. Returns the exit code: the first that wasn't 0.
+ * Keeps worker processes running, each with its number: one that exits is restarted. All drain when `stop` is aborted, or when one exits
+ * with a code that a restart does not change. Returns the exit code: a fatal one, else the first that isn't 0, else 0.
  */
 export async function superviseWorkers({ size, start, stop, log, random }: SupervisorOptions): Promise<number> {
   const fatal = new AbortController();
@@ -40,7 +40,7 @@ export async function superviseWorkers({ size, start, stop, log, random }: Super
     const child = start(worker);
     const drain = () => drainChild(child, () => log.warn({ worker }, 'the worker did not drain in time, killing it'));
     draining.addEventListener('abort', drain, { once: true });
-    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // it could not be started
+    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // the process could not be started
     draining.removeEventListener('abort', drain);
     return { code, signal };
   };
@@ -65,14 +65,14 @@ export async function superviseWorkers({ size, start, stop, log, random }: Super
   return codes.find((code) => fatalExits.includes(code)) ?? codes.find((code) => code !== 0) ?? 0;
 }
 
-/** Half a second to a second before the first new start, twice as long before each further one, half a minute at most. */
+/** The wait before a restart, in ms: 500 to 1000 before the first, twice as long before each further one, 30,000 at most. */
 export function restartAfterMs(failures: number, random: number): number {
   return Math.round(Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.5 + random / 2));
 }
 
-/** By a message and not by a signal: a terminal, or whoever stops a service, sends its signals to the children as well. */
+/** With a message instead of a signal: a terminal or a service manager sends its signals to the children as well. */
 function drainChild(child: ChildProcess, onLate: () => void): void {
-  child.send('drain', () => {}); // one that is gone has no need of it
+  child.send('drain', () => {}); // fails if the process has exited
   const timer = setTimeout(() => {
     onLate();
     child.kill('SIGKILL');

@@ -1,9 +1,11 @@
 import { describe, test } from 'vitest';
 import { isSealed } from '../../src/ledger/run.ts';
 import { openFleet, passed, startRun } from '../support/fleet.ts';
-import { type Harness, makeIds } from '../support/harness.ts';
+import type { Harness } from '../support/harness.ts';
+import { makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 import { arrivalsOf, partOfNext, steered, stopsWithinASecond } from '../support/shares.ts';
+import { isFull } from '../support/size.ts';
 
 const atRate = ['--rate', '1000/s'];
 const detached = ['--detach', '--expect-absent'];
@@ -12,6 +14,21 @@ const detached = ['--detach', '--expect-absent'];
 async function runOf({ runs }: Harness, rows: number) {
   return until('the run is there', async () => (await runs()).find((run) => run.rows === rows));
 }
+
+if (isFull)
+  test.for([1, 4])(
+    '1,000 ids behind a million are done in seconds at 1,000/s with %i workers',
+    async (workers, { expect, onTestFinished }) => {
+      const { harness } = await openFleet(onTestFinished, { ids: 1_000_000, workers, workerArgs: atRate });
+      await until('the long run is in the middle', () => harness.arrivals.length > 5_000);
+      await startRun(harness, makeIds('small', 1_000), detached);
+      const from = performance.now();
+      await until('the small run is done', async () => isSealed((await runOf(harness, 1_000)).state));
+      const seconds = (performance.now() - from) / 1_000;
+      console.log(`1,000 ids behind a million, ${workers} workers: ${seconds.toFixed(1)} s`);
+      expect(seconds).toBeLessThan(10);
+    },
+  );
 
 describe.concurrent('at 1,000/s', () => {
   test('a run of 1,000 ids behind a long one is done in seconds', async ({ expect, onTestFinished }) => {

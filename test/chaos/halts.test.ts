@@ -1,6 +1,7 @@
 import { describe, test } from 'vitest';
 import type { FaultKind } from '../../src/sandbox/fault-kinds.ts';
-import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
+import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 
 const ids = makeIds('h', 1_500);
 const objects = annotations(ids);
@@ -8,7 +9,7 @@ const concurrency = 16;
 const settings = { EXPUNGE_MAX_CONCURRENCY: String(concurrency), EXPUNGE_RETRY_DELAYS: '50ms,50ms,50ms,50ms,50ms' };
 
 function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids) {
-  return harness.expunge(['run', harness.list(list), '--resource', 'annotations', '--yes', ...args], {
+  return harness.spawn(['run', harness.list(list), '--resource', 'annotations', '--yes', ...args], {
     ...settings,
     ...env,
   });
@@ -18,7 +19,7 @@ function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {},
 const underWay = 2 * 4 * concurrency + concurrency;
 
 describe.concurrent('a run whose base URL is wrong', () => {
-  const openWrong = async (atEnd: Parameters<typeof openHarness>[0]) => {
+  const openWrong = async (atEnd: AtEnd) => {
     const harness = await openHarness(atEnd, { objects, latencyMs: 30 });
     return { harness, env: { EXPUNGE_BASE_URL: `${harness.sandbox.url}/wrong` } };
   };
@@ -30,14 +31,14 @@ describe.concurrent('a run whose base URL is wrong', () => {
     const { harness, env } = await openWrong(onTestFinished);
     const running = run(harness, [], env);
     expect(await running.ended, running.stderr).toMatchObject({ code: 4 });
-    const halted = await harness.run();
+    const halted = await harness.onlyRun();
     expect(halted).toMatchObject({ state: 'halted', halt: 'all_absent', by: 'guard' });
     expect(halted.counts.absent).toBe(halted.settled);
     expect(harness.sandbox.seen.length).toBeLessThanOrEqual(50 + underWay);
     expect(halted.settled).toBe(harness.sandbox.seen.length); // what was on the wire joined
     expect(running.stderr).toMatch(/halted: \d+ of \d+ ids were not there \(404 or 410\): check --base-url/);
     expect(running.stderr).toMatch(/^ {2}For example: (h-0\d+\S* *){5}$/m);
-    const status = harness.expunge(['status', halted.id]);
+    const status = harness.spawn(['status', halted.id]);
     expect(await status.ended).toMatchObject({ code: 0 });
     expect(status.stdout).toContain(`Halted: ${halted.reason}`);
     expect(status.stdout).toContain('for example: h-0');
@@ -54,24 +55,27 @@ describe.concurrent('a run whose base URL is wrong', () => {
   }) => {
     const { harness, env } = await openWrong(onTestFinished);
     expect(await run(harness, [], env).ended).toMatchObject({ code: 4 });
-    const { id } = await harness.run();
-    const resumed = harness.expunge(['resume', id, '--expect-absent']);
+    const { id } = await harness.onlyRun();
+    const resumed = harness.spawn(['resume', id, '--expect-absent']);
     expect(await resumed.ended).toMatchObject({ code: 0 });
-    expect(await harness.run()).toMatchObject({ state: 'running', expectAbsent: true });
+    expect(await harness.onlyRun()).toMatchObject({ state: 'running', expectAbsent: true });
     expect(await run(harness, [], env).ended).toMatchObject({ code: 0 });
-    expect(await harness.run()).toMatchObject({ state: 'completed', counts: { absent: ids.length } });
+    expect(await harness.onlyRun()).toMatchObject({ state: 'completed', counts: { absent: ids.length } });
     expect(await run(harness, ['--expect-absent'], env).ended).toMatchObject({ code: 0 });
     expect((await harness.runs()).map(({ state }) => state)).toEqual(['completed', 'completed']);
   });
 
   test('is halted for all workers by what they see together', async ({ expect, onTestFinished }) => {
     const { harness, env } = await openWrong(onTestFinished);
-    await Promise.all([harness.worker([], { ...settings, ...env }), harness.worker([], { ...settings, ...env })]);
+    await Promise.all([
+      harness.spawnWorker([], { ...settings, ...env }),
+      harness.spawnWorker([], { ...settings, ...env }),
+    ]);
     expect(await run(harness, ['--detach'], env).ended).toMatchObject({ code: 0 });
     const halted = await harness.runIs('halted', ({ state }) => state === 'halted');
     expect(halted).toMatchObject({ halt: 'all_absent' });
     expect(harness.sandbox.seen.length).toBeLessThanOrEqual(50 + 2 * underWay);
-    const resumed = harness.expunge(['resume', halted.id, '--expect-absent']);
+    const resumed = harness.spawn(['resume', halted.id, '--expect-absent']);
     expect(await resumed.ended).toMatchObject({ code: 0 });
     await harness.runIs('completed', ({ state }) => state === 'completed');
   });
@@ -84,11 +88,11 @@ describe.concurrent('a run that the API refuses', () => {
   ] as const)('is halted by %i for %s after %i ids', async ([status, halt, after], { expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, latencyMs: 30, faults: { [`status-${status}`]: 1 } });
     expect(await run(harness).ended).toMatchObject({ code: 4 });
-    expect(await harness.run()).toMatchObject({ state: 'halted', halt, by: 'guard' });
+    expect(await harness.onlyRun()).toMatchObject({ state: 'halted', halt, by: 'guard' });
     expect(harness.arrivals.length).toBeLessThanOrEqual(after + underWay);
     harness.sandbox.faults = {};
     expect(await run(harness).ended).toMatchObject({ code: 3 });
-    const { counts } = await harness.run();
+    const { counts } = await harness.onlyRun();
     expect(counts.deleted + counts.failed).toBe(ids.length);
   });
 
@@ -96,7 +100,7 @@ describe.concurrent('a run that the API refuses', () => {
     const harness = await openHarness(onTestFinished, { objects, latencyMs: 30, faults: { 'status-402': 1 } });
     const running = run(harness);
     expect(await running.ended).toMatchObject({ code: 4 });
-    expect(await harness.run()).toMatchObject({ state: 'halted', halt: 'halting_status', attempts: 0, settled: 0 });
+    expect(await harness.onlyRun()).toMatchObject({ state: 'halted', halt: 'halting_status', attempts: 0, settled: 0 });
     expect(running.stderr).toContain('the API answered 402');
     expect(harness.arrivals.length).toBeLessThanOrEqual(underWay);
     harness.sandbox.faults = {};
@@ -114,7 +118,7 @@ describe.concurrent('--on-status', () => {
     if (id === accepted && nth === 1) return 'status-202-executed';
     return null;
   };
-  const open = (atEnd: Parameters<typeof openHarness>[0]) =>
+  const open = (atEnd: AtEnd) =>
     openHarness(atEnd, { objects: annotations(few.filter((id) => id !== gone)), faults: { script } });
   const onStatus = '409=retry,404=failed,400=absent';
 
@@ -125,7 +129,7 @@ describe.concurrent('--on-status', () => {
     const harness = await open(onTestFinished);
     const running = run(harness, ['--on-status', '409=retry,404=failed', '--on-status', '400=absent'], {}, few);
     expect(await running.ended, running.stderr).toMatchObject({ code: 3 });
-    const { counts, onStatus: stored } = await harness.run();
+    const { counts, onStatus: stored } = await harness.onlyRun();
     expect(stored).toBe('400=absent,404=failed,409=retry');
     expect(counts).toMatchObject({ deleted: few.length - 4, absent: 2, failed: 1, unknown: 1 });
     expect(running.stderr).toContain('Treats    400=absent, 404=failed, 409=retry');
@@ -134,12 +138,12 @@ describe.concurrent('--on-status', () => {
   test('lets a 202 be asked again, which is never more than gone_unconfirmed', async ({ expect, onTestFinished }) => {
     const harness = await open(onTestFinished);
     await run(harness, ['--on-status', '202=retry'], {}, few).ended;
-    expect((await harness.run()).counts).toMatchObject({ gone_unconfirmed: 1, unknown: 0, absent: 1, failed: 2 });
+    expect((await harness.onlyRun()).counts).toMatchObject({ gone_unconfirmed: 1, unknown: 0, absent: 1, failed: 2 });
   });
 
   test('is taken from the run by workers, whatever they were told themselves', async ({ expect, onTestFinished }) => {
     const harness = await open(onTestFinished);
-    await harness.worker([], { ...settings, EXPUNGE_ON_STATUS: '404=halt,400=halt,202=halt' });
+    await harness.spawnWorker([], { ...settings, EXPUNGE_ON_STATUS: '404=halt,400=halt,202=halt' });
     await run(harness, ['--detach', '--on-status', onStatus], {}, few).ended;
     const { counts } = await harness.runIs('completed', ({ state }) => state === 'completed');
     expect(counts).toMatchObject({ deleted: few.length - 4, absent: 2, failed: 1, unknown: 1 });
@@ -157,7 +161,7 @@ describe.concurrent('--on-status', () => {
 
   test('is shown by check, and refused where it could not be true', async ({ expect, onTestFinished }) => {
     const harness = await open(onTestFinished);
-    const check = harness.expunge(['check', '--verdicts', '--on-status', '404=failed']);
+    const check = harness.spawn(['check', '--verdicts', '--on-status', '404=failed']);
     expect(await check.ended).toMatchObject({ code: 0 });
     expect(check.stdout).toMatch(/^\* 404 +failed$/m);
     expect(check.stdout).toMatch(/^ {2}410 +absent, or gone_unconfirmed/m);

@@ -1,9 +1,27 @@
 import { describe, test } from 'vitest';
 import { openFleet, startFleet, startRun } from '../support/fleet.ts';
-import { annotations, makeIds, openHarness } from '../support/harness.ts';
-import { defaultBurst, waitForKnownRate } from '../support/known-rate.ts';
+import { openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
+import { inAnySecond, measureKnownRate, waitForKnownRate } from '../support/known-rate.ts';
 import { until } from '../support/processes.ts';
 import { busiest, perSecondIn, takenIn, watchTicks } from '../support/rate-measures.ts';
+import { isFull, sized } from '../support/size.ts';
+
+if (isFull)
+  describe('a known rate, kept by four processes for a minute', () => {
+    test.for([
+      ['worker --rate', 1_000],
+      ['worker --rate', 50],
+      ['run --detach --rate', 1_000],
+      ['run --detach --rate', 50],
+    ] as const)('holds in every second and is used: %s %i/s', async ([way, perSecond], { expect, onTestFinished }) => {
+      const seen = await measureKnownRate({ perSecond, way, workers: 4, atEnd: onTestFinished }, 60);
+      console.log(seen.words);
+      expect(seen.busiest).toBeLessThanOrEqual(seen.allowed);
+      expect(seen.longRun).toBeGreaterThanOrEqual(0.97);
+      expect(seen.longRun).toBeLessThanOrEqual(1.002);
+    });
+  });
 
 describe.concurrent('a known rate, measured at the server', () => {
   test.for([
@@ -15,7 +33,7 @@ describe.concurrent('a known rate, measured at the server', () => {
     async ([way, perSecond, workers], { expect, onTestFinished }) => {
       const seen = await waitForKnownRate({ perSecond, way, workers, atEnd: onTestFinished }, 4);
       expect(seen.busiest, seen.words).toBeLessThanOrEqual(seen.allowed);
-      expect(seen.longRun, seen.words).toBeLessThan(1.02);
+      expect(seen.longRun, seen.words).toBeLessThan(sized(1.5, 1.02));
     },
   );
 
@@ -25,7 +43,7 @@ describe.concurrent('a known rate, measured at the server', () => {
     const { atMs } = harness.sandbox.arrivals;
     await until('all have arrived', () => atMs.length === 80);
     // On a busy machine requests are up to a tenth of a second on their way: that are two or three of them.
-    const onTheirWay = 3;
+    const onTheirWay = sized(10, 3);
     expect(busiest(atMs, ticks)).toBeLessThanOrEqual(1.05 * 20 + 10 + onTheirWay);
     expect(busiest(atMs, ticks, 5_000)).toBeLessThanOrEqual(1.05 * 100 + 10 + onTheirWay);
   });
@@ -61,7 +79,7 @@ describe.concurrent('a process that stood still', () => {
         const wokenAt = performance.now();
         await until('it has gone on for a while', () => atMs.at(-1)! > wokenAt + 1_000);
       }
-      expect(busiest(atMs, ticks)).toBeLessThanOrEqual(1.05 * perSecond + defaultBurst(perSecond));
+      expect(busiest(atMs, ticks)).toBeLessThanOrEqual(inAnySecond(perSecond));
     },
   );
 });
@@ -75,24 +93,20 @@ describe.concurrent('the rate of a target', () => {
     const { ticks } = await startFleet(onTestFinished, harness, runs[0], { workers: 2, workerArgs });
     await startRun(harness, runs[1], ['--detach']);
     const sent = (name: string) => harness.sandbox.seen.filter((request) => request.includes(`/${name}-`)).length;
-    await until('both are in the middle', () => sent('one') > 3 * perSecond && sent('two') > 2 * perSecond, 60_000);
+    await until('both are in the middle', () => sent('one') > 3 * perSecond && sent('two') > 2 * perSecond);
     const most = busiest(harness.sandbox.arrivals.atMs, ticks);
-    expect(most).toBeLessThanOrEqual(1.05 * perSecond + defaultBurst(perSecond));
+    expect(most).toBeLessThanOrEqual(inAnySecond(perSecond));
   });
 
   test('does not slow another target', async ({ expect, onTestFinished }) => {
     const slow = await openFleet(onTestFinished, { ids: 500, workers: 1, workerArgs: ['--rate', '5/s'] });
     const other = await openFleet(onTestFinished, { ids: 4_000, workers: 1, workerArgs: ['--rate', '200/s'] });
     const { arrivals } = other.harness.sandbox;
-    await until(
-      'the fast one goes at its rate',
-      () => {
-        const toMs = performance.now();
-        return toMs > other.startedMs + 3_000 && perSecondIn(arrivals, { fromMs: toMs - 2_000, toMs }) > 190;
-      },
-      60_000,
-    );
-    expect(busiest(slow.harness.sandbox.arrivals.atMs, slow.ticks)).toBeLessThanOrEqual(6);
+    await until('the fast one goes at its rate', () => {
+      const toMs = performance.now();
+      return toMs > other.startedMs + 3_000 && perSecondIn(arrivals, { fromMs: toMs - 2_000, toMs }) > sized(20, 190);
+    });
+    expect(busiest(slow.harness.sandbox.arrivals.atMs, slow.ticks)).toBeLessThanOrEqual(inAnySecond(5));
   });
 });
 
@@ -101,11 +115,11 @@ describe.concurrent('expunge rate', () => {
     const runArgs = ['--rate', '200/s'];
     const { harness } = await openFleet(onTestFinished, { ids: 30_000, workers: 2, runArgs });
     const { arrivals } = harness.sandbox;
-    const { id } = await harness.run();
+    const { id } = await harness.onlyRun();
     const { stop, ticks } = watchTicks();
     onTestFinished(async () => stop());
     const change = async (rate: string) => {
-      expect(await harness.expunge(['rate', id, rate]).ended).toMatchObject({ code: 0 });
+      expect(await harness.spawn(['rate', id, rate]).ended).toMatchObject({ code: 0 });
       return performance.now();
     };
     const lasts = async (fromMs: number, ms: number) => {
@@ -117,18 +131,18 @@ describe.concurrent('expunge rate', () => {
     const downMs = await change('40/s');
     await lasts(downMs + 1_000, 3_000);
     const after = arrivals.atMs.filter((at) => at > downMs + 1_000);
-    expect(busiest(after, ticks)).toBeLessThanOrEqual(1.05 * 40 + defaultBurst(40));
+    expect(busiest(after, ticks)).toBeLessThanOrEqual(inAnySecond(40));
 
     const upMs = await change('300/s');
-    await until('it is faster', async () => (await lasts(performance.now(), 1_000)) > 0.9 * 300, 20_000);
+    await until('it is faster', async () => (await lasts(performance.now(), 1_000)) > sized(80, 0.9 * 300));
     expect(
       busiest(
         arrivals.atMs.filter((at) => at > upMs),
         ticks,
       ),
-    ).toBeLessThanOrEqual(1.05 * 300 + defaultBurst(300));
+    ).toBeLessThanOrEqual(inAnySecond(300));
 
     await change('none');
-    await until('nothing holds it back', async () => (await lasts(performance.now(), 500)) > 300, 20_000);
+    await until('nothing holds it back', async () => (await lasts(performance.now(), 500)) > sized(50, 300));
   });
 });

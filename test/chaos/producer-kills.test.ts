@@ -1,5 +1,6 @@
 import { describe, test } from 'vitest';
 import { planKilledAt, planKilledWhileReading, planUndisturbed } from '../support/producer-kills.ts';
+import { isFull } from '../support/size.ts';
 
 describe('a producer that is killed and started again', () => {
   test('leaves the same run as one that was not, and nothing else', async ({ expect, onTestFinished }) => {
@@ -14,3 +15,24 @@ describe('a producer that is killed and started again', () => {
     expect(await planKilledWhileReading(3_000, onTestFinished), 'killed while reading').toEqual(planned);
   });
 });
+
+if (isFull)
+  test('a producer that is killed at any of its commands and started again leaves the same run, and nothing else', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { planned, commands } = await planUndisturbed(onTestFinished);
+    expect(planned).toMatchObject({ runs: 1, state: 'running', spools: [] });
+    for (let n = 1; n <= commands; n++) {
+      for (const passOn of [true, false]) {
+        // Connections interleave, so the last commands may not come in every run.
+        const again = await planKilledAt(n, passOn, onTestFinished).catch((error: Error) => error.message);
+        if (typeof again === 'string' && n > commands - 8) expect(again).toMatch(/ended before its command/);
+        else expect(again, `killed at command ${n} of ${commands}, passed on: ${passOn}`).toEqual(planned);
+      }
+    }
+    for (const rows of [1, 500, 5_000]) {
+      expect(await planKilledWhileReading(rows, onTestFinished), `killed while reading ${rows} rows`).toEqual(planned);
+    }
+    console.log(`${2 * commands + 3} producers killed, ${commands} commands each`);
+  });

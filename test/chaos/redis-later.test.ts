@@ -1,7 +1,8 @@
 import { symlinkSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { startRun } from '../support/fleet.ts';
-import { annotations, makeIds, openHarness } from '../support/harness.ts';
+import { openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { openProbes } from '../support/probes.ts';
 import { type Running, until } from '../support/processes.ts';
@@ -28,9 +29,9 @@ describe.concurrent('a worker that is started before its Redis', () => {
     const own = await openOwnRedis(onTestFinished);
     const harness = await openHarness(onTestFinished, { objects: annotations(ids) }, own);
     const later = `${harness.stateDir}-later.sock`;
-    const worker = harness.expunge(['worker', '--http', '0'], { REDIS_URL: `unix://${later}` });
+    const worker = harness.spawn(['worker', '--http', '0'], { REDIS_URL: `unix://${later}` });
     const probes = await openProbes(worker);
-    await until('it says that it waits', () => waits(worker).length > 0, 60_000);
+    await until('it says that it waits', () => waits(worker).length > 0);
     expect(worker.stderr).toContain(`"redis":"unix://${later}"`);
     expect(waits(worker)).toEqual(['no such socket']);
     expect((await probes.get('/healthz')).status).toBe(200);
@@ -58,8 +59,8 @@ describe.concurrent('a worker that is started before its Redis', () => {
     'waits for one %s, and ends at once with 0 when it is told to',
     async ([, url, reason], { expect, onTestFinished }) => {
       const harness = await openHarness(onTestFinished);
-      const worker = harness.expunge(['worker'], { REDIS_URL: url });
-      await until('it says that it waits', () => waits(worker).length > 0, 60_000);
+      const worker = harness.spawn(['worker'], { REDIS_URL: url });
+      await until('it says that it waits', () => waits(worker).length > 0);
       expect(waits(worker)[0]).toMatch(reason);
       worker.signal('SIGTERM');
       expect(await endOf(worker)).toEqual([0, expect.toSatisfy((ms) => ms < 3_000)]);
@@ -70,8 +71,8 @@ describe.concurrent('a worker that is started before its Redis', () => {
     const own = await openOwnRedis(onTestFinished);
     process.kill(own.pid, 'SIGSTOP');
     const harness = await openHarness(onTestFinished);
-    const worker = harness.expunge(['worker'], { REDIS_URL: own.url });
-    await until('it says that it waits', () => waits(worker).length > 0, 60_000);
+    const worker = harness.spawn(['worker'], { REDIS_URL: own.url });
+    await until('it says that it waits', () => waits(worker).length > 0);
     process.kill(own.pid, 'SIGCONT');
     await until('it is ready', () => worker.stderr.includes('"ready"'));
     worker.signal('SIGTERM');
@@ -85,7 +86,7 @@ describe.concurrent('a worker that is started before its Redis', () => {
     const own = await openOwnRedis(onTestFinished, 'right');
     const harness = await openHarness(onTestFinished);
     const env = { REDIS_URL: own.url.replace('right', 'canary-wrong') };
-    const [alone, crew] = [[], ['--workers', '2']].map((args) => harness.expunge(['worker', ...args], env));
+    const [alone, crew] = [[], ['--workers', '2']].map((args) => harness.spawn(['worker', ...args], env));
     expect((await alone!.ended).code).toBe(6);
     expect(alone!.stderr).toContain('WRONGPASS');
     expect((await crew!.ended).code).toBe(6);
@@ -100,7 +101,7 @@ test.concurrent('all other commands give a Redis five seconds, and end with 6 an
 }) => {
   const harness = await openHarness(onTestFinished);
   const env = { REDIS_URL: 'unix:///nowhere/redis.sock' };
-  const run = harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes'], env);
+  const run = harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes'], env);
   const [code, ms] = await endOf(run);
   expect(code).toBe(6);
   expect(ms).toBeGreaterThan(4_500);

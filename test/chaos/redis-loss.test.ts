@@ -6,14 +6,14 @@ import { serverOnPath, serverPid } from '../../src/redis/private/server-process.
 import { unpackedServer } from '../../src/redis/private/unpack.ts';
 import { aofBytes, truncateAof } from '../support/aof.ts';
 import { findBroken } from '../support/checker.ts';
-import { summaryIn } from '../support/cli-harness.ts';
-import { annotations, type Harness, type HarnessRedis, makeIds, openHarness } from '../support/harness.ts';
+import { summaryIn } from '../support/command.ts';
+import { type AtEnd, type Harness, type OwnRedis, openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 import { describeLoss, loseTail } from '../support/lost-tail.ts';
 import { type Running, until } from '../support/processes.ts';
 import { makeStateDir, removeStateDir } from '../support/redis.ts';
 import { startRedisProcess } from '../support/redis-process.ts';
-
-type AtEnd = Parameters<typeof openHarness>[0];
+import { isFull, sized } from '../support/size.ts';
 
 const ids = makeIds('l', 1_100); // three chunks
 const isThere = (_: string, n: number) => n % 5 !== 3;
@@ -27,42 +27,45 @@ const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
   EXPUNGE_RETRY_DELAYS: '100ms,100ms,100ms,100ms,100ms',
 };
-async function openLossScene(atEnd: AtEnd, own?: HarnessRedis): Promise<Harness> {
+async function openLossScene(atEnd: AtEnd, own?: OwnRedis): Promise<Harness> {
   return openHarness(atEnd, { objects, latencyMs: 10 }, own);
 }
 
 /** With a rate of its own, so that it begins at once. */
 function startWorker(harness: Harness): Promise<Running> {
-  return harness.worker(['--rate', '600/s'], settings);
+  return harness.spawnWorker(['--rate', '600/s'], settings);
 }
 
 function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}, list = ids): Running {
   const command = ['run', harness.list(list), '--resource', 'annotations', '--yes'];
-  return harness.expunge([...command, ...args], { ...settings, ...env });
+  return harness.spawn([...command, ...args], { ...settings, ...env });
 }
 
 async function inTheMiddle(harness: Harness, requests = 100): Promise<void> {
-  await until('the run is in the middle', () => harness.arrivals.length > requests, 60_000);
+  await until('the run is in the middle', () => harness.arrivals.length > requests);
 }
 
 async function findTrouble(harness: Harness): Promise<string | null> {
-  return findBroken({ ...harness, run: await harness.run(), resource: 'annotations', ids, bystanders });
+  return findBroken({ ...harness, run: await harness.onlyRun(), resource: 'annotations', ids, bystanders });
 }
 
 function isCompleted({ state }: { state: string }): boolean {
   return state === 'completed';
 }
 
-describe.concurrent('a Redis that comes back without the last tenth of what it had acknowledged', () => {
-  test('costs certainty and nothing else', async ({ expect, onTestFinished }) => {
-    const seen = await loseTail({ ids: 1_500, atEnd: onTestFinished });
+const tail = sized({ rounds: [1], ids: 1_500, forgotten: 0 }, { rounds: [1, 2, 3], ids: 20_000, forgotten: 100 });
+
+describe('a Redis that comes back without the last tenth of what it had acknowledged', () => {
+  test.for(tail.rounds)('costs certainty and nothing else, round %i', async (_, { expect, onTestFinished }) => {
+    const seen = await loseTail({ ids: tail.ids, kills: isFull, atEnd: onTestFinished });
+    console.log(describeLoss(seen));
     expect(seen.broken, describeLoss(seen)).toBeNull();
-    expect(seen.forgotten).toBeGreaterThan(0);
+    expect(seen.forgotten).toBeGreaterThan(tail.forgotten);
     expect(seen.run).toMatchObject({ state: 'completed', doubt: expect.stringMatching(/^Redis was restarted/) });
   });
 
   test('would have deleted objects called absent if nobody noticed', async ({ expect, onTestFinished }) => {
-    const seen = await loseTail({ ids: 1_500, atEnd: onTestFinished, careless: true });
+    const seen = await loseTail({ ids: tail.ids, atEnd: onTestFinished, careless: true });
     expect(seen.broken).toMatch(/^"absent was never deleted by us" is broken/);
   });
 });
@@ -75,7 +78,7 @@ describe.concurrent('a Redis that lost nothing', () => {
     await run(harness, ['--detach']).ended;
     await inTheMiddle(harness);
     await truncateAof(redis, aofBytes(redis));
-    const { counts, doubt } = await harness.runIs('completed', isCompleted, 90_000);
+    const { counts, doubt } = await harness.runIs('completed', isCompleted);
     expect(doubt).toBe('');
     expect(counts.absent + counts.gone_unconfirmed).toBeGreaterThanOrEqual(neverThere);
     expect(counts.gone_unconfirmed).toBeLessThanOrEqual(4 * 64); // what was marked in a step whose answer went down with it
@@ -94,7 +97,7 @@ describe.concurrent('a Redis that lost nothing', () => {
     expect(serverPid(privatePlace(stateDir))).toBeNull();
     const resumed = run(harness, ['--json'], env, few);
     expect((await resumed.ended).code, resumed.stderr).toBe(0);
-    const { absent, gone_unconfirmed } = summaryIn({ ...resumed, code: 0 });
+    const { absent, gone_unconfirmed } = summaryIn(resumed);
     expect({ absent, gone_unconfirmed }).toEqual({ absent: fewNeverThere, gone_unconfirmed: 0 });
   });
 
@@ -107,7 +110,7 @@ describe.concurrent('a Redis that lost nothing', () => {
     expect((await stopped.ended).code, stopped.stderr).toBe(130);
     const resumed = run(harness, ['--json'], env, few);
     expect((await resumed.ended).code, resumed.stderr).toBe(0);
-    const { absent, gone_unconfirmed, pending } = summaryIn({ ...resumed, code: 0 });
+    const { absent, gone_unconfirmed, pending } = summaryIn(resumed);
     expect(pending).toBe(0);
     expect(absent).toBeLessThan(fewNeverThere);
     expect(absent + gone_unconfirmed).toBeGreaterThanOrEqual(fewNeverThere);
@@ -119,19 +122,19 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
   test('halts it for a chunk, with words, until the chunk is back', async ({ expect, onTestFinished }) => {
     const harness = await openLossScene(onTestFinished);
     await run(harness, ['--detach']).ended;
-    const { id } = await harness.run();
+    const { id } = await harness.onlyRun();
     const lost = keys.ledger(id, 2);
     const bytes = (await harness.redis.getBuffer(lost))!;
     await harness.redis.del(lost);
     await startWorker(harness);
-    const halted = await harness.runIs('halted', ({ state }) => state === 'halted', 60_000);
+    const halted = await harness.runIs('halted', ({ state }) => state === 'halted');
     expect(halted.reason).toBe('Redis has lost chunk 2 of it: bring its data back and resume, or cancel it');
     await harness.redis.set(lost, bytes);
-    expect((await harness.expunge(['resume', id]).ended).code).toBe(0);
-    const ended = await harness.runIs('completed', isCompleted, 90_000);
+    expect((await harness.spawn(['resume', id]).ended).code).toBe(0);
+    const ended = await harness.runIs('completed', isCompleted);
     expect(ended.doubt).toBe('Redis had lost a part of the run');
     expect(await findTrouble(harness)).toBeNull();
-    const status = harness.expunge(['status', id]);
+    const status = harness.spawn(['status', id]);
     await status.ended;
     expect(status.stdout).toMatch(/ {2}in doubt since \d\d:\d\d:\d\d: Redis had lost a part of the run\n/);
   });
@@ -141,9 +144,9 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     await startWorker(harness);
     await run(harness, ['--detach']).ended;
     await inTheMiddle(harness);
-    const { id } = await harness.run();
+    const { id } = await harness.onlyRun();
     await harness.redis.del(keys.open(id), keys.later(id));
-    await harness.runIs('completed', isCompleted, 90_000);
+    await harness.runIs('completed', isCompleted);
     expect(await findTrouble(harness)).toBeNull();
   });
 
@@ -157,20 +160,20 @@ describe.concurrent('a Redis that lost keys in the middle of a run', () => {
     const here = run(harness, ['--account', 'another', '--rate', '30/s']);
     await inTheMiddle(harness, 20);
     await run(harness, ['--detach', '--expect-absent']).ended;
-    await harness.runIs('in the middle', ({ settled }) => settled > 0, 60_000);
+    await harness.runIs('in the middle', ({ settled }) => settled > 0);
     await harness.redis.flushall();
     expect((await here.ended).code, here.stderr).toBe(6);
     expect(here.stderr).toMatch(/Redis no longer knows it: .*\n.*the same command with --expect-absent/);
-    await until('the worker leaves the run', () => worker.stderr.includes('abandoning the run'), 60_000);
+    await until('the worker leaves the run', () => worker.stderr.includes('abandoning the run'));
     const other = harness.file('other.txt', `${bystanders.join('\n')}\n`);
-    await harness.expunge(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
+    await harness.spawn(['run', other, '--resource', 'annotations', '--yes', '--detach']).ended;
     const goesOn = () => bystanders.every((id) => !harness.sandbox.exists('annotations', id));
-    await until('the worker deletes what comes later', goesOn, 60_000);
+    await until('the worker deletes what comes later', goesOn);
     expect(worker.isOver).toBe(false);
   });
 });
 
-/** A scene for commands that find a Redis of their own. */
+/** A harness for commands that find a Redis of their own. */
 async function withPrivateRedis(atEnd: AtEnd) {
   const harness = await openLossScene(atEnd);
   const stateDir = makeStateDir();

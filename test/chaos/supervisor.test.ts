@@ -1,15 +1,17 @@
 import { describe, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
 import { startRun } from '../support/fleet.ts';
-import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
+import { type Harness, openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 import { type Running, until } from '../support/processes.ts';
+import { promised } from '../support/size.ts';
 
 // The ends of `ended` wait for the children as well: they hold the same stderr.
 
 const ids = makeIds('c', 4_000);
 const objects = annotations(ids);
 const settings = { EXPUNGE_MAX_CONCURRENCY: '16' };
-const promisedMs = 12_000;
+const promisedMs = promised(12_000);
 
 type Line = { worker?: number; pid: number; msg: string; code?: number };
 
@@ -26,8 +28,8 @@ function ready(parent: Running): Line[] {
 }
 
 async function openCrew(harness: Harness, size: number): Promise<Running> {
-  const parent = harness.expunge(['worker', '--workers', `${size}`], settings);
-  await until('all workers are ready', () => ready(parent).length === size, 60_000);
+  const parent = harness.spawn(['worker', '--workers', `${size}`], settings);
+  await until('all workers are ready', () => ready(parent).length === size);
   return parent;
 }
 
@@ -47,7 +49,7 @@ describe.concurrent('several workers under one parent', () => {
     await until('they are busy', () => harness.arrivals.length > 100);
     const victim = first.find(({ worker }) => worker === 2)!;
     process.kill(victim.pid, 'SIGKILL');
-    const heir = await until('there is another', () => ready(parent)[2], 60_000);
+    const heir = await until('there is another', () => ready(parent)[2]);
     expect(heir.worker).toBe(2);
     expect(linesOf(parent).filter(({ msg }) => msg.startsWith('a worker exited unexpectedly'))).toMatchObject([
       { worker: 2, signal: 'SIGKILL', code: null },
@@ -81,7 +83,7 @@ describe.concurrent('several workers under one parent', () => {
     await until('it says that it stops', () => parent.stderr.includes('"stopping"'));
     const at = performance.now();
     parent.signal('SIGTERM');
-    expect(await msFrom(at, parent)).toEqual([expect.toSatisfy((ms) => ms < 1_000), 143]);
+    expect(await msFrom(at, parent)).toEqual([expect.toSatisfy((ms) => ms < promised(1_000)), 143]);
   });
 
   test('end together with 5 when the credentials are refused', async ({ expect, onTestFinished }) => {
@@ -92,7 +94,7 @@ describe.concurrent('several workers under one parent', () => {
       EXPUNGE_CLIENT_SECRET: 'another',
       EXPUNGE_TOKEN: undefined,
     };
-    const parent = harness.expunge(['worker', '--workers', '2'], refused);
+    const parent = harness.spawn(['worker', '--workers', '2'], refused);
     const { code } = await parent.ended;
     expect(code).toBe(5);
     expect(parent.stderr).toContain('a worker cannot run, stopping all workers');

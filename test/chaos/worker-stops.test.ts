@@ -1,12 +1,14 @@
 import { describe, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
-import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
+import { type Harness, openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
+import { promised } from '../support/size.ts';
 
 const ids = makeIds('w', 2_000);
 const objects = annotations(ids);
-const promisedMs = 12_000;
+const promisedMs = promised(12_000);
 
 /** Tells a worker to end; returns how long that took it. */
 async function stop(worker: Running, expected: number | null = 0): Promise<number> {
@@ -18,7 +20,7 @@ async function stop(worker: Running, expected: number | null = 0): Promise<numbe
 }
 
 async function submit(harness: Harness, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const { code } = await harness.expunge(
+  const { code } = await harness.spawn(
     ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'],
     env,
   ).ended;
@@ -28,15 +30,15 @@ async function submit(harness: Harness, env: NodeJS.ProcessEnv = {}): Promise<vo
 describe.concurrent('SIGTERM ends a worker within 12 s', () => {
   test('that is idle: at once', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished);
-    expect(await stop(await harness.worker())).toBeLessThan(3_000);
+    expect(await stop(await harness.spawnWorker())).toBeLessThan(promised(3_000));
   });
 
   test('that is busy: what is on the wire gets its outcome', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, latencyMs: 200 });
-    const worker = await harness.worker();
+    const worker = await harness.spawnWorker();
     await submit(harness);
     await until('the worker is busy', () => harness.arrivals.length > 200);
-    expect(await stop(worker)).toBeLessThan(3_000);
+    expect(await stop(worker)).toBeLessThan(promised(3_000));
     const cells = (await harness.cells()).flat();
     expect(cells.filter(isSettled)).toHaveLength(harness.sandbox.counts.requests);
     expect(cells.filter((cell) => !isSettled(cell) && (isDoubtful(cell) || (cell >> 4) % 2 === 1))).toEqual([]);
@@ -44,7 +46,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
 
   test('whose API hangs', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
-    const worker = await harness.worker();
+    const worker = await harness.spawnWorker();
     await submit(harness);
     await until('requests hang', () => harness.arrivals.length >= 8);
     expect(await stop(worker)).toBeLessThan(promisedMs);
@@ -52,7 +54,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
 
   test('whose API hangs, and that would wait longer for answers', async ({ expect, onTestFinished }) => {
     const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
-    const worker = await harness.worker(['--request-timeout-ms', '60000']);
+    const worker = await harness.spawnWorker(['--request-timeout-ms', '60000']);
     await submit(harness);
     await until('requests hang', () => harness.arrivals.length >= 8);
     expect(await stop(worker)).toBeLessThan(promisedMs);
@@ -63,7 +65,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     async (signal, { expect, onTestFinished }) => {
       const { url, pid } = await openOwnRedis(onTestFinished);
       const harness = await openHarness(onTestFinished);
-      const worker = await harness.worker([], { REDIS_URL: url });
+      const worker = await harness.spawnWorker([], { REDIS_URL: url });
       process.kill(pid, signal);
       expect(await stop(worker)).toBeLessThan(promisedMs);
     },
@@ -74,7 +76,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     process.kill(pid, 'SIGSTOP');
     const harness = await openHarness(onTestFinished);
     const nowhere = `unix://${harness.stateDir}/nobody.sock`;
-    const workers = [url, nowhere].map((REDIS_URL) => harness.expunge(['worker'], { REDIS_URL }));
+    const workers = [url, nowhere].map((REDIS_URL) => harness.spawn(['worker'], { REDIS_URL }));
     await until('they look for it', () => workers.every(({ stderr }) => stderr.includes('Redis: ')));
     const took = await Promise.all(workers.map((worker) => stop(worker)));
     for (const ms of took) expect(ms).toBeLessThan(promisedMs);
@@ -85,7 +87,7 @@ describe.concurrent('SIGTERM ends a worker within 12 s', () => {
     async (signal, { expect, onTestFinished }) => {
       const { url, pid } = await openOwnRedis(onTestFinished);
       const harness = await openHarness(onTestFinished, { objects, latencyMs: 100 });
-      const worker = await harness.worker([], { REDIS_URL: url });
+      const worker = await harness.spawnWorker([], { REDIS_URL: url });
       await submit(harness, { REDIS_URL: url });
       await until('the worker is busy', () => harness.arrivals.length > 200);
       process.kill(pid, signal);
@@ -99,10 +101,10 @@ test.concurrent('a second signal ends a worker at once, also while requests hang
   onTestFinished,
 }) => {
   const harness = await openHarness(onTestFinished, { objects, faults: { hang: 1 } });
-  const worker = await harness.worker();
+  const worker = await harness.spawnWorker();
   await submit(harness);
   await until('requests hang', () => harness.arrivals.length >= 8);
   worker.signal('SIGTERM');
   await until('it says that it stops', () => worker.stderr.includes('"stopping"'));
-  expect(await stop(worker, 143)).toBeLessThan(1_000);
+  expect(await stop(worker, 143)).toBeLessThan(promised(1_000));
 });

@@ -38,6 +38,10 @@ describe.skipIf(!engineHas(base))('the image', () => {
     expect(await shell('for tool in cc gcc make python3 tsc curl; do command -v $tool; done; true')).toBe('');
   });
 
+  test('has the topics of the help', async () => {
+    expect(await shell('expunge help exit-codes')).toMatch(/^Exit codes: what a script can rely on\n/);
+  });
+
   test('is not much larger than the Node below it', async () => {
     const [size, below] = await Promise.all([image, base].map((name) => about(name, '{{.Size}}')));
     console.log(`the image has ${megabytes(size)}, ${megabytes(size - below)} of them on top of ${base}`);

@@ -1,152 +1,28 @@
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
-import { verbs } from '../../src/commands/verbs.ts';
-import { settings } from '../../src/config/settings.ts';
+import { existsSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { summaryIn } from '../support/command.ts';
+import { type Harness, openHarness } from '../support/harness.ts';
+import { makeIds, annotations as objectsOf } from '../support/ids.ts';
+import { bin, runProgram } from '../support/processes.ts';
 
-const source = (path: string) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
-const cwd = mkdtempSync(join(tmpdir(), 'expunge-cli-'));
-afterAll(() => rmSync(cwd, { recursive: true }));
+// What only a process of its own can show: its Node, its streams, its terminal, its environment.
 
-type Ended = { code: number | null; stdout: string; stderr: string };
+const ids = makeIds('c', 100);
+let harness: Harness;
 
-function start(
-  program: string,
-  args: string[],
-  env: NodeJS.ProcessEnv = {},
-  typed: [afterText: string, text: string] = ['', ''],
-) {
-  return new Promise<Ended>((resolve, reject) => {
-    const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, TERM: 'xterm', ...env } });
-    const ended: Ended = { code: null, stdout: '', stderr: '' };
-    let [waitFor, text] = typed;
-    child.stdout.on('data', (chunk) => {
-      ended.stdout += chunk;
-      if (waitFor && ended.stdout.includes(waitFor)) {
-        waitFor = '';
-        child.stdin.write(text);
-      }
-    });
-    child.stderr.on('data', (chunk) => {
-      ended.stderr += chunk;
-    });
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ ...ended, code }));
-    if (!waitFor) child.stdin.end();
-  });
-}
-
-const expunge = (args: string[], env: NodeJS.ProcessEnv = {}) =>
-  start(process.execPath, [source('bin.js'), ...args], env);
-
-describe('expunge', () => {
-  it('prints its verbs when nothing is asked for', async () => {
-    const { code, stdout, stderr } = await expunge([]);
-    expect([code, stderr]).toEqual([0, '']);
-    for (const { name, hidden } of verbs) if (!hidden) expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'));
-    expect(stdout).not.toContain('quickstart');
-  });
-
-  it('prints its version', async () => {
-    const { code, stdout } = await expunge(['--version']);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-  });
-
-  it('helps with a verb: usage, every setting with its variable and default, and examples', async () => {
-    const { code, stdout } = await expunge(['run', '--help'], { COLUMNS: '300' });
-    expect(code).toBe(0);
-    expect(stdout).toContain('Usage: expunge run [options] <files...>');
-    expect(stdout).toContain('(default: 64, EXPUNGE_MAX_CONCURRENCY)');
-    for (const name of verbs[0]!.settings) expect(stdout).toContain(`--${settings[name].flag}`);
-    expect(stdout).toMatch(/1\. .*\n {5}\$ expunge run/);
-  });
-
-  it.each([
-    [['rnu'], 'error: no such command: rnu. Did you mean run?\n  expunge --help\n'],
-    [['run', 'x', '--dryrun'], 'error: no such option: --dryrun. Did you mean --dry-run?\n  expunge run --help\n'],
-    [['runs', 'remve'], 'error: expunge runs does not take "remve". Did you mean remove?\n  expunge runs --help\n'],
-    [['run'], "error: missing required argument 'files'\n  expunge run --help\n"],
-    [['redis'], 'error: expected one of status, stop after expunge redis\n  expunge redis --help\n'],
-    [
-      ['run', 'x', '--rate', 'fast'],
-      'error: --rate: expected a rate like 200/s, 6000/min or 200/s,100000/day, got "fast"\n',
-    ],
-    [['run', 'x', '--confirm', 'all'], 'error: --confirm: expected a number like 249981 or 249,981, got "all"\n'],
-  ])('answers %j with what was meant, and exits 2', async (args, words) => {
-    expect(await expunge(args)).toEqual({ code: 2, stdout: '', stderr: words });
-  });
-
-  it('does not repeat the value of a flag it does not know', async () => {
-    const { code, stderr } = await expunge(['run', 'x', '--token=eyJsecret']);
-    expect(code).toBe(2);
-    expect(stderr).toContain('no such option: --token.');
-    expect(stderr).toContain('a token is never an argument');
-    expect(stderr).not.toContain('secret');
-  });
-
-  it('refuses an unknown variable', async () => {
-    const { code, stderr } = await expunge(['config', 'show'], { EXPUNGE_RATES: '5' });
-    expect(code).toBe(2);
-    expect(stderr).toContain('EXPUNGE_RATES: no such setting. Did you mean EXPUNGE_RATE?');
-  });
-
-  it('is not troubled when the reader of its output leaves', async () => {
-    const line = `{ sleep 0.2; "${process.execPath}" "${source('bin.js')}" config show; echo "exit $?" >&2; } | true`;
-    expect(await start('sh', ['-c', line])).toEqual({ code: 0, stdout: '', stderr: 'exit 0\n' });
-  });
+beforeAll(async () => {
+  harness = await openHarness(null, { objects: [...objectsOf(ids), { resource: 'views', id: 'v-000001' }] });
 });
+afterAll(() => harness.close());
 
-describe.skipIf(!existsSync('/dev/full'))('output that cannot be written', () => {
-  it('is a mistake, unlike a reader that left', async () => {
-    const line = `"${process.execPath}" "${source('bin.js')}" config show > /dev/full`;
-    const { code, stderr } = await start('sh', ['-c', line]);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: the output is incomplete: no space left on the disk\n {2}make room/);
-  });
-});
-
-describe('expunge config show', () => {
-  it('shows each setting, its value and where it comes from, of secrets only the latter', async () => {
-    const env = {
-      EXPUNGE_TOKEN: 'geheim',
-      EXPUNGE_PROXY: 'http://geheim@proxy.example:3128',
-      EXPUNGE_TOKEN_COMMAND: 'curl -H "X-Key: geheim" https://auth.example',
-      EXPUNGE_TOKEN_URL: 'https://auth.example/token?key=geheim',
-      REDIS_URL: 'redis://:geheim@r',
-    };
-    const { code, stdout } = await expunge(['config', 'show', '--rate', '6000/min,100000/day'], env);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/^rate +6000\/min,100000\/day +flag$/m);
-    expect(stdout).toMatch(/^proxy +http:\/\/\*\*\*@proxy.example:3128 +EXPUNGE_PROXY$/m);
-    expect(stdout).toMatch(/^keep +30d +default$/m);
-    expect(stdout).toMatch(/^token-command +curl \*\*\* +EXPUNGE_TOKEN_COMMAND$/m);
-    expect(stdout).toMatch(/^token-url +https:\/\/auth\.example\/token\?\*\*\* +EXPUNGE_TOKEN_URL$/m);
-    expect(stdout).toMatch(/^token +set +from command$/m);
-    expect(stdout).toMatch(/^redis +set +from REDIS_URL$/m);
-    expect(stdout).not.toContain('geheim');
-  });
-
-  it('prints one JSON object a setting with --json', async () => {
-    const { stdout } = await expunge(['config', 'show', '--json', '--no-header'], { EXPUNGE_TOKEN_FILE: 'token.txt' });
-    const rows = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    expect(rows).toHaveLength(Object.keys(settings).length + 3);
-    expect(rows).toContainEqual(expect.objectContaining({ v: 1, setting: 'no-header', value: 'true', source: 'flag' }));
-    expect(rows).toContainEqual(expect.objectContaining({ setting: 'token', value: 'set', source: 'file' }));
-  });
-});
+const node = `"${process.execPath}" "${bin}"`;
+const shell = (line: string) => runProgram('sh', ['-c', line], { cwd: harness.folder, env: harness.env });
+const annotations = ['--resource', 'annotations', '--yes', '--json'];
 
 describe('the version guard', () => {
   const pretend = (version: string) =>
     `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`;
-  const on = (version: string) =>
-    start(process.execPath, ['--import', pretend(version), source('bin.js'), '--version']);
+  const on = (version: string) => runProgram(process.execPath, ['--import', pretend(version), bin, '--version']);
 
   it.each(['20.20.2', '22.18.0'])('refuses Node %s in words', async (version) => {
     const { code, stdout, stderr } = await on(version);
@@ -161,33 +37,72 @@ describe('the version guard', () => {
   });
 });
 
-describe.skipIf(!existsSync('/usr/bin/script'))('a confirmation on a terminal', () => {
-  const question = `{ expected: 1203, what: '1,203 views', yes: false, confirm: null }`;
-  const asking = '{ stdin: process.stdin, stderr: process.stderr, env: process.env, stdinIsData';
-  const program = (stdinIsData: boolean) => `
-    import { confirmCount } from '${source('terminal/ask.ts')}';
-    const words = await confirmCount(${question}, ${asking}: ${stdinIsData} }).then(() => 'CONFIRMED', (error) => error.message);
-    console.log('[' + words + ']');
-    if (${stdinIsData}) for await (const data of process.stdin) console.log('[' + String(data).trim() + ']');
-    process.exit();`;
-  const typing = (text: string, stdinIsData = false) => {
-    const node = `"${process.execPath}" --input-type=module -e "$PROGRAM"`;
-    const line = `stty cols 100 rows 30; ${stdinIsData ? 'echo data |' : ''} ${node}`;
-    const env = { PROGRAM: program(stdinIsData), SHELL: '/bin/sh' };
-    return start('script', ['-qec', line, '/dev/null'], env, ['Type 1203 to delete 1,203 views', text]);
-  };
-
-  it.each(['1203\r', '1,203\r'])('is given by typing the count: %j', async (text) => {
-    expect((await typing(text)).stdout).toContain('[CONFIRMED]');
+describe('a reader that leaves', () => {
+  it('is not troubled when the reader of its output leaves', async () => {
+    const { code, stderr } = await shell(`{ sleep 0.2; ${node} config show; echo "exit $?" >&2; } | true`);
+    expect([code, stderr]).toEqual([0, 'exit 0\n']);
   });
 
-  it.each(['1204\r', 'y\r', '\r', '\u0003'])('is not given by %j', async (text) => {
-    expect((await typing(text)).stdout).toContain('[not confirmed; nothing was sent]');
+  it('does not end the run', async () => {
+    const some = ids.slice(0, 50);
+    harness.file('many.csv', `id\n${some.join('\n')}\n`);
+    const words = `${node} run many.csv ${annotations.join(' ')}`;
+    const { stdout, stderr } = await shell(`{ ${words}; echo "exit $?" >&2; } | true`);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(/completed: 50 ids[\s\S]*exit 0\n$/);
+    expect(some.some((id) => harness.sandbox.exists('annotations', id))).toBe(false);
+  });
+});
+
+describe('output that cannot be written', () => {
+  it.skipIf(!existsSync('/dev/full'))('is a mistake, unlike a reader that left', async () => {
+    const { code, stderr } = await shell(`${node} config show > /dev/full`);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: the output is incomplete: no space left on the disk\n {2}make room/);
+  });
+
+  it('to a file that stdout leads to, because only a part of it has room, is no success: exit 1', async () => {
+    harness.file('forty.csv', `id\n${ids.slice(50, 90).join('\n')}\n`);
+    const { run } = summaryIn(await harness.run(['forty.csv', ...annotations]));
+    // The one write of this report is cut short after 1 KiB, and the stream of Node calls that a success.
+    const { code, stderr } = await shell(`ulimit -f 2; exec ${node} report ${run} > part.csv`);
+    expect(stderr).toMatch(/error: the report could not be written to stdout, .*: the file is larger than allowed;/);
+    expect(code).toBe(1);
+  });
+});
+
+describe('the environment', () => {
+  it('leaves proxies of the environment alone', async () => {
+    harness.file('unproxied.csv', `id\n${ids[90]}\n`);
+    const proxy = 'http://127.0.0.1:1';
+    const more = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy };
+    const env = { ...harness.env, ...more, NODE_USE_ENV_PROXY: '1' };
+    const args = ['run', 'unproxied.csv', ...annotations];
+    const ended = await runProgram(process.execPath, [bin, ...args], { cwd: harness.folder, env });
+    expect(summaryIn(ended)).toMatchObject({ deleted: 1, exit: 0 });
+  });
+});
+
+describe.skipIf(!existsSync('/usr/bin/script'))('on a terminal', () => {
+  const typing = (line: string, typed: [string, string]) =>
+    runProgram('script', ['-qec', `stty cols 100 rows 30; ${line}`, '/dev/null'], {
+      cwd: harness.folder,
+      env: { ...harness.env, SHELL: '/bin/sh' },
+      typed,
+    });
+
+  it('the count is asked for, and a panel follows the run', async () => {
+    harness.file('typed.csv', `id\n${ids[91]}\n${ids[92]}\n`);
+    const line = `${node} run typed.csv --resource annotations`;
+    const { code, stdout } = await typing(line, ['Type 2 to delete 2 annotations', '2\r']);
+    expect(stdout).toMatch(/2 rows → .*2 annotations.* to delete[\s\S]*100 %[\s\S]*completed: 2 ids/);
+    expect(code).toBe(0);
   });
 
   it('comes from the terminal itself when stdin holds the ids, which stay unread', async () => {
-    const { stdout } = await typing('1203\r', true);
-    expect(stdout).toContain('[CONFIRMED]');
-    expect(stdout).toContain('[data]');
+    const line = `printf '%s\\n' v-000001 | ${node} run - --resource views`;
+    const { code, stdout } = await typing(line, ['Type 1 to delete 1 view', '1\r']);
+    expect(stdout).toContain('completed: 1 id');
+    expect([code, harness.sandbox.exists('views', 'v-000001')]).toEqual([0, false]);
   });
 });

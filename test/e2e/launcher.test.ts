@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, test } from 'vitest';
-import { type Running, startNode, startProgram, until } from '../support/processes.ts';
+import { bin, type Running, startNode, startProgram, until } from '../support/processes.ts';
 
-const bin = fileURLToPath(new URL('../../src/bin.js', import.meta.url));
 const launcher = fileURLToPath(new URL('../../expunge', import.meta.url));
 /** Workers that wait for a Redis which is not there. The PATH is that of a machine without Node. */
 const env = {
@@ -57,7 +56,7 @@ test('the first process of a container loses no SIGTERM that comes while the com
     const { pid } = process;
     Object.defineProperty(process, 'pid', { value: 1 });
     const load = (url, context, next) => {
-      if (url.endsWith('/cli.ts')) process.kill(pid, 'SIGTERM');
+      if (url.endsWith('/cli.js')) process.kill(pid, 'SIGTERM');
       return next(url, context);
     };
     registerHooks({ load });`;

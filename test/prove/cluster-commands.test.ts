@@ -3,9 +3,10 @@ import { listRuns } from '../../src/ledger/list-runs.ts';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import { addressFromUrl } from '../../src/redis/address.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { expunge as call } from '../support/cli.ts';
 import { type ClusterNode, openCluster, type TestCluster } from '../support/cluster.ts';
-import { annotations, type Harness, makeIds, openHarness } from '../support/harness.ts';
+import { command as call } from '../support/command.ts';
+import { type Harness, openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 import { clusterRights, loginRule } from '../support/login.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';
@@ -24,7 +25,7 @@ afterAll(async () => {
 
 /** Runs a command to its end, which must be a good one; what it wrote. */
 async function succeed(harness: Harness, ...args: string[]) {
-  const running = harness.expunge(args);
+  const running = harness.spawn(args);
   const { code } = await running.ended;
   if (code !== 0) throw new Error(`expunge ${args.join(' ')} ended with ${code}: ${running.stderr}`);
   return running;
@@ -80,9 +81,9 @@ describe.concurrent('with a Redis Cluster', () => {
     const harness = await openHarness(onTestFinished, { objects: annotations(ids) }, cluster);
     const submit = (list: string) => succeed(harness, 'run', list, '--resource', 'annotations', '--yes', '--detach');
     expect((await submit(harness.list(ids))).stderr).toContain('no worker of this target is alive');
-    const { id } = await harness.run();
+    const { id } = await harness.onlyRun();
     await succeed(harness, 'rate', id, '50/s');
-    await Promise.all([harness.worker(), harness.worker()]);
+    await Promise.all([harness.spawnWorker(), harness.spawnWorker()]);
     await until('the run is under way', () => harness.arrivals.length > 20);
     await succeed(harness, 'pause', id, '--reason', 'a look');
     expect((await succeed(harness, 'status', id)).stdout).toContain('a look');
@@ -114,14 +115,11 @@ describe.concurrent('with a Redis Cluster', () => {
       onEach(({ redis }) => redis.acl('SETUSER', 'tight', ...loginRule(password), ...clusterRights()));
     await admit('first');
     const env = { EXPUNGE_REDIS_USERNAME_FILE: harness.file('user', 'tight'), EXPUNGE_REDIS_PASSWORD_FILE: file };
-    await harness.worker([], env);
+    await harness.spawnWorker([], env);
     await admit('second');
     harness.file('password', 'second');
     await onEach(({ redis }) => redis.call('CLIENT', 'KILL', 'USER', 'tight'));
-    const submitted = harness.expunge(
-      ['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'],
-      env,
-    );
+    const submitted = harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], env);
     expect(await submitted.ended, submitted.stderr).toMatchObject({ code: 0 });
     await harness.runIs('completed', isCompleted);
   });

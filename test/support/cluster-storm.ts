@@ -3,12 +3,13 @@ import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
 import { openCluster } from './cluster.ts';
 import { startRun } from './fleet.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
 
 export type ClusterStorm = {
   ids: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
   /** 0: a run in its own process. */
   workers: number;
   /** Which primary is struck: the one that has the run, or the one that has the target and its queue. */
@@ -41,21 +42,21 @@ export async function runClusterStorm(storm: ClusterStorm): Promise<ClusterStorm
   const cluster = await openCluster(atEnd);
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const harness = await openHarness(atEnd, { objects, latencyMs: 20 }, cluster);
-  const workers = await Promise.all(Array.from({ length: storm.workers }, () => harness.worker()));
+  const workers = await Promise.all(Array.from({ length: storm.workers }, () => harness.spawnWorker()));
   const from = performance.now();
   const running = await startRun(harness, ids, workers.length > 0 ? ['--detach'] : []);
-  const { id } = await harness.run();
+  const { id } = await harness.onlyRun();
   const [runKey, targetKey] = [keys.run(id), `${keys.queuePrefix(harness.target.fp)}:`];
   const share = (part: number) =>
     runIs(harness, id, `${part} of it is settled`, ({ settled }) => settled >= part * count, 300_000);
   await share(0.2);
-  await cluster.moveSlotOf(runKey, () => until('nothing leaves any more', () => isQuiet(harness), 20_000));
+  await cluster.moveSlotOf(runKey, () => until('nothing leaves any more', () => isQuiet(harness)));
   await share(0.4);
   await cluster.moveSlotOf(targetKey);
   await share(0.6);
   await cluster.strike(storm.victim === 'run' ? runKey : targetKey, signal);
   const struckAt = performance.now();
-  await until('requests leave again', () => longestGap(harness.arrivals, struckAt) > feltMs, 60_000);
+  await until('requests leave again', () => longestGap(harness.arrivals, struckAt) > feltMs);
   cluster.wake();
   const run = await runIs(harness, id, 'it is completed', ({ state }) => state === 'completed', 300_000);
   return {
@@ -73,7 +74,7 @@ export function runIs(
   id: string,
   what: string,
   condition: (run: Run) => boolean,
-  deadlineMs: number,
+  deadlineMs?: number,
 ) {
   return until(
     what,

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { type CliOptions, start } from './cli.ts';
+import { type ProgramOptions, runProgram } from './processes.ts';
 
 /** True where a container engine answers that has these images or can fetch them; else says on the console why it is of no use. */
 export function engineHas(...images: string[]): boolean {
@@ -17,8 +17,8 @@ export function engineComposes(...images: string[]): boolean {
 }
 
 /** What `docker …` writes to stdout. Throws what it writes to stderr where it fails. */
-export async function docker(args: readonly string[], { env, ...rest }: CliOptions = {}): Promise<string> {
-  const { code, stdout, stderr } = await start('docker', [...args], { env: { ...dockerEnv(), ...env }, ...rest });
+export async function docker(args: readonly string[], { env, ...rest }: ProgramOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await runProgram('docker', args, { env: { ...dockerEnv(), ...env }, ...rest });
   if (code !== 0) throw new Error(`docker ${args.join(' ')} ended with ${code}: ${stderr}${stdout}`);
   return stdout.trim();
 }

@@ -1,11 +1,10 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
-import { annotations, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
 import type { RedisProcess } from './redis-process.ts';
 import { openSentinelSet, type SentinelSet } from './sentinel.ts';
-
-type AtEnd = Parameters<typeof openHarness>[0];
 
 /** What befalls the primary in the middle of a run. */
 export type Failover = 'killed' | 'frozen and woken' | 'told to hand over';
@@ -38,15 +37,15 @@ export async function runFailover(atEnd: AtEnd, what: Failover, count: number): 
   const [ids, bystanders] = [makeIds('f', count), makeIds('b', 20)];
   const objects = annotations([...ids.filter((_, n) => n % 10 !== 3), ...bystanders]);
   const harness = await openHarness(atEnd, { objects, latencyMs: 30 }, { url: set.url });
-  const workers = await Promise.all([harness.worker([], settings), harness.worker([], settings)]);
-  await harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
+  const workers = await Promise.all([harness.spawnWorker([], settings), harness.spawnWorker([], settings)]);
+  await harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes', '--detach'], settings).ended;
   const before = await set.primary();
   await until('the run is in the middle', () => harness.arrivals.length > count / 3);
   const from = performance.now();
   await strikes[what].begin(set, before);
   await set.primaryIsNot(before);
   const named = performance.now();
-  const resumed = await until('requests leave again', () => harness.arrivals.find((at) => at > named), 60_000);
+  const resumed = await until('requests leave again', () => harness.arrivals.find((at) => at > named));
   if (strikes[what].end) before.signal(strikes[what].end);
   const run = await harness.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const seconds = (performance.now() - from) / 1_000;

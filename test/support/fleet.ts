@@ -1,5 +1,6 @@
 import type { SandboxOptions } from '../../src/sandbox/server.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { type Running, until } from './processes.ts';
 import { watchTicks } from './rate-measures.ts';
 
@@ -25,8 +26,6 @@ export type Fleet = {
   startedMs: number;
 };
 
-type AtEnd = Parameters<typeof openHarness>[0];
-
 /** Starts workers and a detached run for them, or a run that deletes by itself; returns when the first request has arrived. */
 export async function openFleet(atEnd: AtEnd, options: FleetOptions): Promise<Fleet> {
   const ids = makeIds('f', options.ids);
@@ -34,7 +33,7 @@ export async function openFleet(atEnd: AtEnd, options: FleetOptions): Promise<Fl
   return startFleet(atEnd, harness, ids, options);
 }
 
-/** The same in a scene that is there already. */
+/** The same in a harness that is there already. */
 export async function startFleet(
   atEnd: AtEnd,
   harness: Harness,
@@ -43,7 +42,7 @@ export async function startFleet(
 ): Promise<Fleet> {
   const { atMs } = harness.sandbox.arrivals;
   const before = atMs.length;
-  const all = await Promise.all(Array.from({ length: workers }, () => harness.worker(workerArgs, settings)));
+  const all = await Promise.all(Array.from({ length: workers }, () => harness.spawnWorker(workerArgs, settings)));
   const { ticks, stop } = watchTicks();
   atEnd(async () => stop());
   const running = await startRun(harness, ids, workers > 0 ? ['--detach', ...runArgs] : runArgs, settings);
@@ -61,7 +60,7 @@ export async function startRun(
   settings: NodeJS.ProcessEnv = {},
 ): Promise<Running> {
   const list = harness.file(`list-${lists++}.txt`, `${ids.join('\n')}\n`);
-  const running = harness.expunge(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
+  const running = harness.spawn(['run', list, '--resource', 'annotations', '--yes', ...args], settings);
   if (!args.includes('--detach')) return running;
   const { code } = await running.ended;
   if (code !== 0) throw new Error(`the run was not submitted: ${running.stderr}`);

@@ -1,13 +1,21 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
 import { ExpungeError } from '../../src/errors.ts';
 import { resolveRedis } from '../../src/redis/private/open.ts';
 import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
 /**
- * One Redis for all tests of a project: TEST_REDIS_URL where it is set, else a private one, found in the same way as by
- * the command and removed at the end. Where no Redis can be had the tests fail with the ways out.
+ * What the tests of a run share: the build, where tests start processes, and one Redis. That is TEST_REDIS_URL where it is set, else a private
+ * one, found in the same way as by the command and removed at the end. Where no Redis can be had the tests fail with the ways out.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const names = project.vitest.projects.map(({ name }) => name);
+  if (names.every((name) => name === 'unit')) return async () => {};
+  buildIfStale();
   const given = process.env.TEST_REDIS_URL;
   if (given) {
     project.provide('redisUrl', given);
@@ -16,6 +24,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const stateDir = makeStateDir();
   project.provide('redisUrl', await startRedis(stateDir));
   return () => removeStateDir(stateDir);
+}
+
+/** Processes run what is shipped, and start in a third of the time that they need from the sources. */
+function buildIfStale(): void {
+  const changedMs = globSync(['src/**/*', 'package.json', 'tsconfig*.json'], { cwd: root }).map(
+    (path) => statSync(`${root}${path}`).mtimeMs,
+  );
+  const builtMs = statSync(`${root}dist/bin.js`, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (builtMs <= Math.max(...changedMs)) execFileSync('npm', ['run', 'build'], { cwd: root, stdio: 'inherit' });
 }
 
 async function startRedis(stateDir: string): Promise<string> {

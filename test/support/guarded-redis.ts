@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import type { HarnessRedis } from './harness.ts';
+import type { OwnRedis } from './harness.ts';
 import { makeLogin, refusals } from './login.ts';
 import { makeCertificates, startTlsRedis } from './tls.ts';
 
 type AtEnd = (task: () => Promise<void>) => void;
 
 /** A Redis behind TLS and passwords, and the login that the README makes for it. */
-export type GuardedRedis = HarnessRedis & { refusals(): Promise<string[]> };
+export type GuardedRedis = OwnRedis & { refusals(): Promise<string[]> };
 
 export async function openGuardedRedis(atEnd: AtEnd): Promise<GuardedRedis> {
   const made = makeCertificates(atEnd);

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { loadConfig } from '../../src/config/settings.ts';
+import { loadConfig } from '../../src/config/read-config.ts';
 import { decodeLedgerChunk } from '../../src/ledger/cell.ts';
-import { removeRun } from '../../src/ledger/end-run.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { type Target, targetOf } from '../../src/model/target.ts';
@@ -15,93 +14,139 @@ import { isRedisError } from '../../src/redis/errors.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { resolveRedis } from '../../src/redis/private/open.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
-import { type Running, startExpunge, until } from './processes.ts';
+import { type CommandOptions, startCommand } from './command.ts';
+import { type Done, type Running, startExpunge, until } from './processes.ts';
 import { openLedgerOn, testRedisUrl } from './redis.ts';
+import { forgetTarget } from './redis-keys.ts';
 
 /** Calls what it is given when the test is over; the context of a test has it. */
-type AtEnd = (task: () => Promise<void>) => void;
+export type AtEnd = (task: () => Promise<void>) => void;
 
-/** A sandbox, a target of its own, a folder, and the processes that a test starts there. Everything goes when the test is over. */
+export type HarnessOptions = SandboxOptions & {
+  /** One of the test's own by default. */
+  account?: string;
+};
+
+/** The Redis of a test that has its own, which goes with the test; `env` is what commands need to log in there. */
+export type OwnRedis = { url: string; env?: NodeJS.ProcessEnv };
+
+/**
+ * What a test of the whole needs: a sandbox, a target of its own, a folder, and commands that work on them, in this process or in one of their
+ * own. Everything goes when the test is over.
+ */
 export type Harness = {
   readonly sandbox: Sandbox;
   readonly redis: RedisClient;
   readonly target: Target;
+  readonly folder: string;
   readonly stateDir: string;
+  /** With it commands find the sandbox, its token, the account, the Redis and the state folder. */
   readonly env: NodeJS.ProcessEnv;
   /** When each authorised request arrived, by `performance.now()`. */
   readonly arrivals: readonly number[];
+  /** Writes a file into the folder and returns its path. */
+  file(name: string, content: string | Buffer): string;
   /** Writes a list, one id a line, and returns its path. */
-  list(ids: string[]): string;
-  file(name: string, content: string): string;
-  expunge(args: string[], env?: NodeJS.ProcessEnv, stdin?: NodeJS.ReadableStream): Running;
-  /** Starts a worker and waits until it listens. */
-  worker(args?: string[], env?: NodeJS.ProcessEnv): Promise<Running>;
+  list(ids: readonly string[]): string;
+  /** `expunge …` in the folder, done in this process. */
+  expunge(args: readonly string[], options?: CommandOptions): Promise<Done>;
+  /** `expunge run …`, the same way. */
+  run(args: readonly string[], options?: CommandOptions): Promise<Done>;
+  /** A command in this process that is still on its way. */
+  start(args: readonly string[], env?: NodeJS.ProcessEnv): Running;
+  /** A command in a process of its own. */
+  spawn(args: readonly string[], env?: NodeJS.ProcessEnv, stdin?: NodeJS.ReadableStream): Running;
+  /** Starts a worker in this process and waits until it listens. */
+  worker(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Running>;
+  /** The same in a process of its own. */
+  spawnWorker(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Running>;
   /** Ends it with the test. */
   own(running: Running): Running;
   runs(): Promise<Run[]>;
   /** The only run of the target, as it stands now. */
-  run(): Promise<Run>;
+  onlyRun(): Promise<Run>;
   /** Waits until the run is so. */
   runIs(what: string, condition: (run: Run) => boolean, deadlineMs?: number): Promise<Run>;
   /** The cells of the run, chunk by chunk. */
   cells(): Promise<number[][]>;
+  /** The rows of a run's outcomes.csv without its header. */
+  outcomes(run: string): string[];
+  /** Ends all of it; `atEnd` does so by itself. */
+  close(): Promise<void>;
 };
 
-/** The Redis of a scene that has its own, which goes with the test; `env` is what commands need to log in there. */
-export type HarnessRedis = { url: string; env?: NodeJS.ProcessEnv };
+const root = process.cwd();
 
 export async function openHarness(
-  atEnd: AtEnd,
-  options: SandboxOptions = {},
-  ownRedis?: HarnessRedis,
+  atEnd: AtEnd | null,
+  { account = randomUUID(), ...options }: HarnessOptions = {},
+  ownRedis?: OwnRedis,
 ): Promise<Harness> {
   const arrivals: number[] = [];
   const sandbox = await startSandbox({ record: true, ...options, faults: noting(arrivals, options.faults) });
   const login = { REDIS_URL: ownRedis?.url ?? testRedisUrl(), ...ownRedis?.env };
   const redis = await openLedgerOn(await addressIn(login));
-  const target = targetOf(sandbox.url, randomUUID());
-  const folder = mkdtempSync(join(tmpdir(), 'expunge-scene-'));
+  const target = targetOf(sandbox.url, account);
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
   const stateDir = join(folder, 'state');
   const processes: Running[] = [];
+  const commands: Running[] = [];
   const env = {
     ...login,
     EXPUNGE_TOKEN: sandbox.token,
     EXPUNGE_BASE_URL: sandbox.url,
-    EXPUNGE_ACCOUNT: target.account,
+    ...(account === '' ? {} : { EXPUNGE_ACCOUNT: account }),
     EXPUNGE_STATE_DIR: stateDir,
   };
   const own = (running: Running) => {
     processes.push(running);
     return running;
   };
-  const file = (name: string, content: string) => {
-    const path = join(folder, name);
-    writeFileSync(path, content);
-    return path;
+  const file = (name: string, content: string | Buffer) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
   };
-  const expunge: Harness['expunge'] = (args, more = {}, stdin) => own(startExpunge(args, { ...env, ...more }, stdin));
+  const start = (args: readonly string[], options: CommandOptions = {}) => {
+    process.chdir(folder);
+    const running = startCommand(args, { ...options, env: { ...env, ...options.env } });
+    commands.push(running);
+    return running;
+  };
+  const expunge: Harness['expunge'] = async (args, options) => {
+    const running = start(args, options);
+    const { code } = await running.ended;
+    return { code, stdout: running.stdout, stderr: running.stderr };
+  };
+  const spawn: Harness['spawn'] = (args, more = {}, stdin) => own(startExpunge(args, { ...env, ...more }, stdin));
   const runs = async () => {
-    const own = (await listRuns(redis)).filter(({ account }) => account === target.account);
+    // A test may name another base URL, but hardly an account that it shares with another test.
+    const isOwn = (run: { baseUrl: string; account: string }) =>
+      account === '' ? run.baseUrl === sandbox.url : run.account === account;
+    const own = (await listRuns(redis)).filter(isOwn);
     return (await Promise.all(own.map(({ id }) => readRun(redis, id)))).filter((run) => run !== null);
   };
-  const run = () => until('there is a run', async () => (await runs())[0]);
+  const onlyRun = () => until('there is a run', async () => (await runs())[0]);
   let known = '';
-  atEnd(async () => {
+  const close = async () => {
+    for (const running of commands) if (!running.isOver) running.signal('SIGTERM');
     for (const running of processes) running.signal('SIGKILL');
-    await Promise.all(processes.map(({ ended }) => ended.catch(() => {})));
+    await Promise.all([...commands, ...processes].map(({ ended }) => ended.catch(() => {})));
     await sandbox.close();
-    if (!ownRedis) await forget(redis as Redis, target, await runs());
+    if (!ownRedis)
+      for (const url of new Set([sandbox.url, ...(await runs()).map(({ baseUrl }) => baseUrl)]))
+        await forgetTarget(url, redis as Redis);
     redis.disconnect();
+    process.chdir(root);
     rmSync(folder, { recursive: true, force: true });
-  });
+  };
+  atEnd?.(close);
   return {
-    ...{ sandbox, redis, target, stateDir, env, arrivals, own, file, expunge, runs, run },
+    ...{ sandbox, redis, target, folder, stateDir, env, arrivals, own, file, expunge, spawn, runs, onlyRun, close },
     list: (ids) => file('list.txt', `${ids.join('\n')}\n`),
-    worker: async (args = [], more = {}) => {
-      const worker = expunge(['worker', ...args], more);
-      await until('the worker listens', () => worker.stderr.includes('"ready"') || stopIfOver(worker), 60_000);
-      return worker;
-    },
+    run: (args, options) => expunge(['run', ...args], options),
+    start: (args, more = {}) => start(args, { env: more }),
+    worker: (args = [], more = {}) => listening(start(['worker', ...args], { env: more })),
+    spawnWorker: (args = [], more = {}) => listening(spawn(['worker', ...args], more)),
     runIs: (what, condition, deadlineMs) =>
       until(
         `the run is ${what}`,
@@ -113,9 +158,15 @@ export async function openHarness(
         deadlineMs,
       ),
     cells: async () => {
-      const { id, chunks } = await run();
+      const { id, chunks } = await onlyRun();
       const all = Array.from({ length: chunks }, (_, n) => redis.getBuffer(keys.ledger(id, n)));
       return (await Promise.all(all)).map((bytes) => decodeLedgerChunk(bytes!).cells);
+    },
+    outcomes: (run) => {
+      const [, ...rows] = readFileSync(join(stateDir, 'runs', run, 'outcomes.csv'), 'utf8')
+        .trimEnd()
+        .split('\n');
+      return rows;
     },
   };
 }
@@ -132,6 +183,11 @@ function orNothing(error: unknown): null {
   throw error;
 }
 
+async function listening(worker: Running): Promise<Running> {
+  await until('the worker listens', () => worker.stderr.includes('"ready"') || stopIfOver(worker));
+  return worker;
+}
+
 function stopIfOver(running: Running): false {
   if (running.isOver) throw new Error(`the process ended: ${running.stderr}`);
   return false;
@@ -143,28 +199,4 @@ function noting(arrivals: number[], faults: SandboxOptions['faults'] = {}): NonN
     return faults.script?.(...request) ?? null;
   };
   return { ...faults, script };
-}
-
-/** Nothing of a test stays in the Redis that all tests share. */
-async function forget(redis: Redis, target: Target, runs: Run[]): Promise<void> {
-  for (const run of runs) await removeRun(redis, run);
-  await redis.zrem(keys.targets, JSON.stringify([target.baseUrl, target.account]));
-  for (const fp of new Set([target.fp, ...runs.map((run) => run.fp)])) {
-    for await (const found of redis.scanStream({ match: `expunge:{${fp}}:*`, count: 1_000 })) {
-      if ((found as string[]).length > 0) await redis.unlink(...(found as string[]));
-    }
-  }
-}
-
-/** `count` ids `<name>-0001`, …; every fiftieth with characters that a path must encode. */
-export function makeIds(name: string, count: number): string[] {
-  return Array.from(
-    { length: count },
-    (_, n) => `${name}-${String(n).padStart(6, '0')}${n % 50 === 7 ? ' ä+&=@:' : ''}`,
-  );
-}
-
-/** The objects of these ids, as a sandbox takes them. */
-export function annotations(ids: string[]) {
-  return ids.map((id) => ({ resource: 'annotations' as const, id }));
 }

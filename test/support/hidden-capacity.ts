@@ -1,10 +1,10 @@
 import { openFleet, passed } from './fleet.ts';
-import type { openHarness } from './harness.ts';
+import type { AtEnd } from './harness.ts';
 
 export type HiddenCapacity = {
   serviceMs: number;
   workers: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
 };
 
 export type CapacityResult = { mean: number; max: number; used: number; words: string };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RateLimit } from '../../src/sandbox/rate-limit.ts';
 import { type Fleet, openFleet, passed } from './fleet.ts';
-import type { openHarness } from './harness.ts';
+import type { AtEnd } from './harness.ts';
 import { percent, secondsToFollow, sharesOf, takenIn } from './rate-measures.ts';
 
 export type HiddenLimit = {
@@ -9,7 +9,7 @@ export type HiddenLimit = {
   /** The header of a 429, null = none. */
   retryAfter: 'seconds' | 'imf-fixdate' | null;
   workers: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
   /** How many ids a run needs that lasts for so many seconds at so many times the limit. */
   seconds: number;
 };

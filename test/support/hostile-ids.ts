@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type Resource, resources } from '../../src/model/outcome.ts';
 import type { SandboxObject } from '../../src/sandbox/objects.ts';
-import { openCliHarness, summaryIn } from './cli-harness.ts';
+import { summaryIn } from './command.ts';
+import { openHarness } from './harness.ts';
 
 /** How hostile ids are written into a list, and which characters the command is told to let pass. */
 export type HostileWay = { format: 'ndjson' | 'csv'; allowed: string };
@@ -23,13 +24,13 @@ export const hostileWays: readonly HostileWay[] = [
 export async function sendHostileIds(count: number, seed: number, { format, allowed }: HostileWay): Promise<void> {
   const listed = makeHostileIds(count, seed).filter(({ id }) => format === 'ndjson' || isUnicode(id));
   const objects = [...listed, ...mistakable(listed)];
-  const place = await openCliHarness({ objects, record: true });
+  const harness = await openHarness(null, { account: '', objects, record: true });
   try {
-    const before = place.sandbox.remaining();
+    const before = harness.sandbox.remaining();
     const file = `hostile.${format}`;
-    place.write(file, format === 'csv' ? asCsv(listed) : asNdjson(listed));
+    harness.file(file, format === 'csv' ? asCsv(listed) : asNdjson(listed));
     const flags = allowed === '' ? [] : ['--allow-id-chars', allowed];
-    const ended = await place.run([file, '--resource-column', 'resource', '--yes', '--json', ...flags]);
+    const ended = await harness.run([file, '--resource-column', 'resource', '--yes', '--json', ...flags]);
     const summary = summaryIn(ended);
     expect(summary).toMatchObject({
       state: 'completed',
@@ -40,7 +41,7 @@ export async function sendHostileIds(count: number, seed: number, { format, allo
       absent: 0,
     });
 
-    const report = await place.expunge(['report', summary.run, '--format', 'ndjson']);
+    const report = await harness.expunge(['report', summary.run, '--format', 'ndjson']);
     const rows: ReportRow[] = report.stdout
       .trimEnd()
       .split('\n')
@@ -54,13 +55,13 @@ export async function sendHostileIds(count: number, seed: number, { format, allo
     expect(accepted.length).toBeGreaterThan(count / 20);
     expect(summary.rejected).toBeGreaterThan(count / 20);
     const targets = accepted.map(({ resource, id }) => `DELETE /v2/${resource}/${encodeURIComponent(id)}`);
-    expect(difference(place.sandbox.seen, targets)).toEqual([]);
-    expect(difference(targets, place.sandbox.seen)).toEqual([]);
-    expect(place.sandbox.seen).toHaveLength(accepted.length);
-    expect(difference([...place.sandbox.executed], accepted.map(nameOf))).toEqual([]);
-    expect(place.sandbox.remaining()).toBe(before - accepted.length);
+    expect(difference(harness.sandbox.seen, targets)).toEqual([]);
+    expect(difference(targets, harness.sandbox.seen)).toEqual([]);
+    expect(harness.sandbox.seen).toHaveLength(accepted.length);
+    expect(difference([...harness.sandbox.executed], accepted.map(nameOf))).toEqual([]);
+    expect(harness.sandbox.remaining()).toBe(before - accepted.length);
   } finally {
-    await place.close();
+    await harness.close();
   }
 }
 

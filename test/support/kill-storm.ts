@@ -2,14 +2,15 @@ import { fileURLToPath } from 'node:url';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { findBroken } from './checker.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { startNode, until } from './processes.ts';
 
 export type Storm = {
   ids: number;
   seed: number;
   /** What the test context gives: called when the test is over. */
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
   /** Whether the time has come for the next kill. */
   killNow: (sofar: Sofar) => boolean;
   /** Workers that ignore the marks of dead ones. */
@@ -66,13 +67,13 @@ export async function killStorm(storm: Storm): Promise<StormResult> {
   const { seed, latencyMs } = storm;
   const harness = await openHarness(storm.atEnd, { objects, seed, latencyMs, faults });
   const list = harness.list(ids);
-  const submitted = harness.expunge(['run', list, '--resource', 'annotations', '--detach', '--yes'], settings);
+  const submitted = harness.spawn(['run', list, '--resource', 'annotations', '--detach', '--yes'], settings);
   const { code } = await submitted.ended;
   if (code !== 0) throw new Error(`the run was not submitted: ${submitted.stderr}`);
   const from = performance.now();
   const kills = await killUntilEnded(harness, storm);
   const seconds = (performance.now() - from) / 1_000;
-  const run = await harness.run();
+  const run = await harness.onlyRun();
   const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
   return { broken, run, kills, seconds, requestsPerId: harness.sandbox.seen.length / ids.length };
 }
@@ -80,7 +81,7 @@ export async function killStorm(storm: Storm): Promise<StormResult> {
 /** Kills and restarts until the run has ended; returns how often it killed. */
 async function killUntilEnded(harness: Harness, { killNow, careless }: Storm): Promise<number> {
   const start = async () => {
-    if (!careless) return harness.worker([], settings);
+    if (!careless) return harness.spawnWorker([], settings);
     const worker = harness.own(startNode([carelessWorker], harness.env));
     await until('the careless worker listens', () => worker.stderr.includes('"ready"'));
     return worker;

@@ -4,11 +4,10 @@ import { attemptsOf, isDoubtful, isSettled } from '../../src/ledger/cell.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from './checker.ts';
 import { type Fleet, startFleet } from './fleet.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
-import { never, until } from './processes.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
+import { until } from './processes.ts';
 import { perSecondIn } from './rate-measures.ts';
-
-type AtEnd = Parameters<typeof openHarness>[0];
 
 /** One way to stop everything, and to let it go on. `stop` returns when it began to be true, by `performance.now()`. */
 type StopMethod = { stop(): Promise<number>; lift(): Promise<void> };
@@ -25,7 +24,7 @@ type StopSeen = {
 export type KillSwitchResult = { byCommand: StopSeen; byFile: StopSeen; problem: string | null };
 
 const perSecond = 1_000;
-const promisedMs = 1_000;
+const quietMs = 1_000;
 
 export type KillSwitchUse = {
   /** 0: a run in its own process. */
@@ -46,7 +45,7 @@ export async function useKillSwitch(atEnd: AtEnd, use: KillSwitchUse): Promise<K
   const fleet = await startFleet(atEnd, harness, ids, { workers, settings, ...args });
   const byCommand = await useOnce(fleet, command(harness), least);
   const byFile = await useOnce(fleet, file(harness), least);
-  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 60_000);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed');
   const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders: [] });
   const wasted = run.attempts === count ? null : `${run.attempts} attempts for ${count} ids`;
   return { byCommand, byFile, problem: broken ?? wasted };
@@ -56,9 +55,9 @@ function stopFileOf({ stateDir }: Harness): string {
   return join(dirname(stateDir), 'stop');
 }
 
-function command({ expunge, redis, target }: Harness): StopMethod {
+function command({ spawn, redis, target }: Harness): StopMethod {
   const call = async (verb: string) => {
-    const ended = expunge([verb, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
+    const ended = spawn([verb, '--reason', 'they call us'], { EXPUNGE_USER: 'ana' });
     if ((await ended.ended).code !== 0) throw new Error(`${verb} failed: ${ended.stderr}`);
   };
   return {
@@ -84,10 +83,10 @@ function file(harness: Harness): StopMethod {
 async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, least: number): Promise<StopSeen> {
   const { arrivals } = harness.sandbox;
   const pace = (toMs: number) => perSecondIn(arrivals, { fromMs: toMs - 1_000, toMs });
-  await until(`${least}/s get through`, () => pace(performance.now()) > least, 60_000);
+  await until(`${least}/s get through`, () => pace(performance.now()) > least);
   const at = await stop();
-  const isLate = () => arrivals.atMs.at(-1)! - at > promisedMs;
-  await never('a request later than a second', isLate, at + 2 * promisedMs - performance.now());
+  // How long after the stop the last one came is for the test to judge: a machine that others use delays what was already on its way.
+  await until('nothing arrives any more', () => performance.now() > Math.max(at, arrivals.atMs.at(-1)!) + quietMs);
   const words = await statusOf(harness);
   await checkLedger(harness);
   const lastAfterMs = Math.round(arrivals.atMs.at(-1)! - at);
@@ -104,14 +103,14 @@ async function useOnce({ harness }: Fleet, { stop, lift }: StopMethod, least: nu
 }
 
 async function statusOf(harness: Harness): Promise<string> {
-  const status = harness.expunge(['status', (await harness.run()).id]);
+  const status = harness.spawn(['status', (await harness.onlyRun()).id]);
   await status.ended;
   return status.stdout;
 }
 
 /** The run is still running, and what was in hand has been handed back: no id has lost an attempt, or is in doubt. */
 async function checkLedger(harness: Harness): Promise<void> {
-  const run = await harness.run();
+  const run = await harness.onlyRun();
   if (run.state !== 'running') throw new Error(`the run is ${run.state}`);
   const open = (await harness.cells()).flat().filter((cell) => !isSettled(cell));
   if (open.length === 0) throw new Error('the run was not in the middle');

@@ -1,22 +1,28 @@
 import { type Fleet, type FleetOptions, openFleet, passed } from './fleet.ts';
-import type { openHarness } from './harness.ts';
+import type { AtEnd } from './harness.ts';
 import { until } from './processes.ts';
 import { bestStretch, busiest, perSecondIn } from './rate-measures.ts';
+import { sized } from './size.ts';
 
 export type KnownRate = {
   perSecond: number;
   /** Who has the rate: the workers, or the run, with workers or alone. */
   way: 'worker --rate' | 'run --detach --rate' | 'run --rate';
   workers: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
 };
 
 /** `allowed`: in any second. `longRun`: as a share of the rate. */
 export type KnownRateResult = { busiest: number; allowed: number; longRun: number; words: string };
 
 /** The permits that a rate lets go at once where nothing else is said: what 50 ms bring. */
-export function defaultBurst(perSecond: number): number {
+function defaultBurst(perSecond: number): number {
   return Math.max(1, perSecond / 20);
+}
+
+/** The most requests in a second. In short the machine is not ours alone: what was let go may be half a second on its way. */
+export function inAnySecond(perSecond: number): number {
+  return 1.05 * perSecond + defaultBurst(perSecond) + sized(perSecond / 2, 0);
 }
 
 /** A run at a known rate as the server sees it over so many seconds, after three to get going. */
@@ -37,14 +43,14 @@ export async function waitForKnownRate(known: KnownRate, seconds: number): Promi
     `${known.perSecond}/s are used for ${seconds} s`,
     () => {
       const best = bestStretch(arrivals, seconds, { fromMs: fleet.startedMs, toMs: performance.now() });
-      return best !== null && best >= 0.97 * known.perSecond && best;
+      return best !== null && best >= sized(0.25, 0.97) * known.perSecond && best;
     },
     1_000 * patienceSeconds,
   );
   return figures(known, fleet, longRun);
 }
 
-const patienceSeconds = 60;
+const patienceSeconds = sized(120, 60);
 
 function start({ perSecond, way, workers, atEnd }: KnownRate, seconds: number): Promise<Fleet> {
   const rate = ['--rate', `${perSecond}/s`];
@@ -58,7 +64,7 @@ function start({ perSecond, way, workers, atEnd }: KnownRate, seconds: number): 
 
 function figures({ perSecond, way, workers }: KnownRate, { harness, ticks }: Fleet, rate: number): KnownRateResult {
   const most = busiest(harness.sandbox.arrivals.atMs, ticks);
-  const allowed = 1.05 * perSecond + defaultBurst(perSecond);
+  const allowed = inAnySecond(perSecond);
   const longRun = rate / perSecond;
   const words = `${way} ${perSecond}/s × ${workers}: busiest second ${most} (allowed ${allowed}), long run ${longRun.toFixed(4)} R`;
   return { busiest: most, allowed, longRun, words };

@@ -1,12 +1,14 @@
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { type CliHarness, summaryIn } from './cli-harness.ts';
+import { summaryIn } from './command.ts';
+import type { Harness } from './harness.ts';
 import { openTestRedis } from './redis.ts';
 
 /** A detached run of one view that nobody works on; its id. */
-export async function liveRun(place: CliHarness, list: string, ...more: string[]): Promise<string> {
-  place.write(`${list}.csv`, `id\n${list}\n`);
-  return summaryIn(await place.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more])).run;
+export async function liveRun(harness: Harness, list: string, ...more: string[]): Promise<string> {
+  harness.file(`${list}.csv`, `id\n${list}\n`);
+  return summaryIn(await harness.run([`${list}.csv`, '--resource', 'views', '--detach', '--yes', '--json', ...more]))
+    .run;
 }
 
 /** A run, its own rate as it is stored, and what was done to it, the latest first. */

@@ -5,17 +5,17 @@ import { type Run, readRun } from '../../src/ledger/run.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { createLogger } from '../../src/logger.ts';
 import { chunkSize } from '../../src/model/row.ts';
-import { targetOf } from '../../src/model/target.ts';
 import { startDetachedRun } from '../../src/queue/feeder.ts';
 import { sharedQueueName } from '../../src/queue/queue.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
+import type { Sandbox, SandboxOptions } from '../../src/sandbox/server.ts';
 import { fixedToken } from '../../src/token/fixed-token.ts';
 import { Parts } from '../../src/worker/parts.ts';
 import { Recoverer } from '../../src/worker/recoverer.ts';
 import { openService, type Service, type ServiceOptions } from '../../src/worker/service.ts';
-import { openTestRedis, testRedisAddress } from './redis.ts';
+import { openHarness } from './harness.ts';
+import { testRedisAddress } from './redis.ts';
 
 /** Workers of one target inside this process, on a sandbox of their own: cheap, and without a command line between. */
 export type LocalWorkers = {
@@ -37,12 +37,11 @@ export async function openLocalWorkers(
   sandboxOptions: SandboxOptions,
   first: Partial<ServiceOptions> = {},
 ): Promise<LocalWorkers> {
-  const sandbox = await startSandbox({ record: true, ...sandboxOptions });
-  const redis = await openTestRedis();
+  const harness = await openHarness(null, sandboxOptions);
+  const { sandbox, redis, target } = harness;
   const ledger = openLedger(redis, haltRules);
-  const target = targetOf(sandbox.url, randomUUID());
-  const log = createLogger('silent');
-  const [started, runs]: [Parts[], string[]] = [[], []];
+  const log = createLogger('silent', process.stderr);
+  const started: Parts[] = [];
   const add: LocalWorkers['add'] = async (options = {}) => {
     const service = openService({
       ...{ ledger, target, log, queueName: sharedQueueName, queueConnection: openQueueConnection(testRedisAddress()) },
@@ -59,7 +58,6 @@ export async function openLocalWorkers(
   };
   const submit: LocalWorkers['submit'] = async (ids, { resource = 'annotations', ...more } = {}) => {
     const id = `test-${randomUUID()}`;
-    runs.push(id);
     const plan = { ...planFor(ids, target, id), ...more };
     await writeRun(redis, id, plan, chunksOf(ids, resource), Date.now(), () => {});
     const run = (await readRun(redis, id))!;
@@ -69,16 +67,8 @@ export async function openLocalWorkers(
   atEnd(async () => {
     clearInterval(tending);
     await Promise.all(started.map((parts) => parts.drain()));
-    await sandbox.close();
-    for (const tag of [target.fp, ...runs]) await forget(tag);
-    for (const id of runs) await redis.zrem('expunge:runs', id);
-    redis.disconnect();
+    await harness.close();
   });
-  const forget = async (tag: string) => {
-    for await (const found of redis.scanStream({ match: `expunge:{${tag}}:*`, count: 1_000 })) {
-      if ((found as string[]).length > 0) await redis.unlink(...(found as string[]));
-    }
-  };
   const { service } = await add(first);
   const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
   const tending = setInterval(() => void recoverer.recover().catch(() => {}), recoverEveryMs);

@@ -1,27 +1,24 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import type { HarnessRedis } from './harness.ts';
-import { between } from './readme-tables.ts';
+import type { OwnRedis } from './harness.ts';
 
-const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const topic = readFileSync(new URL('../../src/help/redis.md', import.meta.url), 'utf8');
 
-/** What the README has behind `ACL SETUSER expunge`, with another password. */
+/** What the topic redis has behind `ACL SETUSER expunge`, with another password. */
 export function loginRule(password: string): string[] {
-  return wordsIn(/ACL SETUSER expunge ([^`]+)/, between(readme, 'login')).map((word) =>
-    word.replace('PASSWORD', () => password),
-  );
+  return wordsIn(/ACL SETUSER expunge ([^`]+)/, topic).map((word) => word.replace('PASSWORD', () => password));
 }
 
 /** What it adds to that for a cluster. */
 export function clusterRights(): string[] {
-  return wordsIn(/and a cluster `([^`]+)`/, readme);
+  return wordsIn(/and a cluster `([^`]+)`/, topic);
 }
 
 /** What a shell would make of it. */
-function wordsIn(pattern: RegExp, text: string | null): string[] {
-  const [, found] = pattern.exec(text ?? '') ?? [];
-  if (found === undefined) throw new Error('the README has no such rights');
+function wordsIn(pattern: RegExp, text: string): string[] {
+  const [, found] = pattern.exec(text) ?? [];
+  if (found === undefined) throw new Error('the topic has no such rights');
   const words = found.split(/[\s\\]+/).filter((word) => word !== '');
   return words.map((word) => word.replace(/^'(.*)'$/, '$1'));
 }
@@ -32,7 +29,7 @@ export async function makeLogin(
   folder: string,
   url: string,
   ...more: string[]
-): Promise<HarnessRedis> {
+): Promise<OwnRedis> {
   const password = 'a pass:word/of@its own';
   for (const admin of admins) await admin.acl('SETUSER', 'expunge', ...loginRule(password), ...more);
   const [username, secret] = [join(folder, 'username'), join(folder, 'password')];

@@ -2,13 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import { aofBytes, truncateAof } from './aof.ts';
 import { findBroken } from './checker.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { type Running, startNode, until } from './processes.ts';
 import { startRedisProcess } from './redis-process.ts';
 
 export type LostTail = {
   ids: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
   /** Workers that are killed with SIGKILL and replaced, before and after the loss. */
   kills?: boolean;
   /** Workers that take the Redis that comes back for the one that went. */
@@ -43,12 +44,12 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   const harness = await openHarness(atEnd, { objects, latencyMs: 5 }, { url: `redis://127.0.0.1:${redis.port}` });
   const workers = await Promise.all([startWorker(harness, careless), startWorker(harness, careless)]);
   const from = performance.now();
-  await harness.expunge(['run', harness.list(ids), '--resource', 'annotations', '--detach', '--yes'], settings).ended;
+  await harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--detach', '--yes'], settings).ended;
   await harness.runIs('in the middle', ({ settled }) => settled > count / 2, 120_000);
   if (kills) await replace(harness, workers, 0);
-  const { settled } = await harness.run();
+  const { settled } = await harness.onlyRun();
   await truncateAof(redis, Math.floor(0.9 * aofBytes(redis)));
-  const fallenBackTo = await harness.runIs('back', () => true, 30_000);
+  const fallenBackTo = await harness.runIs('back', () => true);
   if (kills) await replace(harness, workers, 1);
   const run = await harness.runIs('over', ({ state }) => isSealed(state), 600_000);
   const seconds = (performance.now() - from) / 1_000;
@@ -57,7 +58,7 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
 }
 
 async function startWorker(harness: Harness, careless = false): Promise<Running> {
-  if (!careless) return harness.worker(['--rate', '1500/s'], settings);
+  if (!careless) return harness.spawnWorker(['--rate', '1500/s'], settings);
   const worker = harness.own(startNode([carelessWorker], { ...harness.env, FORGET: 'doubt' }));
   await until('the careless worker listens', () => worker.stderr.includes('"ready"'));
   return worker;

@@ -1,7 +1,8 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { openFleet, passed } from './fleet.ts';
-import { annotations, type openHarness } from './harness.ts';
+import type { AtEnd } from './harness.ts';
+import { annotations } from './ids.ts';
 import { until } from './processes.ts';
 import { takenIn } from './rate-measures.ts';
 
@@ -11,7 +12,7 @@ export type Outage = {
   seconds: number;
   workers: number;
   ids: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
 };
 
 export type OutageResult = {
@@ -29,7 +30,7 @@ export async function measureOutage(outage: Outage): Promise<OutageResult> {
   const { kind, seconds, workers, ids, atEnd } = outage;
   const { harness, ids: list } = await openFleet(atEnd, { ids, workers, sandbox: { latencyMs: 20 } });
   const { sandbox } = harness;
-  await until('the run is in the middle', () => sandbox.executed.size > ids / 4, 60_000);
+  await until('the run is in the middle', () => sandbox.executed.size > ids / 4);
   const brokenAt = performance.now();
   if (kind === 'refused') await sandbox.close();
   else sandbox.faults = { [kind]: 1 };

@@ -5,6 +5,9 @@ import { fileURLToPath } from 'node:url';
 /** How a process ended; `code` is null where a signal ended it. */
 export type Ended = { code: number | null; signal: NodeJS.Signals | null };
 
+/** How one ended and all that it printed. */
+export type Done = { code: number | null; stdout: string; stderr: string };
+
 /** A process of ours, with what it has said so far. */
 export type Running = {
   readonly pid: number;
@@ -15,11 +18,12 @@ export type Running = {
   signal(signal: NodeJS.Signals): void;
 };
 
-const bin = fileURLToPath(new URL('../../src/bin.js', import.meta.url));
+/** The program as it is shipped; whoever runs the tests has it built. */
+export const bin = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 
 /** Starts the command as a user does. `stdin` keeps its input open, for the caller to write to. */
 export function startExpunge(
-  args: string[],
+  args: readonly string[],
   env: NodeJS.ProcessEnv,
   stdin: NodeJS.ReadableStream | null = null,
 ): Running {
@@ -37,6 +41,38 @@ export function startNode(args: string[], env: NodeJS.ProcessEnv, stdin: NodeJS.
 /** Starts a program with no environment but the given one, as the first of a process group: -pid names all that it starts. */
 export function startProgram(program: string, args: string[], env: NodeJS.ProcessEnv, cwd?: string): Running {
   return follow(spawn(program, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
+export type ProgramOptions = {
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+  input?: string | Buffer; // all of its stdin
+  typed?: readonly [afterText: string, text: string]; // stdin stays open
+};
+
+/** Runs a program to its end, with an environment of nothing but PATH, a terminal's name and what is given. `typed`: once its stdout shows the first. */
+export function runProgram(program: string, args: readonly string[], options: ProgramOptions = {}): Promise<Done> {
+  const { env, cwd, input = '', typed } = options;
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, TERM: 'xterm', ...env } });
+    const ended: Done = { code: null, stdout: '', stderr: '' };
+    child.stdout.setEncoding('utf8'); // a character may come in two pieces
+    child.stderr.setEncoding('utf8');
+    let toType = typed;
+    child.stdout.on('data', (chunk) => {
+      ended.stdout += chunk;
+      if (!toType || !ended.stdout.includes(toType[0])) return;
+      child.stdin.write(toType[1]);
+      toType = undefined;
+    });
+    child.stderr.on('data', (chunk) => {
+      ended.stderr += chunk;
+    });
+    child.stdin.on('error', () => {}); // it may end without reading
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ ...ended, code }));
+    if (!typed) child.stdin.end(input);
+  });
 }
 
 function follow(child: ChildProcess): Running {
@@ -70,11 +106,14 @@ function follow(child: ChildProcess): Running {
   };
 }
 
+/** How long a test waits for what has to come: only a fault lasts as long, however slow the machine is. */
+const deadlineOfTestsMs = 120_000;
+
 /** Waits until `condition` gives something, and returns it. Throws at the deadline. */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  deadlineMs = 30_000,
+  deadlineMs = deadlineOfTestsMs,
 ): Promise<Exclude<Awaited<T>, null | undefined | false | 0 | ''>> {
   const deadline = performance.now() + deadlineMs;
   for (;;) {

@@ -8,12 +8,11 @@ import { createFeeder } from '../../src/queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
 import { keys } from '../../src/redis/keys.ts';
-import { type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { makeIds } from './ids.ts';
 import { until } from './processes.ts';
 import { testRedisAddress } from './redis.ts';
 import { openRedisProxy, type RedisProxy } from './redis-proxy.ts';
-
-type AtEnd = Parameters<typeof openHarness>[0];
 
 /** The list of every producer here: 5,000 ids in ten chunks, and rows that are settled while reading. */
 const ids = makeIds('p', 5_000);
@@ -61,7 +60,7 @@ export async function planKilledWhileReading(rows: number, atEnd: AtEnd): Promis
   const { harness, proxy } = await openProducer(atEnd);
   const pipe = new PassThrough();
   const args = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
-  const victim = harness.expunge(args, { REDIS_URL: proxy.url }, pipe);
+  const victim = harness.spawn(args, { REDIS_URL: proxy.url }, pipe);
   pipe.write(`${lines.slice(0, rows).join('\n')}\n`);
   await until('the producer spools', () => spoolsIn(harness).length > 0);
   victim.signal('SIGKILL');
@@ -82,7 +81,7 @@ async function openProducer(atEnd: AtEnd): Promise<{ harness: Harness; proxy: Re
 
 function start(harness: Harness, proxy: RedisProxy) {
   const args = ['run', harness.list(lines), '--resource', 'annotations', '--detach', '--yes'];
-  return harness.expunge(args, { REDIS_URL: proxy.url });
+  return harness.spawn(args, { REDIS_URL: proxy.url });
 }
 
 async function submit(harness: Harness, proxy: RedisProxy): Promise<void> {
@@ -95,7 +94,7 @@ async function submit(harness: Harness, proxy: RedisProxy): Promise<void> {
 async function readPlanned(harness: Harness): Promise<Planned> {
   const { redis } = harness;
   await tend(harness);
-  const [runs, run] = [await harness.runs(), await harness.run()];
+  const [runs, run] = [await harness.runs(), await harness.onlyRun()];
   const parts: Record<string, string> = {};
   const names: string[] = [];
   for (const key of await keysOf(harness, `expunge:{${run.id}}:*`)) {
@@ -111,10 +110,10 @@ async function readPlanned(harness: Harness): Promise<Planned> {
   };
 }
 
-async function tend({ redis, target, run }: Harness): Promise<void> {
+async function tend({ redis, target, onlyRun }: Harness): Promise<void> {
   const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });
-  await createFeeder(openLedger(redis, haltRules), queue).recover((await run()).id);
+  await createFeeder(openLedger(redis, haltRules), queue).recover((await onlyRun()).id);
   await queue.close();
 }
 

@@ -1,7 +1,8 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
 import { passed } from './fleet.ts';
-import { annotations, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
 import { openRedisProxy } from './redis-proxy.ts';
 
@@ -9,7 +10,7 @@ export type RedisAway = {
   /** A run in its own process, or a detached one with a worker, or with a crew of two. */
   verb: 'run' | 'worker' | 'crew';
   ms: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
 };
 
 export type RedisAwayResult = {
@@ -36,8 +37,8 @@ export async function measureRedisAway({ verb, ms, atEnd }: RedisAway): Promise<
   const env = { ...settings, REDIS_URL: proxy.url };
   const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
   const crew = verb === 'crew' ? ['--workers', '2'] : [];
-  const running = verb === 'run' ? harness.expunge(args, env) : await harness.worker(crew, env);
-  if (verb !== 'run') await harness.expunge([...args, '--detach']).ended;
+  const running = verb === 'run' ? harness.spawn(args, env) : await harness.spawnWorker(crew, env);
+  if (verb !== 'run') await harness.spawn([...args, '--detach']).ended;
   await until('the run is in the middle', () => harness.arrivals.length > 500);
   proxy.cut();
   const goneAt = performance.now();
@@ -45,8 +46,8 @@ export async function measureRedisAway({ verb, ms, atEnd }: RedisAway): Promise<
   const backAt = performance.now();
   proxy.restore();
   const firstAfter = () => harness.arrivals.find((at) => at > Math.max(backAt, goneAt + 1_000));
-  const resumedAt = await until('requests leave again', firstAfter, 60_000);
-  const run = await harness.runIs('completed', ({ state }) => state === 'completed', 60_000);
+  const resumedAt = await until('requests leave again', firstAfter);
+  const run = await harness.runIs('completed', ({ state }) => state === 'completed');
   const { code } = verb === 'run' ? await running.ended : { code: 0 };
   return {
     sentWithout: harness.arrivals.filter((at) => at > goneAt + 1_000 && at < backAt).length,

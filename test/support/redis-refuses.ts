@@ -1,7 +1,8 @@
 import { findBroken } from './checker.ts';
 import { passed, startRun } from './fleet.ts';
 import { openFullRedis, type Store } from './full-redis.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { type Running, until } from './processes.ts';
 
 export type RedisRefuses = {
@@ -12,7 +13,7 @@ export type RedisRefuses = {
   /** How long Redis takes no writes. */
   ms: number;
   settings?: NodeJS.ProcessEnv;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
 };
 
 export type RejectedWritesResult = {
@@ -41,8 +42,8 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
   const redis = await openFullRedis(store, atEnd);
   const harness = await openHarness(atEnd, { objects: annotations([...ids, ...bystanders]), latencyMs: 20 }, redis);
   const processes = await startWork(harness, ids, workers, settings);
-  await until('the run is in the middle', () => harness.arrivals.length > ids.length / 5, 60_000);
-  await redis.fill(await harness.run());
+  await until('the run is in the middle', () => harness.arrivals.length > ids.length / 5);
+  await redis.fill(await harness.onlyRun());
   const fullAt = performance.now();
   const status = await statusOf(harness);
   await passed(fullAt, ms);
@@ -50,7 +51,7 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
   await redis.free();
   const freeAt = performance.now();
   const firstAfter = () => harness.arrivals.find((at) => at > Math.max(before, fullAt + 1_000));
-  const resumedAt = await until('requests leave again', firstAfter, 60_000);
+  const resumedAt = await until('requests leave again', firstAfter);
   const run = await harness.runIs('completed', ({ state }) => state === 'completed', 300_000);
   const codes = workers === 0 ? await Promise.all(processes.map(({ ended }) => ended)) : [];
   return {
@@ -66,14 +67,14 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
 
 async function startWork(harness: Harness, ids: string[], workers: number, env: NodeJS.ProcessEnv): Promise<Running[]> {
   if (workers === 0) return [await startRun(harness, ids, [], env)];
-  const started = await Promise.all(Array.from({ length: workers }, () => harness.worker([], env)));
+  const started = await Promise.all(Array.from({ length: workers }, () => harness.spawnWorker([], env)));
   await startRun(harness, ids, ['--detach'], env);
   return started;
 }
 
 /** What `status` prints of the only run. */
 async function statusOf(harness: Harness): Promise<string> {
-  const status = harness.expunge(['status', (await harness.run()).id]);
+  const status = harness.spawn(['status', (await harness.onlyRun()).id]);
   await status.ended;
   return status.stdout;
 }

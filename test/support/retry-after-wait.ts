@@ -1,6 +1,6 @@
 import type { RetryAfterForm } from '../../src/sandbox/fault-kinds.ts';
 import { openFleet } from './fleet.ts';
-import type { openHarness } from './harness.ts';
+import type { AtEnd } from './harness.ts';
 import { until } from './processes.ts';
 
 export type RetryAfterWait = {
@@ -11,7 +11,7 @@ export type RetryAfterWait = {
   clockOffMs?: number;
   /** For so long after the first one, every request gets the same 429. */
   alsoForMs?: number;
-  atEnd: Parameters<typeof openHarness>[0];
+  atEnd: AtEnd;
 };
 
 /** Counted from when the server said so: when the last request before the wait came, and the first one after it. */
@@ -40,7 +40,7 @@ export async function measureWait(told: RetryAfterWait): Promise<WaitResult> {
     },
   });
   const { arrivals, counts } = harness.sandbox;
-  await until('the fleet goes on', () => toldAt > 0 && arrivals.atMs.at(-1)! > toldAt + 900 * seconds, 60_000);
+  await until('the fleet goes on', () => toldAt > 0 && arrivals.atMs.at(-1)! > toldAt + 900 * seconds);
   const after = [toldAt, ...arrivals.atMs.filter((at) => at >= toldAt)];
   const gaps = after.slice(1).map((at, i) => ({ fromMs: after[i]!, toMs: at, ms: at - after[i]! }));
   const wait = gaps.reduce((longest, gap) => (gap.ms > longest.ms ? gap : longest));

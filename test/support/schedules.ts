@@ -2,10 +2,8 @@ import type { ProtectedList } from '../../src/input/spool.ts';
 import { keys } from '../../src/redis/keys.ts';
 import type { Definition, HistoryEntry } from '../../src/schedule/schedule.ts';
 import { readHistory, addSchedule as storeDefinition } from '../../src/schedule/schedule-store.ts';
-import { type Harness, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
 import { type Running, until } from './processes.ts';
-
-type AtEnd = Parameters<typeof openHarness>[0];
 
 /** Lists that are new each time: so many ids that begin with a word and the time. */
 export function freshIds(word: string, count: number) {
@@ -41,7 +39,7 @@ export async function storeSchedule(
 
 /** Adds a schedule as an operator does. */
 export async function addSchedule(harness: Harness, name: string, ...args: string[]): Promise<void> {
-  const add = harness.expunge(['schedule', 'add', name, '--resource', 'annotations', '--max-deletes', '1000', ...args]);
+  const add = harness.spawn(['schedule', 'add', name, '--resource', 'annotations', '--max-deletes', '1000', ...args]);
   const { code } = await add.ended;
   if (code !== 0) throw new Error(`the schedule was not added: ${add.stderr}`);
 }
@@ -54,7 +52,7 @@ export function workerWith(
   env: NodeJS.ProcessEnv = {},
   args: string[] = [],
 ): Promise<Running> {
-  return harness.worker(args, {
+  return harness.spawnWorker(args, {
     ...env,
     EXPUNGE_CONFIG: harness.file(file, JSON.stringify({ sources })),
   });
@@ -74,7 +72,7 @@ export async function openScheduleWorkers(atEnd: AtEnd, count: number): Promise<
 }
 
 /** Waits until so many runs of the crowd have ended. */
-export async function runsEnd({ harness }: ScheduleWorkers, count: number, deadlineMs: number): Promise<void> {
+export async function runsEnd({ harness }: ScheduleWorkers, count: number, deadlineMs?: number): Promise<void> {
   const ended = async () => (await harness.runs()).filter(({ state }) => state === 'completed').length >= count;
   await until(`${count} runs have ended`, ended, deadlineMs);
 }

@@ -54,11 +54,9 @@ export async function openSentinelSet(atEnd: AtEnd, options: SentinelOptions = {
   const sentinels = await Promise.all([sentinel(), sentinel(), sentinel()]);
   const asks = sentinels.map(({ port }) => connect({ port, password: sentinelPassword, tls }));
   atEnd(async () => asks.forEach((ask) => void ask.disconnect()));
-  await Promise.all(asks.map((ask) => until('a sentinel knows the others', () => knowsAll(ask), 60_000))).catch(
-    (error) => {
-      throw new Error([...sentinels, ...nodes].map(({ log }) => log.slice(-1_000)).join('\n'), { cause: error });
-    },
-  );
+  await Promise.all(asks.map((ask) => until('a sentinel knows the others', () => knowsAll(ask)))).catch((error) => {
+    throw new Error([...sentinels, ...nodes].map(({ log }) => log.slice(-1_000)).join('\n'), { cause: error });
+  });
   let known = first;
   const primary = async () => {
     const port = await namedPort(asks);
@@ -74,7 +72,7 @@ export async function openSentinelSet(atEnd: AtEnd, options: SentinelOptions = {
     nodes,
     sentinels,
     primary,
-    primaryIsNot: (before) => until('there is another primary', () => another(before), 60_000),
+    primaryIsNot: (before) => until('there is another primary', () => another(before)),
     failOver: async () => void (await asks[0]!.call('SENTINEL', 'FAILOVER', name)),
   };
 }

@@ -2,12 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Run, readRun } from '../../src/ledger/run.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
-import { annotations, type Harness, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { openOwnRedis } from './own-redis.ts';
 import { openProbes, type Probes } from './probes.ts';
 import { until } from './processes.ts';
 
-export type Soak = { seconds: number; perSecond: number; atEnd: Parameters<typeof openHarness>[0] };
+export type Soak = { seconds: number; perSecond: number; atEnd: AtEnd };
 
 /** What may not grow, at one moment: of both workers together, and of Redis. */
 type Sample = { rssMb: number; fds: number; handles: number; keys: number; redisMb: number };
@@ -54,7 +55,7 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
   const own = await openOwnRedis(atEnd);
   const redis = own.connect();
   const env = { ...settings, REDIS_URL: own.url };
-  const start = () => harness.worker(['--http', '0', '--rate', `${perSecond}/s`], env);
+  const start = () => harness.spawnWorker(['--http', '0', '--rate', `${perSecond}/s`], env);
   const probes = await Promise.all(
     Array.from({ length: workers }, start).map(async (worker) => openProbes(await worker)),
   );
@@ -126,7 +127,7 @@ async function deleteAll(
 /** Redis may be in trouble just then: the same command again goes on. */
 async function submit(harness: Harness, args: string[], env: NodeJS.ProcessEnv): Promise<string> {
   return until('the run is submitted', async () => {
-    const running = harness.expunge(['run', ...args, '--resource', 'annotations', '--yes', '--detach', '--json'], env);
+    const running = harness.spawn(['run', ...args, '--resource', 'annotations', '--yes', '--detach', '--json'], env);
     const { code } = await running.ended;
     return code === 0 && (JSON.parse(running.stdout.trimEnd().split('\n').at(-1)!).run as string);
   });

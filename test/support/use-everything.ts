@@ -1,13 +1,14 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
-import { annotations, type Harness, type HarnessRedis, makeIds, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, type OwnRedis, openHarness } from './harness.ts';
+import { annotations, makeIds } from './ids.ts';
 import { openProbes } from './probes.ts';
 import { type Running, until } from './processes.ts';
 import { addSchedule, freshIds, workerWith } from './schedules.ts';
 
 export type Use = {
-  atEnd: Parameters<typeof openHarness>[0];
-  redis: HarnessRedis;
+  atEnd: AtEnd;
+  redis: OwnRedis;
   /** Ids of the run that is held against the sandbox. */
   ids: number;
   /** Whether a worker is killed in the middle: it takes a while until another one has its chunk. */
@@ -52,7 +53,7 @@ async function openContext(use: Use): Promise<Context> {
   const objects = annotations([...list, ...bystanders]);
   const harness = await openHarness(use.atEnd, { objects, faults }, use.redis);
   const call: Context['call'] = async (...args) => {
-    const running = harness.expunge(args, settings);
+    const running = harness.spawn(args, settings);
     const { code } = await running.ended;
     if (code !== 0 && code !== 3) throw new Error(`expunge ${args.join(' ')} ended with ${code}: ${running.stderr}`);
     return running;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { count, duration, percent, plural, rate, roughly, timeLeft, timeOfDay } from '../../src/format.ts';
+import { count, duration, percent, plural, rate, roughly, timeLeft, timeOfDay, utcTime } from '../../src/format.ts';
 
 describe('words', () => {
   it('groups the digits of a count', () => {
@@ -73,5 +73,14 @@ describe('timeOfDay', () => {
 describe('roughly', () => {
   it('names the largest unit alone', () => {
     expect([20_000, 90_000, 11_000_000, 200_000_000].map(roughly)).toEqual(['20 s', '1 min', '3 h', '2 d']);
+  });
+});
+
+describe('utcTime', () => {
+  it('shows a moment as precisely as asked, and names the zone where it shows a time', () => {
+    const at = Date.UTC(2026, 10, 20, 16, 2, 41, 999);
+    expect(utcTime(at, 'day')).toBe('2026-11-20');
+    expect(utcTime(at, 'minute')).toBe('2026-11-20 16:02 UTC');
+    expect(utcTime(at, 'second')).toBe('2026-11-20 16:02:41 UTC');
   });
 });

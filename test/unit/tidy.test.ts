@@ -3,22 +3,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import {
-  between,
-  exitCodesTable,
-  haltsTable,
-  loginCommand,
-  metricsTable,
-  settingsTable,
-  verdictsTable,
-} from '../support/readme-tables.ts';
+import { runStates } from '../../src/ledger/run.ts';
+import { outcomes } from '../../src/model/outcome.ts';
+import { keys } from '../../src/redis/keys.ts';
+import { pages, readPage } from '../support/docs.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 type Source = { path: string; text: string; imports: string[]; lines: number };
 
 const sources: Source[] = readdirSync(`${root}src`, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile())
+  .filter((entry) => entry.isFile() && !/\.(md|json)$/.test(entry.name))
   .map((entry) => read(relative(root, `${entry.parentPath}/${entry.name}`).replaceAll('\\', '/')));
 
 function read(path: string): Source {
@@ -55,7 +50,7 @@ const floors = [
   /^src\/(input|limiter)\//,
   /^src\/redis\/private\//,
   /^src\/(redis|token)\//,
-  /^src\/(config|http)\//,
+  /^src\/(config|help|http)\//,
   /^src\/[a-z-]+\.ts$/, // errors, words, logger: what every floor uses
   /^src\/model\//,
 ];
@@ -82,7 +77,7 @@ describe('the sources', () => {
   it('are read by these tests', () => {
     expect(sources.length).toBeGreaterThan(100);
     expect(importing(/^src\/queue\/queue\.ts$/, /^bullmq$/)).toHaveLength(1);
-    expect(importing(/^src\/commands\/verbs\.ts$/, /^src\/commands\/run\.ts$/)).toHaveLength(1);
+    expect(importing(/^src\/commands\/run-verbs\.ts$/, /^src\/commands\/run\.ts$/)).toHaveLength(1);
   });
 
   it('import bullmq in src/queue only', () => {
@@ -136,13 +131,22 @@ describe('the sources', () => {
 
   it('end the process in one file, at a second signal, and at one before any command listens', () => {
     const ending = ['src/bin.js', 'src/commands/cli.ts', 'src/commands/interrupts.ts'];
-    expect(containing(/^src\//, /process\.exit\(/)).toEqual(ending);
+    expect(containing(/^src\//, /\b(process|source)\.exit\(/)).toEqual(ending);
   });
 
-  it('are no longer than 300 lines; the tables of settings and of verbs may be', () => {
-    const tables = ['src/config/settings.ts', 'src/commands/verbs.ts'];
-    const long = sources.filter(({ path, lines }) => lines > 300 && !tables.includes(path));
+  it('are no longer than 300 lines', () => {
+    const long = sources.filter(({ lines }) => lines > 300);
     expect(long.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([]);
+  });
+
+  it('name only files that exist in their comments', () => {
+    const named = sources.flatMap(({ path, text }) =>
+      [...text.matchAll(/\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ .*$/gm)].flatMap(([comment]) =>
+        [...comment.matchAll(/[\w/-]+(?:\.lua)?\.ts\b/g)].map(([name]) => ({ path, name })),
+      ),
+    );
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter(({ name }) => !sources.some(({ path }) => path.endsWith(`/${name}`)))).toEqual([]);
   });
 
   it('are compared with floors and circles by functions that see them', () => {
@@ -156,35 +160,67 @@ describe('the sources', () => {
   });
 });
 
-describe.runIf(existsSync(`${root}README.md`))('the README', () => {
-  const readme = existsSync(`${root}README.md`) ? readFileSync(`${root}README.md`, 'utf8') : '';
+describe('the architecture', () => {
+  const text = readFileSync(`${root}src/README.md`, 'utf8');
+  const names = [...text.matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!);
 
-  it('has the settings as they are', () => {
-    expect(between(readme, 'settings')).toBe(settingsTable());
+  it('names paths that exist', () => {
+    const paths = names.filter((name) => /^[a-z][\w./-]*(\/|\.(ts|js|json|md))$/.test(name));
+    expect(paths.length).toBeGreaterThan(100);
+    expect(paths.filter((path) => !existsSync(`${root}src/${path}`) && !existsSync(root + path))).toEqual([]);
   });
 
-  it('has the meanings of answers and the halts as they are', () => {
-    expect(between(readme, 'verdicts')).toBe(verdictsTable());
-    expect(between(readme, 'halts')).toBe(haltsTable());
+  it('names every folder of the sources', () => {
+    const folders = new Set(sources.map(({ path }) => `${posix.dirname(path).slice('src/'.length)}/`));
+    folders.delete('/');
+    expect(folders.size).toBeGreaterThan(10);
+    expect([...folders].filter((folder) => !names.includes(folder))).toEqual([]);
   });
 
-  it('has the metrics as they are', () => {
-    expect(between(readme, 'metrics')).toBe(metricsTable());
+  it('names every key in Redis as it is', () => {
+    const patterns = Object.entries(keys).map(([name, key]) => [name, patternOf(key)]);
+    expect(patterns).toContainEqual(['manifest', 'expunge:{<run>}:m:<n>']);
+    const missing = patterns.filter(([name, pattern]) => !names.includes(name!) || !names.includes(pattern!));
+    expect(missing).toEqual([]);
   });
 
-  it('has the rights of the login as they are', () => {
-    expect(between(readme, 'login')).toBe(loginCommand());
+  it('names every outcome, every run state and what moves a run there', () => {
+    expect(outcomes.filter((outcome) => !names.includes(outcome))).toEqual([]);
+    const rows = text.split('\n').filter((line) => /^\| `(?!.*expunge:)/.test(line));
+    const moved = rows.flatMap((row) => [...row.split('|')[1]!.matchAll(/`(\w+)`/g)].map(([, state]) => state));
+    expect(runStates.filter((state) => !moved.includes(state))).toEqual([]);
   });
 
-  it('has the exit codes as they are', () => {
-    expect(between(readme, 'exit-codes')).toBe(exitCodesTable());
+  it('names for each invariant tests that exist', () => {
+    const rows = text.split('## What always holds')[1]!.split('\n## ')[0]!.split('\n').slice(4);
+    const claims = rows.map((row) => ({ row, tests: testsIn(row) }));
+    expect(claims.length).toBeGreaterThan(10);
+    expect(claims.filter(({ row, tests }) => row !== '' && tests.length === 0)).toEqual([]);
+    const tests = claims.flatMap((claim) => claim.tests);
+    const isThere = ([file, title]: readonly [string, string]) =>
+      readFileSync(root + file, 'utf8').includes(`'${title}`);
+    expect(tests.filter((test) => !isThere(test))).toEqual([]);
   });
 });
 
+/** A key with the names of its parameters in place of their values. */
+function patternOf(key: string | ((...parts: never[]) => string)): string {
+  if (typeof key === 'string') return key;
+  const [, parameters = ''] = /^\(?([\w, ]*)\)? =>/.exec(String(key)) ?? [];
+  return key(...(parameters.split(', ').map((name) => `<${name}>`) as never[]));
+}
+
+/** The tests that a line names: a file in backticks, then titles in quotes. */
+function testsIn(line: string): (readonly [file: string, title: string])[] {
+  const found = line.matchAll(/`(test\/[^`]+)`((?:,? "[^"]+")+)/g);
+  return [...found].flatMap(([, file, titles]) =>
+    [...titles!.matchAll(/"([^"]+)"/g)].map(([, title]) => [file!, title!] as const),
+  );
+}
+
 describe('what users are told to type', () => {
   it('is never `npx expunge`: outside of this folder that asks the registry for a name that anybody may take', () => {
-    const readme = `${root}README.md`;
-    const texts = [...sources, { path: 'README.md', text: existsSync(readme) ? readFileSync(readme, 'utf8') : '' }];
+    const texts = [...sources, ...pages.map((path) => ({ path, text: readPage(path) }))];
     const teaching = texts.filter(({ text }) => text.includes('npx expunge')).map(({ path }) => path);
     expect(teaching).toEqual([]);
   });

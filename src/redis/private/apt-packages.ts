@@ -2,16 +2,16 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } fro
 import { join } from 'node:path';
 import { findOnPath, lastLine, type ProgramResult, runProgram } from './server-process.ts';
 
-const serverPackage = 'redis-tools'; // holds the server's binary; the package redis-server is a link to it and a unit
+const serverPackage = 'redis-tools'; // contains the server's binary; the package redis-server only adds a link and a unit file
 const fetchMs = 120_000;
 
 /**
- * Downloads Redis and the libraries this machine lacks from the machine's own package sources and unpacks them into
- * `folder`. Returns the bytes of the packages. Throws in words; touches nothing outside the folder.
+ * Downloads Redis, and the libraries that this machine lacks, from the machine's package sources and unpacks them into `folder`. Returns the
+ * size of the packages in bytes. Throws an Error whose message is for people. Changes nothing outside the folder.
  */
 export async function unpackPackages(folder: string, env: NodeJS.ProcessEnv): Promise<number> {
   const apt = aptIn(join(folder, 'apt'), env);
-  const update = await apt.run('apt-get', ['update']); // one broken source fails it although the others will do
+  const update = await apt.run('apt-get', ['update']); // it fails if one source is broken, even if the others are enough
   const server = await apt.download([serverPackage]);
   if (!server.ok)
     throw new Error(`${serverPackage} could not be downloaded: ${lastLine(server.stderr || update.stderr)}`);
@@ -22,7 +22,7 @@ export async function unpackPackages(folder: string, env: NodeJS.ProcessEnv): Pr
   return bytes;
 }
 
-/** The programs that unpacking needs and this machine lacks. */
+/** The programs that unpacking needs and that this machine lacks. */
 export function missingTools(env: NodeJS.ProcessEnv): string[] {
   return ['apt-get', 'apt-cache', 'dpkg-deb', 'ldd'].filter((name) => !findOnPath(name, env));
 }
@@ -39,14 +39,14 @@ export function libraryPath(folder: string): string {
     .join(':');
 }
 
-/** apt as this machine has it, but for its folders. */
+/** apt with the sources of this machine and folders of its own. */
 export type Apt = {
-  packages: string; // where downloads end up
+  packages: string; // the folder of the downloads
   run: (program: string, args: string[]) => Promise<ProgramResult>;
   download: (names: string[]) => Promise<ProgramResult>;
 };
 
-/** apt with lists, cache and log of its own, so that it needs no root and no lock of the system; `more` are further options of it. */
+/** apt with its own lists, cache and log, so that it needs neither root nor the system's lock. `more`: further options. */
 export function aptIn(folder: string, env: NodeJS.ProcessEnv, more: string[] = []): Apt {
   const packages = join(folder, 'packages');
   for (const path of ['lists/partial', 'cache/archives/partial', 'log', 'packages']) {
@@ -75,7 +75,7 @@ async function missingLibraries(folder: string, env: NodeJS.ProcessEnv): Promise
   return [...stdout.matchAll(/^\s*(\S+) => not found/gm)].map((match) => match[1] ?? '');
 }
 
-/** The packages that hold these libraries. Their names differ by release (libssl3, libssl3t64): the dependencies tell. */
+/** The packages with these libraries. Their names differ between releases (libssl3, libssl3t64), so they are found in the dependencies. */
 async function packagesOf(libraries: string[], apt: Apt): Promise<string[]> {
   const { stdout } = await apt.run('apt-cache', ['depends', serverPackage]);
   const dependencies = [...stdout.matchAll(/^\s*\|?Depends: (\S+)/gm)].map((match) => match[1] ?? '');
@@ -93,7 +93,7 @@ async function unpack(packages: string, folder: string, env: NodeJS.ProcessEnv):
   }
 }
 
-const binary = 'usr/bin/redis-check-rdb'; // server and tools are one program, which looks at the name it is called by
+const binary = 'usr/bin/redis-check-rdb'; // server and tools are one program, which acts by the name it is started with
 
 function removeAllButPrograms(folder: string): void {
   for (const path of ['apt', 'usr/share', 'etc', 'var']) rmSync(join(folder, path), { recursive: true, force: true });

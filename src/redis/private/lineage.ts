@@ -7,40 +7,40 @@ import { keys } from '../keys.ts';
 import { oneShot } from '../probe.ts';
 
 /*
- * How the private Redis is known to have lost nothing from one process to the next, although it only flushes each second.
+ * How the private Redis shows that it lost nothing between two processes, although it flushes its file only each second.
  *
- * Whoever stops it, alone and under the start lock, writes a last word into it, `ended` of `expunge:lineage`, and leaves a note of the same
- * process beside its files once it has ended. Whoever starts it takes that note away first, for good. If the next process knows the last
- * word that the note names, it knows all that was before: what Redis loses is always the end. The note counts once, so a process that
- * was started in between, and whose end was lost with the last word still there, is never passed over. A crash anywhere leaves no note, or
- * one without its word: then the runs go on in doubt.
+ * What stops it, alone and under the start lock, writes the clean-shutdown marker into it (`ended` of `expunge:lineage`: the id of the
+ * process), and after its end the marker file with the same id beside its data. The next start removes that file first. If the new process has
+ * the marker that the file names, it has all that was written before, because Redis loses the newest writes first. The file is used once, so
+ * a process that was started in between and lost its end is never skipped. After a crash the file or the marker is missing, and the runs are
+ * in doubt.
  */
 
 const maxAncestors = 50;
 
-/** Writes the clean-shutdown marker as the last write, and returns the process it names. Nobody else may be connected. */
+/** Writes the clean-shutdown marker as the last write, and returns the process it names. No other client may be connected. Throws where Redis fails. */
 export async function writeShutdownMarker(redis: Redis): Promise<string> {
   const process = await processOf(redis);
   await redis.hset(keys.lineage, 'ended', process);
   return process;
 }
 
-/** Writes the marker file, once the process has ended. */
+/** Writes the marker file; call it after the end of the process. */
 export function writeMarkerFile(place: PrivatePlace, process: string): void {
   writeFileSync(markerFile(place), process, { mode: 0o600 });
 }
 
-/** Removes the marker file for good, and returns its content; '' where there is none. Call it before any start. */
+/** Removes the marker file, and returns its content; '' if there is none. Call it before each start. */
 export function takeMarkerFile(place: PrivatePlace): string {
   const file = markerFile(place);
   if (!existsSync(file)) return '';
   const process = readFileSync(file, 'utf8');
-  writeFileSync(file, '', { flush: true }); // a file that is only removed may be there again after a loss of power
+  writeFileSync(file, '', { flush: true }); // a removed file may exist again after a power failure
   rmSync(file);
   return process;
 }
 
-/** Tells a process that has just been started which ones it follows, if it has all that the last one knew. */
+/** Records the ancestors of a process that has just been started, if it has the marker of the last one. Never throws: without ancestors runs are in doubt. */
 export async function inheritAncestors(options: RedisOptions, ended: string): Promise<void> {
   const redis = oneShot(options, 'start');
   try {
@@ -51,7 +51,7 @@ export async function inheritAncestors(options: RedisOptions, ended: string): Pr
     const followed = [ended, ...before].slice(0, maxAncestors).join(' ');
     await redis.hset(keys.lineage, 'of', await processOf(redis), 'ancestors', followed);
   } catch {
-    // It goes on without ancestors: in doubt.
+    // Without ancestors the runs are in doubt.
   } finally {
     redis.disconnect();
   }

@@ -20,25 +20,38 @@ import { serverOnPath, serverPid, waitForAnswer } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 import { unpackedServer } from './unpack.ts';
 
-/** The ways to a private Redis, in the order they are tried. */
+/** The methods to start a private Redis, in the order in which they are tried. */
 export const startMethods: StartMethod[] = [serverOnPath, containerServer, unpackedServer];
 
-const startWaitMs = 180_000; // longer than another process takes to unpack Redis on a slow line
+const startWaitMs = 180_000; // longer than another process takes to download Redis over a slow connection
 const readyWaitMs = 3_000;
 
-/** Throws USAGE where no private Redis was ever started for the folder: whoever looks for a run has come to a wrong one. Creates nothing. */
-function refuseWithoutRedis(stateDir: string): void {
-  const place = privatePlace(stateDir);
-  if (hasData(place) || readContainer(place)) return;
-  const folder = dirname(place.folder);
-  throw new ExpungeError('USAGE', `${folder} has no Redis: no run was ever made there, and REDIS_URL is not set`, {
-    next: 'go to the folder the runs were made in, name its state folder with --state-dir, or set REDIS_URL',
-  });
+type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'> & RedisAccess;
+
+/**
+ * The address in REDIS_URL if it is set, without a fallback; else the private Redis of the state folder. `say` gets a line that names it.
+ * `mayBegin`: whether a first private Redis may be started for the folder, as for a command that makes a run; if false and there never was one, it
+ * throws USAGE. Does not connect to the Redis of REDIS_URL: `ready` and `checkRedis` do. Throws USAGE and CREDENTIALS for invalid settings.
+ */
+export async function resolveRedis(
+  { stateDir, allowPlaintextRedis, ...access }: Settings,
+  env: NodeJS.ProcessEnv,
+  say: (line: string) => void,
+  mayBegin = true,
+): Promise<RedisAddress> {
+  if (!env.REDIS_URL) {
+    refuseAccess(access);
+    if (!mayBegin) refuseWithoutRedis(stateDir);
+    return openPrivateRedis(stateDir, env, say);
+  }
+  const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
+  say(`Redis: ${address.label} (REDIS_URL)`);
+  return address;
 }
 
 /**
- * The private Redis of a state folder, started where it does not run. It outlives this process; several processes that
- * ask at the same time get the same one. Throws UNREACHABLE with the ways out where no route is open.
+ * The private Redis of a state folder, started if it does not run. It outlives this process; processes that call this at the same time get
+ * the same one. Throws UNREACHABLE, with advice, if no method can start one or it does not answer, and USAGE for a folder that cannot be used.
  */
 export async function openPrivateRedis(
   stateDir: string,
@@ -54,7 +67,7 @@ export async function openPrivateRedis(
     const options = found ?? (await startByMethod({ place, env, say }, methods));
     if (!found && ended) await inheritAncestors(options, ended);
     if (found) say(`Redis: private, still running in ${place.folder}`);
-    // While the lock is held nobody can stop the server; from here on this connection tells that we use it.
+    // While this process has the lock no other can stop the server; after that the presence connection shows that it is in use.
     return {
       kind: 'private',
       label: `${place.folder} (private)`,
@@ -64,18 +77,28 @@ export async function openPrivateRedis(
   });
 }
 
-/** How to connect to the private Redis where it runs, else null. Throws UNREACHABLE where another server has its place. */
+/** Throws USAGE if no private Redis was ever started for the folder: it is the wrong folder to look for a run. Creates nothing. */
+function refuseWithoutRedis(stateDir: string): void {
+  const place = privatePlace(stateDir);
+  if (hasData(place) || readContainer(place)) return;
+  const folder = dirname(place.folder);
+  throw new ExpungeError('USAGE', `${folder} has no Redis: no run was ever made there, and REDIS_URL is not set`, {
+    next: 'go to the folder the runs were made in, name its state folder with --state-dir, or set REDIS_URL',
+  });
+}
+
+/** How to connect to the private Redis if it runs, else null. Throws UNREACHABLE if another server answers in its place. */
 async function findRunning(place: PrivatePlace, env: NodeJS.ProcessEnv): Promise<RedisOptions | null> {
   const options = await serverOptions(place, env);
   if (options === null) return null;
   const answer = await probeOwn(options, folderIdOf(place));
   if (answer === 'ready') return options;
   if (answer === 'other') throw anotherServer(place, options);
-  const isSilent = answer !== 'nobody' || (!readContainer(place) && serverPid(place) !== null);
+  const isSilent = answer !== 'none' || (!readContainer(place) && serverPid(place) !== null);
   return isSilent && (await becomesReady(place, options)) ? options : null;
 }
 
-/** Waits for a living server that does not answer: it loads, or it hangs, and a second one would ruin its files. */
+/** Waits for a running server that does not answer: it loads or hangs, and a second one would damage its files. */
 async function becomesReady(place: PrivatePlace, options: RedisOptions): Promise<boolean> {
   const container = readContainer(place);
   const pid = container ? null : serverPid(place);
@@ -104,40 +127,17 @@ async function startByMethod(deps: StartDeps, methods: StartMethod[]): Promise<R
   });
 }
 
-/** False where the folder has data in the other kind of store: starting an empty Redis would hide its runs. */
+/** Whether the folder has no data in the other kind of store: starting an empty Redis would hide its runs. */
 function isStoreOf(place: PrivatePlace, store: StartMethod['store']): boolean {
   if (readContainer(place)) return store === 'container';
   return store === 'folder' || !hasData(place);
 }
 
-/** Says what this process does, for whoever wants to stop the server. */
+/** Opens a connection whose name shows what this process does, for `expunge redis stop`. */
 async function registerClient(options: RedisOptions) {
   const verb = /^[a-z-]+$/.exec(process.argv[2] ?? '')?.[0];
   const presence = oneShot(options, verb ? `presence:${verb}` : 'presence');
   await presence.connect();
-  presence.stream.unref(); // it must not keep a process alive that forgot to leave
+  presence.stream.unref(); // it must not keep the process alive
   return presence;
-}
-
-type Settings = Pick<Config, 'stateDir' | 'allowPlaintextRedis'> & RedisAccess;
-
-/**
- * REDIS_URL where it is set, with no fall-through; else the private Redis of the state folder. Says which one was taken. `mayBegin`: the folder
- * may get its first one, which only makes sense for what makes a run; else it throws USAGE where there never was one.
- * Does not contact the one of REDIS_URL: `ready` and `checkRedis` do.
- */
-export async function resolveRedis(
-  { stateDir, allowPlaintextRedis, ...access }: Settings,
-  env: NodeJS.ProcessEnv,
-  say: (line: string) => void,
-  mayBegin = true,
-): Promise<RedisAddress> {
-  if (!env.REDIS_URL) {
-    refuseAccess(access);
-    if (!mayBegin) refuseWithoutRedis(stateDir);
-    return openPrivateRedis(stateDir, env, say);
-  }
-  const address = withAccess(addressFromUrl(env.REDIS_URL, allowPlaintextRedis), access);
-  say(`Redis: ${address.label} (REDIS_URL)`);
-  return address;
 }

@@ -17,9 +17,24 @@ import { ExpungeError } from '../../errors.ts';
 import { describeFileError } from '../../system-errors.ts';
 import type { PrivatePlace } from '../address.ts';
 
+/** A Redis server program on this machine; `env`: its whole environment. */
+export type ServerProgram = { path: string; version: string; env: NodeJS.ProcessEnv };
+
+/** What a start method needs. `say` prints a line about what changes on the user's machine. */
+export type StartDeps = { place: PrivatePlace; env: NodeJS.ProcessEnv; say: (line: string) => void };
+
+/** A server that answers, and how it was started; or why this method does not work here. */
+export type StartResult = { options: RedisOptions; how: string } | { closed: string };
+
+/**
+ * A method to start a private Redis. A failed start leaves nothing behind. `store`: where the data are; a state folder keeps the first kind that
+ * it used, so that no run disappears.
+ */
+export type StartMethod = { store: 'folder' | 'container'; start: (deps: StartDeps) => Promise<StartResult> };
+
 const longestSocketPath = 100; // the kernel takes 107 bytes, macOS 103
 
-/** The place of a state folder; creates nothing. */
+/** The paths of the private Redis of a state folder; creates nothing. */
 export function privatePlace(stateDir: string): PrivatePlace {
   const folder = join(realFolder(stateDir), 'redis');
   const near = join(folder, 'redis.sock');
@@ -35,7 +50,7 @@ export function privatePlace(stateDir: string): PrivatePlace {
   };
 }
 
-/** Creates the folders, closed to other users. Throws USAGE where that is impossible. */
+/** Creates the folders, not accessible to other users. Repeating it is harmless. Throws USAGE if it fails. */
 export function makePlace(place: PrivatePlace): void {
   try {
     mkdirSync(dirname(place.folder), { recursive: true, mode: 0o700 });
@@ -52,7 +67,7 @@ export function makePlace(place: PrivatePlace): void {
   }
 }
 
-/** What tells the private Redis of this folder from any other server; null before the first one is started. */
+/** The id that identifies the private Redis of this folder; null before its first start. */
 export function folderIdOf(place: PrivatePlace): string | null {
   try {
     return /^expunge-[0-9a-f]{16}$/.exec(readFileSync(place.folderIdFile, 'utf8'))?.[0] ?? null;
@@ -61,7 +76,7 @@ export function folderIdOf(place: PrivatePlace): string | null {
   }
 }
 
-/** The same, made up where there is none. Call it under the start lock. */
+/** The same, created if there is none. Call it under the start lock. */
 export function makeFolderId(place: PrivatePlace): string {
   const known = folderIdOf(place);
   if (known !== null) return known;
@@ -70,7 +85,7 @@ export function makeFolderId(place: PrivatePlace): string {
   return folderId;
 }
 
-/** What answers in the place of the private Redis and doesn't show its identity: it is neither used nor stopped. */
+/** The error for a server that answers in the place of the private Redis and does not show its id: it is neither used nor stopped. */
 export function anotherServer(place: PrivatePlace, { path, host, port }: RedisOptions): ExpungeError {
   const where = path ?? `${host}:${port}`;
   const message = `another server answers at ${where}, which is for the private Redis of ${place.folder}`;
@@ -79,12 +94,12 @@ export function anotherServer(place: PrivatePlace, { path, host, port }: RedisOp
   });
 }
 
-/** True where a private Redis has kept data in the folder itself. */
+/** Whether a private Redis has data in the folder itself. */
 export function hasData(place: PrivatePlace): boolean {
   return existsSync(join(place.folder, 'appendonlydir')) || existsSync(join(place.folder, 'appendonly.aof'));
 }
 
-// The link remembers the place: a process with another TMPDIR must find the same socket.
+// The link stores the path: a process with another TMPDIR has to find the same socket.
 function movedSocket(link: string, folder: string): string {
   try {
     return readlinkSync(link);
@@ -99,7 +114,7 @@ function moveSocket(link: string, socket: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const found = lstatSync(folder);
   const isOurs = found.isDirectory() && (found.mode & 0o077) === 0 && found.uid === process.getuid?.();
-  if (!isOurs) throw new Error(`${folder} belongs to somebody else`);
+  if (!isOurs) throw new Error(`${folder} belongs to another user`);
   rmSync(link, { force: true });
   symlinkSync(socket, link);
 }
@@ -111,18 +126,3 @@ function realFolder(stateDir: string): string {
     return resolve(stateDir);
   }
 }
-
-/** A Redis server that can be started here. */
-export type ServerProgram = { path: string; version: string; env: NodeJS.ProcessEnv };
-
-/** What a route works with. `say` prints a line about what happens to the user's machine. */
-export type StartDeps = { place: PrivatePlace; env: NodeJS.ProcessEnv; say: (line: string) => void };
-
-/** A server that answers and how it was come by, or why this way is closed here. */
-export type StartResult = { options: RedisOptions; how: string } | { closed: string };
-
-/**
- * One way to a private Redis. It starts nothing before it knows that it can, and leaves nothing behind when closed.
- * `store` says where its data live: a state folder sticks to the first kind it used, so that no run disappears.
- */
-export type StartMethod = { store: 'folder' | 'container'; start: (deps: StartDeps) => Promise<StartResult> };

@@ -10,18 +10,36 @@ import { type Answer, probeOwn } from '../probe.ts';
 import { isOldVersion, oldestVersion } from '../server.ts';
 import { makeFolderId, type ServerProgram, type StartDeps, type StartMethod, type StartResult } from './place.ts';
 
+/** `valkey-server` or `redis-server` as installed on this machine. */
+export const serverOnPath: StartMethod = { store: 'folder', start: startFromPath };
+
+async function startFromPath({ place, env }: StartDeps): Promise<StartResult> {
+  const reasons: string[] = [];
+  for (const name of ['valkey-server', 'redis-server']) {
+    const found = await findServer(name, env);
+    const closed = 'closed' in found ? found.closed : await startProcess(found, place);
+    if (closed === null) return { options: { path: place.socket }, how: describe(found as ServerProgram, place) };
+    reasons.push(closed);
+  }
+  return { closed: reasons.join('; ') };
+}
+
+function describe(program: ServerProgram, place: PrivatePlace): string {
+  return `started ${program.path} ${program.version} on ${place.folder}`;
+}
+
 const loadingMs = 600_000; // a large append-only file takes its time
 
 /**
- * Starts the server as a process that outlives this one and waits until it answers; data found in the folder are loaded.
- * Returns why it did not come up, or null. Call it under the start lock: two servers on one folder would mix their files.
+ * Starts the server as a process that outlives this one and waits until it answers; it loads the data in the folder. Returns why it did not
+ * start, or null. Call it under the start lock: two servers on one folder would mix their files.
  */
 export async function startProcess(program: ServerProgram, place: PrivatePlace): Promise<string | null> {
   const folderId = makeFolderId(place);
   const output = openSync(place.logFile, 'a', 0o600);
   const child = spawn(program.path, serverArguments(place, folderId), {
     cwd: place.folder,
-    env: program.env, // nothing else: it outlives this process, and our environment holds secrets
+    env: program.env, // nothing else: it outlives this process, whose environment may hold secrets
     detached: true,
     stdio: ['ignore', output, output],
   });
@@ -30,22 +48,22 @@ export async function startProcess(program: ServerProgram, place: PrivatePlace):
   let ended: string | null = null;
   child.once('error', (error) => (ended = describeProgramError(error)));
   child.once('exit', () => (ended = lastLine(readLog(place)) || 'ended at once'));
-  const look = () => probeOwn({ path: place.socket }, folderId);
-  const up = await waitForAnswer(look, () => ended !== null);
+  const poll = () => probeOwn({ path: place.socket }, folderId);
+  const up = await waitForAnswer(poll, () => ended !== null);
   if (up) return null;
   child.kill('SIGKILL');
   return `${program.path} did not start: ${ended ?? 'no answer on its socket'} (see ${place.logFile})`;
 }
 
-/** True once Redis answers there; false when it ended, gives no sign in time, or takes more than ten minutes to load its file. */
+/** Polls until Redis answers: true then. False if it ended, did not react in `firstSignMs`, or loads its file for more than ten minutes. */
 export async function waitForAnswer(
-  look: () => Promise<Answer>,
+  poll: () => Promise<Answer>,
   hasEnded: () => boolean,
   firstSignMs = 10_000,
 ): Promise<boolean> {
-  let answer = 'nobody' as Answer;
+  let answer = 'none' as Answer;
   const isOver = async () => {
-    answer = await look();
+    answer = await poll();
     return answer === 'ready' || hasEnded();
   };
   await waitUntil(async () => (await isOver()) || answer === 'loading', firstSignMs);
@@ -59,37 +77,37 @@ function serverArguments(place: PrivatePlace, folderId: string): string[] {
   return [...files, ...socket, ...storeArguments(folderId), '--daemonize', 'no'];
 }
 
-/** How every private Redis keeps its data, and shows whose it is: all in memory, each second to the append-only file, nothing evicted. */
+/** The arguments of every private Redis: an append-only file flushed each second, no eviction, and the folder's id. */
 export function storeArguments(folderId: string): string[] {
   const files = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''];
   return [...files, '--maxmemory-policy', 'noeviction', '--syslog-ident', folderId];
 }
 
-/** The pid of the server process that works in the folder, answering or not; null where none does. */
+/** The pid of the server process of the folder, whether it answers or not; null if there is none. */
 export function serverPid(place: PrivatePlace): number | null {
   const pid = Number(readText(place.pidFile));
   return pid > 0 && isServer(pid, place) ? pid : null;
 }
 
 /**
- * True while the process lives and works in the folder. Where the system does not tell, a living pid counts as the server: one too few is
- * better than one too many.
+ * Whether the process exists and its working folder is this one. If the system does not show that, an existing pid counts as the server: no
+ * start is better than a second server.
  */
 export function isServer(pid: number, place: PrivatePlace): boolean {
   return isAlive(pid) && worksIn(pid, place.folder) !== false;
 }
 
-/** After a reboot the pid may be anybody's; null where the system doesn't tell: then it must not be sent a signal. */
+/** Whether the folder is the working folder of the process: after a reboot another one may have the pid. Null if the system doesn't show it; then send no signal. */
 export function worksIn(pid: number, folder: string, processes = '/proc'): boolean | null {
   try {
     return readlinkSync(`${processes}/${pid}/cwd`) === folder;
   } catch (error) {
-    // A dead process that nobody has collected has no working folder.
+    // A zombie process has no working folder.
     return systemCode(error) === 'ENOENT' && existsSync(`${processes}/self`) ? false : null;
   }
 }
 
-/** True while a process with this pid exists, whoever it belongs to. */
+/** Whether a process with this pid exists, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -111,39 +129,21 @@ function readText(file: string): string {
   }
 }
 
-/** `valkey-server` or `redis-server` as installed on this machine. */
-export const serverOnPath: StartMethod = { store: 'folder', start: startFromPath };
-
-async function startFromPath({ place, env }: StartDeps): Promise<StartResult> {
-  const reasons: string[] = [];
-  for (const name of ['valkey-server', 'redis-server']) {
-    const found = await findServer(name, env);
-    const closed = 'closed' in found ? found.closed : await startProcess(found, place);
-    if (closed === null) return { options: { path: place.socket }, how: describe(found as ServerProgram, place) };
-    reasons.push(closed);
-  }
-  return { closed: reasons.join('; ') };
-}
-
-function describe(program: ServerProgram, place: PrivatePlace): string {
-  return `started ${program.path} ${program.version} on ${place.folder}`;
-}
-
-/** The server of this name on PATH with its version, or why there is none to use. */
+/** The server of this name on PATH with its version, or why it cannot be used. Never throws. */
 export async function findServer(name: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | { closed: string }> {
   const path = findOnPath(name, env);
   if (!path) return { closed: `${name} is not on PATH` };
   return readServerProgram(path, {});
 }
 
-/** The server at this path with its version, or why it is of no use. `env` is all of its environment. */
+/** The server at this path with its version, or why it cannot be used. `env`: its whole environment. Never throws. */
 export async function readServerProgram(
   path: string,
   env: NodeJS.ProcessEnv,
 ): Promise<ServerProgram | { closed: string }> {
   const ran = await runProgram(path, ['--version'], { env, deadlineMs: 5_000 });
   const version = /\bv=(\d+\.\d+\.\d+)/.exec(ran.stdout)?.[1];
-  if (!version) return { closed: `${path} does not run: ${ran.stderr.trim() || 'it tells no version'}` };
+  if (!version) return { closed: `${path} does not run: ${ran.stderr.trim() || 'it prints no version'}` };
   if (isOldVersion(version)) return { closed: `${path} is ${version}, older than ${oldestVersion}` };
   return { path, version, env };
 }
@@ -163,12 +163,12 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** How a program ended. `stderr` also tells why it could not be started or that its time was up. */
+/** How a program ended. `stderr` also says why it could not be started, or that it was killed at the deadline. */
 export type ProgramResult = { ok: boolean; stdout: string; stderr: string };
 
 type ProgramOptions = { env: NodeJS.ProcessEnv; deadlineMs: number; cwd?: string };
 
-/** Runs a program to its end without a shell, without input and without our secrets. Never rejects; killed at the deadline. */
+/** Runs a program to its end, without a shell, without input and without the secrets of expunge in its environment. Never rejects; killed at the deadline. */
 export function runProgram(
   program: string,
   args: string[],
@@ -198,7 +198,7 @@ function startError(program: string, code: unknown): string {
     : `${program} ended with ${code ?? 'a signal'}`;
 }
 
-/** The last line that says something: what a program prints when it gives up. */
+/** The last line that isn't empty: where programs usually print their error. */
 export function lastLine(text: string): string {
   return text.trim().split('\n').at(-1)?.trim() ?? '';
 }

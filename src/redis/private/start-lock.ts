@@ -4,47 +4,47 @@ import { ExpungeError, systemCode } from '../../errors.ts';
 import { waitUntil } from '../await-redis.ts';
 import { isAlive } from './server-process.ts';
 
-const staleMs = 300_000; // a holder this old lost its turn: its pid now names something else
+const staleMs = 300_000; // a lock this old is void: its pid may belong to another process
 const halfWrittenMs = 2_000; // a file is empty for an instant while its owner writes into it
 const released = 'over';
 
 /**
- * Runs `work` while no other process does so for this folder; waits for its turn at most `waitMs`, then throws
- * UNREACHABLE.
+ * Runs `work` under the lock of this folder, which one process has at a time. Waits for the lock at most `waitMs`, then throws UNREACHABLE;
+ * throws what `work` throws.
  *
- * A turn is a file `lock.<n>` that holds the pid of its owner, or `over`. Numbers only grow and the highest
- * file is never removed, so a dead owner is passed over by taking n + 1, and nobody can remove a lock by mistake.
+ * A lock is a file `lock.<n>` with the pid of its owner, or `over`. Numbers only grow and the highest file is never removed: the lock of a dead
+ * owner is skipped by taking n + 1, and no process can remove a lock by mistake.
  */
 export async function withStartLock<T>(folder: string, waitMs: number, work: () => Promise<T>): Promise<T> {
-  let turn: string | null = null;
+  let lock: string | null = null;
   const taken = await waitUntil(() => {
-    turn = takeTurn(folder);
-    return turn !== null;
+    lock = takeLock(folder);
+    return lock !== null;
   }, waitMs);
   if (!taken)
     throw new ExpungeError('UNREACHABLE', `another expunge has been starting Redis in ${folder} for too long`);
   try {
     return await work();
   } finally {
-    writeFileSync(turn!, released);
+    writeFileSync(lock!, released);
   }
 }
 
-function takeTurn(folder: string): string | null {
+function takeLock(folder: string): string | null {
   const last = highest(folder);
   if (last > 0 && isHeld(lockFile(folder, last))) return null;
   const mine = lockFile(folder, last + 1);
   if (!createOnce(mine)) return null;
-  // Whoever looked before an older turn was cleared away may create a low number again: the highest one has the turn.
+  // A process that listed the files before older ones were removed may create a low number again: only the highest number has the lock.
   if (highest(folder) !== last + 1) {
     rmSync(mine, { force: true });
     return null;
   }
-  if (last > 0) clearBelow(folder, last + 1);
+  if (last > 0) removeBelow(folder, last + 1);
   return mine;
 }
 
-/** Creates the file with our pid in it; false where it exists. */
+/** Creates the file with the pid of this process; false if it exists. */
 function createOnce(file: string): boolean {
   try {
     writeFileSync(file, String(process.pid), { flag: 'wx' });
@@ -62,24 +62,24 @@ function isHeld(file: string): boolean {
     if (owner === '') return ageMs < halfWrittenMs;
     return owner !== released && isAlive(Number(owner)) && ageMs < staleMs;
   } catch {
-    return true; // it was cleared away this moment: look again
+    return true; // it was removed meanwhile: try again
   }
 }
 
-function clearBelow(folder: string, turn: number): void {
-  for (const n of turns(folder)) if (n < turn) rmSync(lockFile(folder, n), { force: true });
+function removeBelow(folder: string, lock: number): void {
+  for (const n of lockNumbers(folder)) if (n < lock) rmSync(lockFile(folder, n), { force: true });
 }
 
 function highest(folder: string): number {
-  return Math.max(0, ...turns(folder));
+  return Math.max(0, ...lockNumbers(folder));
 }
 
-function turns(folder: string): number[] {
+function lockNumbers(folder: string): number[] {
   return readdirSync(folder)
     .flatMap((name) => /^lock\.(\d+)$/.exec(name)?.[1] ?? [])
     .map(Number);
 }
 
-function lockFile(folder: string, turn: number): string {
-  return join(folder, `lock.${turn}`);
+function lockFile(folder: string, lock: number): string {
+  return join(folder, `lock.${lock}`);
 }

@@ -12,12 +12,13 @@ import { isServer, serverPid, worksIn } from './server-process.ts';
 import { withStartLock } from './start-lock.ts';
 
 const endMs = 10_000;
-const lockMs = 3_000;
+const lockWaitMs = 3_000;
 const disconnectNoticeMs = 500; // Redis notices a closed connection a little later
 
 /**
- * Stops the private Redis of a state folder; its data is kept. Where others use it, `agree` is asked first, and what that throws keeps it
- * running. Throws UNREACHABLE if it does not end, and USAGE where somebody came whom nobody was asked about.
+ * Stops the private Redis of a state folder; its data is kept. If other processes use it, `confirm` is called first with their descriptions; if it
+ * throws, the Redis keeps running. Throws UNREACHABLE if it does not end, and USAGE if a process began to use it without a confirmation.
+ * Repeating it is harmless: 'not_running'.
  */
 export async function stopPrivateRedis(
   stateDir: string,
@@ -25,36 +26,36 @@ export async function stopPrivateRedis(
 ): Promise<'stopped' | 'not_running'> {
   const place = privatePlace(stateDir);
   const options = await serverOptions(place, process.env);
-  if (!(await isThere(place, options))) return 'not_running';
+  if (!(await exists(place, options))) return 'not_running';
   const known = await withUsers(place, options, async (users) => users ?? []);
   if (known.length > 0) await confirm(known);
-  let hasTurn = false;
-  const inTurn = () => {
-    hasTurn = true;
+  let hasLock = false;
+  const stopUnderLock = () => {
+    hasLock = true;
     return withUsers(place, options, async (users, redis) => {
       if (known.length === 0 && users !== null && users.length > 0) throw newUsersError(users);
       await (users?.length === 0 ? stopCleanly(place, redis!) : stopServer(place));
     });
   };
   try {
-    await withStartLock(place.folder, lockMs, inTurn);
+    await withStartLock(place.folder, lockWaitMs, stopUnderLock);
   } catch (error) {
-    if (hasTurn) throw error;
-    await stopServer(place); // whoever starts it waits for one that doesn't come up
+    if (hasLock) throw error;
+    await stopServer(place); // a process has the lock and waits for a server that does not start
   }
   return 'stopped';
 }
 
-/** Whether there is anything to stop, answering or not. Throws UNREACHABLE where only another server has its place. */
-async function isThere(place: PrivatePlace, options: RedisOptions | null): Promise<boolean> {
+/** Whether there is a server to stop, answering or not. Throws UNREACHABLE if only another server answers in its place. */
+async function exists(place: PrivatePlace, options: RedisOptions | null): Promise<boolean> {
   const container = readContainer(place);
   if (container ? await containerExists(container, process.env) : serverPid(place) !== null) return true;
-  const answer = options === null ? 'nobody' : await probeOwn(options, folderIdOf(place));
+  const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
   if (answer === 'other') throw anotherServer(place, options!);
-  return answer !== 'nobody';
+  return answer !== 'none';
 }
 
-/** Does `body` with whoever else is connected, in words, on a connection to the server; null where it doesn't tell: it hangs, or has just ended. */
+/** Calls `body` with descriptions of the other connected processes, and a connection to the server; null if they cannot be read. */
 async function withUsers<T>(
   place: PrivatePlace,
   options: RedisOptions | null,
@@ -75,7 +76,7 @@ async function readUsers(place: PrivatePlace, redis: Redis): Promise<string[] | 
   return (await isAlone(redis)) ? [] : usersIn(await othersOn(redis));
 }
 
-/** Who has these connections: processes of ours by what they do, as their presence says, and how many are of others. Pure. */
+/** Describes connections by their names: processes of expunge with their command, and the number of other connections. Pure. */
 export function usersIn(names: readonly string[]): string[] {
   const doing = new Map<string, string>();
   for (const name of names) {
@@ -85,35 +86,35 @@ export function usersIn(names: readonly string[]): string[] {
   const ours = [...doing].map(([pid, verb]) => (verb === '' ? `pid ${pid}` : `${verb} (pid ${pid})`));
   const others = names.filter((name) => !name.startsWith('expunge:')).length;
   if (others > 0) ours.push(others === 1 ? 'one more connection' : `${others} more connections`);
-  return names.length > 0 && ours.length === 0 ? ['somebody'] : ours;
+  return names.length > 0 && ours.length === 0 ? ['an unknown process'] : ours;
 }
 
 function newUsersError(users: readonly string[]): ExpungeError {
-  return new ExpungeError('USAGE', `${users.join(', ')} began to use it at this moment; nothing was stopped`, {
-    next: 'the same command again',
+  return new ExpungeError('USAGE', `${users.join(', ')} began to use it meanwhile; nothing was stopped`, {
+    next: 'run the same command again',
   });
 }
 
-/** Whether nobody but this process is connected, or those who were go at this moment. */
+/** Whether only this process is connected, or is so within half a second. */
 function isAlone(redis: Redis): Promise<boolean> {
   return waitUntil(async () => (await othersOn(redis)).length === 0, disconnectNoticeMs);
 }
 
-/** The names of all connections but those of this process; '' for one that has none. */
+/** The names of all connections but those of this process; '' for an unnamed one. */
 async function othersOn(redis: Redis): Promise<string[]> {
   const clients = String(await redis.client('LIST')).trim();
   const names = clients.split('\n').map((client) => / name=(\S*)/.exec(client)?.[1] ?? '');
   return names.filter((name) => !name.startsWith(`${clientName}:`));
 }
 
-/** Call it alone and under the start lock: stops the server so that the next one is known to have lost nothing; see lineage.ts. */
+/** Stops the server so that its next process is known to have lost nothing; see lineage.ts. Call it under the start lock, with no other client connected. */
 async function stopCleanly(place: PrivatePlace, redis: Redis): Promise<void> {
   const process = await writeShutdownMarker(redis).catch(() => '');
   await stopServer(place);
   if (process !== '') writeMarkerFile(place, process);
 }
 
-/** Asks the server to save and end, and waits until it is gone. */
+/** Makes the server save its data and end, and waits for that. */
 async function stopServer(place: PrivatePlace): Promise<void> {
   const container = readContainer(place);
   await (container ? stopContainer(place, container) : stopProcess(place));
@@ -122,7 +123,7 @@ async function stopServer(place: PrivatePlace): Promise<void> {
 async function stopContainer(place: PrivatePlace, container: Container): Promise<void> {
   const options = await serverOptions(place, process.env);
   if (options !== null && (await shutDown(options, place)))
-    await waitUntil(async () => (await probe(options)) === 'nobody', endMs);
+    await waitUntil(async () => (await probe(options)) === 'none', endMs);
   await removeContainer(container, process.env);
 }
 
@@ -130,21 +131,21 @@ async function stopProcess(place: PrivatePlace): Promise<void> {
   const pid = serverPid(place);
   const options = { path: place.socket };
   const isAsked = (await shutDown(options, place)) || (pid !== null && endProcess(pid, place));
-  const hasEnded = async () => (pid === null ? (await probe(options)) === 'nobody' : !isServer(pid, place));
-  // Not until the process is gone: the last thing it removes is the socket, which could be its successor's.
+  const hasEnded = async () => (pid === null ? (await probe(options)) === 'none' : !isServer(pid, place));
+  // Waits for the end of the process: it removes the socket last, which could be that of the next server.
   if (await waitUntil(hasEnded, isAsked ? endMs : 0)) return;
   const who = pid === null ? place.socket : `pid ${pid}`;
   throw new ExpungeError('UNREACHABLE', `the private Redis in ${place.folder} does not end (${who})`, {
-    next: `look into ${place.logFile}; a process that is no Redis only has its number: then remove ${place.pidFile}`,
+    next: `see ${place.logFile}; if that process is not Redis, remove ${place.pidFile}`,
   });
 }
 
-/** Only where it is known to be the server: a number of long ago may be anybody's. False where it isn't sent. */
+/** Sends SIGTERM, only if the process is known to be the server: another one may have an old pid. False if it isn't sent. */
 function endProcess(pid: number, place: PrivatePlace): boolean {
   return worksIn(pid, place.folder) === true && process.kill(pid, 'SIGTERM');
 }
 
-/** Asks the server to save and end, unless it is another one. Whether it was asked. */
+/** Sends SHUTDOWN, unless it is another server. Whether it was sent. Never throws. */
 async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boolean> {
   const redis = oneShot(options, 'stop');
   try {
@@ -159,12 +160,10 @@ async function shutDown(options: RedisOptions, place: PrivatePlace): Promise<boo
   }
 }
 
-const leaveLockMs = 3_000;
-
 /**
- * Call it last, with the worker's queue connections closed: stops the private Redis if no other process is connected and
- * `isIdle` says that no run is running. Never throws and takes a few seconds at most; a server that was left running in
- * doubt is found again by the next command. Does nothing for REDIS_URL.
+ * Stops the private Redis if no other process is connected and `isIdle` says that no run is running. Call it last, after the queue connections are
+ * closed. Never throws, and takes a few seconds at most; if it cannot be decided, the server keeps running, and the next command finds it. Does
+ * nothing for REDIS_URL.
  */
 export async function leavePrivateRedis(
   { stay }: RedisAddress,
@@ -173,8 +172,8 @@ export async function leavePrivateRedis(
   if (!stay) return 'left';
   const { place, presence } = stay;
   try {
-    return await withStartLock(place.folder, leaveLockMs, async () => {
-      const options = await serverOptions(place, process.env); // not as it was at the beginning: another server may have its port by now
+    return await withStartLock(place.folder, lockWaitMs, async () => {
+      const options = await serverOptions(place, process.env); // read anew: another server may have its port by now
       return options !== null && (await stopIfIdle(place, options, isIdle)) ? 'stopped' : 'left';
     });
   } catch {
@@ -203,16 +202,16 @@ async function stopIfIdle(
 /** The private Redis of a state folder, as `expunge redis status` shows it. */
 export type RedisStatus = {
   state: 'running' | 'loading' | 'silent' | 'stopped';
-  store: string; // where its data live
-  address: string | null; // what its clients open; null for a container that doesn't run
+  store: string; // where its data are
+  address: string | null; // of its socket or port; null for a container that doesn't run
   server: string | null; // name and version; null unless running, like the rest
-  pid: number | null; // as its own machine or container counts
-  clients: number | null; // connections, without the one that asks
+  pid: number | null; // in its own container, if it runs in one
+  clients: number | null; // connections, without that of this command
   memoryBytes: number | null;
   warnings: string[];
 };
 
-/** Looks at the private Redis and starts nothing. Throws UNREACHABLE for a running one that cannot be used. */
+/** The status of the private Redis; starts nothing. Throws UNREACHABLE for a running one that cannot be used. */
 export async function redisStatus(stateDir: string): Promise<RedisStatus> {
   const place = privatePlace(stateDir);
   const container = readContainer(place);
@@ -221,10 +220,10 @@ export async function redisStatus(stateDir: string): Promise<RedisStatus> {
     store: container ? `${container.engine} volume ${container.name}` : place.folder,
     address: options && (options.path ?? `${options.host}:${options.port}`),
   };
-  const answer = options === null ? 'nobody' : await probeOwn(options, folderIdOf(place));
+  const answer = options === null ? 'none' : await probeOwn(options, folderIdOf(place));
   if (answer === 'ready') return { state: 'running', ...where, ...(await readFacts(options!)) };
   if (answer === 'other') throw anotherServer(place, options!);
-  return { state: answer === 'nobody' ? 'stopped' : answer, ...where, ...nothingKnown };
+  return { state: answer === 'none' ? 'stopped' : answer, ...where, ...nothingKnown };
 }
 
 const nothingKnown = { server: null, pid: null, clients: null, memoryBytes: null, warnings: [] };

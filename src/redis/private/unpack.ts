@@ -7,7 +7,7 @@ import { libraryPath, missingTools, unpackPackages } from './apt-packages.ts';
 import type { ServerProgram, StartDeps, StartMethod, StartResult } from './place.ts';
 import { readServerProgram, startProcess } from './server-process.ts';
 
-/** Redis from the packages of this Debian or Ubuntu, unpacked into a cache: no root, nothing installed. */
+/** Redis from the packages of this Debian or Ubuntu, unpacked into a cache folder: needs no root and installs nothing. */
 export const unpackedServer: StartMethod = { store: 'folder', start: startUnpacked };
 
 async function startUnpacked(deps: StartDeps): Promise<StartResult> {
@@ -19,7 +19,7 @@ async function startUnpacked(deps: StartDeps): Promise<StartResult> {
   return { options: { path: place.socket }, how: `started ${program.path} ${program.version} on ${place.folder}` };
 }
 
-/** The unpacked server, fetched where the cache does not have it yet, or why there is none. */
+/** The unpacked server, downloaded if it is not in the cache yet; or why there is none. Never throws for a failed download. */
 export async function unpackServer({ place, env, say }: StartDeps): Promise<ServerProgram | { closed: string }> {
   const release = readRelease();
   if (!release) return { closed: 'this is neither Debian nor Ubuntu, so no packages can be unpacked' };
@@ -28,7 +28,7 @@ export async function unpackServer({ place, env, say }: StartDeps): Promise<Serv
   return closed ? { closed } : unpackedProgram(folder);
 }
 
-// Not where a home is shared with a machine that has more libraries of its own: then it is unpacked once more.
+// False, for example, if the home is shared with a machine that has more libraries: then it is unpacked again.
 async function isUsable(folder: string): Promise<boolean> {
   return existsSync(folder) && !('closed' in (await unpackedProgram(folder)));
 }
@@ -37,7 +37,7 @@ function unpackedProgram(folder: string): Promise<ServerProgram | { closed: stri
   return readServerProgram(join(folder, 'usr/bin/redis-server'), { LD_LIBRARY_PATH: libraryPath(folder) });
 }
 
-/** Fills the folder in one step: a process that dies half-way leaves only a draft, and of two that race one wins. */
+/** Fills the folder in one step: a killed process leaves only a draft, and of two concurrent ones the first wins. Returns why it failed, or null. */
 async function unpackInto(folder: string, env: NodeJS.ProcessEnv, say: (line: string) => void): Promise<string | null> {
   const missing = missingTools(env);
   if (missing.length > 0) return `unpacking packages needs ${missing.join(', ')}`;
@@ -56,7 +56,7 @@ async function unpackInto(folder: string, env: NodeJS.ProcessEnv, say: (line: st
 }
 
 function replaceBy(draft: string, folder: string): void {
-  rmSync(folder, { recursive: true, force: true }); // a running server keeps the files it has opened
+  rmSync(folder, { recursive: true, force: true }); // a running server keeps its open files
   try {
     renameSync(draft, folder);
   } catch (error) {
@@ -64,7 +64,7 @@ function replaceBy(draft: string, folder: string): void {
   }
 }
 
-/** The folder all state folders of a user share; the state folder where there is no home that is ours to write. */
+/** The cache folder that all state folders of a user share; one in the state folder if there is no writable home of this user. */
 function cacheFolder(env: NodeJS.ProcessEnv, place: PrivatePlace): string {
   const base = env.XDG_CACHE_HOME || (env.HOME && join(env.HOME, '.cache'));
   const shared = base ? join(base, 'expunge', 'redis') : null;
@@ -74,7 +74,7 @@ function cacheFolder(env: NodeJS.ProcessEnv, place: PrivatePlace): string {
   return own;
 }
 
-// What lies there is executed: a folder that somebody else owns (sudo keeps HOME) is not used.
+// Its files are executed: a folder that belongs to another user (sudo keeps HOME) is not used.
 function isOurs(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -85,7 +85,7 @@ function isOurs(folder: string): boolean {
   }
 }
 
-/** `debian-12`, `ubuntu-24.04`, …; null on anything that does not use their packages. */
+/** `debian-12`, `ubuntu-24.04`, …; null on a system without their packages. */
 function readRelease(file = '/etc/os-release'): string | null {
   if (!existsSync(file)) return null;
   const text = readFileSync(file, 'utf8');

@@ -3,22 +3,19 @@ import { latencyBounds } from '../../ledger/measures.ts';
 import type { RunState } from '../../ledger/run.ts';
 import { resources } from '../../model/outcome.ts';
 import { slotResults } from '../../schedule/schedule.ts';
-import { type Scrape, scheduleStandings } from './scrape.ts';
+import { type Scrape, scheduleStates } from './scrape.ts';
 
 /** The Prometheus text of this process. */
 export type Metrics = { contentType: string; text(): Promise<string> };
 
-/**
- * Counts nothing by itself: what the parts of the process count anyway is read when somebody asks. `look` gathers it, and takes a second at
- * most.
- */
+/** The metrics of a process. Each call of `text` reads the counters of the process anew with `scrape`, which takes a second at most. */
 export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   const registry = new Registry();
   let last: Scrape | null = null;
   collectDefaultMetrics({ register: registry });
   for (const { name, type, help, read } of families) {
     const get = async () => ({ name, type, help, values: last === null ? [] : read(last) });
-    // The registry asks no more of a metric than this; it makes such ones itself when it aggregates.
+    // The registry needs no more of a metric than this; it makes such ones itself when it aggregates.
     registry.registerMetric({ name, type, help, get } as unknown as Metric);
   }
   return {
@@ -30,10 +27,10 @@ export function openMetrics(scrape: () => Promise<Scrape>): Metrics {
   };
 }
 
-/** One line of the exposition. `metricName` where it isn't that of the family: `…_bucket`. */
+/** One line of the exposition. `metricName`: if it isn't the name of the family, as in `…_bucket`. */
 type Sample = { value: number; labels?: Record<string, string>; metricName?: string };
 
-/** A metric: what it is called, what it means, and how it is read. No samples = not known at the moment. */
+/** A metric: its name, its meaning, and how it is read. No samples = not known now. */
 type Family = {
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
@@ -43,15 +40,15 @@ type Family = {
 };
 
 /**
- * Every metric of ours. Labels have few values, whatever is deleted: a run, an id, a file or a host is never one. Those "of the target" are
- * read from Redis and the same on every worker of it: take their maximum, not their sum.
+ * Every metric of expunge. Labels have few values, whatever is deleted: a run, an id, a file or a host is never a label. Metrics "of the
+ * target" are read from Redis and are the same on all its workers: take their maximum, not their sum.
  */
 export const families: readonly Family[] = [
   {
     name: 'expunge_build_info',
     type: 'gauge',
     labels: ['version', 'revision', 'node'],
-    help: 'Always 1; the labels say what runs here.',
+    help: 'Always 1; the labels say which version runs.',
     read: ({ build }) => [{ value: 1, labels: { ...build, node: process.versions.node } }],
   },
   {
@@ -71,14 +68,14 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_request_duration_seconds',
     type: 'histogram',
-    help: 'How long answers took.',
+    help: 'Latency of the answers.',
     read: ({ service }) => latencySamples('expunge_request_duration_seconds', Object.values(service.meters)),
   },
   {
     name: 'expunge_retries_total',
     type: 'counter',
     labels: ['reason'],
-    help: 'Ids of this process that are to be sent once more, by reason. Only status, timeout, reset and protocol use up an attempt.',
+    help: 'Retries of this process, by reason. Only status, timeout, reset and protocol count as attempts.',
     read: ({ service }) => {
       const sums = new Map<string, number>();
       for (const { retries } of Object.values(service.meters)) {
@@ -96,28 +93,28 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_throttle_wait_seconds_total',
     type: 'counter',
-    help: 'How long runs waited in this process because nothing might leave: Retry-After, an outage, a stop, no token.',
+    help: 'How long runs waited in this process because nothing might be sent: Retry-After, an outage, a stop, no token.',
     read: ({ service }) => [{ value: service.heldMs / 1_000 }],
   },
   {
     name: 'expunge_retry_after_seconds',
     type: 'gauge',
     labels: ['scope'],
-    help: 'How much longer the server wants nobody to send anything, as this process knows it.',
+    help: 'How much is left of the wait that the server asked for, as this process knows it.',
     read: ({ service }) =>
       service.senders.all.map(({ scope, limiter }) => ({ value: limiter.throttledMs / 1_000, labels: { scope } })),
   },
   {
     name: 'expunge_circuit_open',
     type: 'gauge',
-    help: '1 while nothing gets through to the target and only probes are sent.',
+    help: '1 while no request succeeds at the target and only probes are sent.',
     read: ({ service }) => [{ value: service.senders.all.some(({ limiter }) => isCircuitOpen(limiter)) ? 1 : 0 }],
   },
   {
     name: 'expunge_rate_requests_per_second',
     type: 'gauge',
     labels: ['scope'],
-    help: 'The rate of the target that holds now, set or learned, over all its workers.',
+    help: 'The current rate of the target, set or learned, over all its workers.',
     read: ({ service }) =>
       service.senders.all.flatMap(({ scope, limiter }) =>
         limiter.known === null ? [] : [{ value: limiter.known.rate, labels: { scope } }],
@@ -127,7 +124,7 @@ export const families: readonly Family[] = [
     name: 'expunge_rate_limit_estimate_requests_per_second',
     type: 'gauge',
     labels: ['scope'],
-    help: 'The rate that the target refused last; 0 while it has refused none.',
+    help: 'The rate at which the target throttled last; 0 if it never did.',
     read: ({ service }) =>
       service.senders.all.flatMap(({ scope, limiter }) =>
         limiter.known === null ? [] : [{ value: limiter.known.limitMet, labels: { scope } }],
@@ -152,7 +149,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_redis_accepts_writes',
     type: 'gauge',
-    help: '0 while Redis refuses what this process writes: a full disk or memory, too few replicas, or it became a replica.',
+    help: '0 while Redis rejects the writes of this process: a full disk or memory, too few replicas, or it became a replica.',
     read: ({ service }) => [{ value: service.writeRejection === '' ? 1 : 0 }],
   },
   {
@@ -185,7 +182,7 @@ export const families: readonly Family[] = [
   {
     name: 'expunge_items_runnable',
     type: 'gauge',
-    help: 'Those of them that more workers could send now: 0 while all runs are paused, wait for a later pass or for a quota, or nothing may leave. Of a run with a rate of its own what that lets go in a minute.',
+    help: 'Pending ids that more workers could send now: 0 while all runs are paused or wait for a later pass or a quota, or nothing may be sent. For a run with a rate of its own, at most what that rate allows in a minute.',
     read: ({ redis, service }) => (redis === null ? [] : [{ value: maySend(service) ? redis.backlog.runnable : 0 }]),
   },
   {
@@ -200,15 +197,15 @@ export const families: readonly Family[] = [
     name: 'expunge_schedule_state',
     type: 'gauge',
     labels: ['schedule', 'state'],
-    help: '1 for how a schedule of the target stands: active, paused (by somebody) or paused_by_guard; 0 for the others.',
+    help: '1 for the state of a schedule of the target: active, paused (by an operator) or paused_by_guard; 0 for the others.',
     read: ({ redis }) =>
-      (redis?.schedules ?? []).flatMap(({ name, state }) => oneOf(scheduleStandings, state, 'state', name)),
+      (redis?.schedules ?? []).flatMap(({ name, state }) => oneOf(scheduleStates, state, 'state', name)),
   },
   {
     name: 'expunge_schedule_last_result',
     type: 'gauge',
     labels: ['schedule', 'result'],
-    help: '1 for what became of its last slot: started, then completed, incomplete or cancelled; or empty, refused, failed, skipped or missed.',
+    help: '1 for the result of its last slot: started, then completed, incomplete or cancelled; or empty, refused, failed, skipped or missed; 0 for the others.',
     read: ({ redis }) =>
       (redis?.schedules ?? []).flatMap(({ name, result }) =>
         result === null ? [] : oneOf(slotResults, result, 'result', name),
@@ -218,7 +215,7 @@ export const families: readonly Family[] = [
     name: 'bullmq_job_count',
     type: 'gauge',
     labels: ['queue', 'state'],
-    help: 'Chunks of the target in the queue, by state. A few wait for each run, however long it is.',
+    help: 'Chunks of the target in the queue, by state. Only a few of each run are queued at a time.',
     read: ({ queue }) =>
       queue === null
         ? []
@@ -242,9 +239,9 @@ function eachResource(
   );
 }
 
-/** A sample for each word: 1 for the one that holds, so that a series ends where another begins. */
-function oneOf(words: readonly string[], holds: string, label: string, schedule: string): Sample[] {
-  return words.map((word) => ({ value: word === holds ? 1 : 0, labels: { schedule, [label]: word } }));
+/** A sample for each word: 1 for the current one and 0 for the others. */
+function oneOf(words: readonly string[], current: string, label: string, schedule: string): Sample[] {
+  return words.map((word) => ({ value: word === current ? 1 : 0, labels: { schedule, [label]: word } }));
 }
 
 function latencySamples(name: string, meters: readonly Meter[]): Sample[] {
@@ -262,13 +259,13 @@ function bucketSample(name: string, le: string, value: number): Sample {
   return { metricName: `${name}_bucket`, labels: { le }, value };
 }
 
-/** Of an array that may have holes. */
+/** The sum of an array that may have holes. */
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, n) => total + n, 0);
 }
 
-function maySend({ senders, writeRejection: refused }: Scrape['service']): boolean {
-  return senders.hold === null && refused === '';
+function maySend({ senders, writeRejection }: Scrape['service']): boolean {
+  return senders.hold === null && writeRejection === '';
 }
 
 function isCircuitOpen(limiter: Limiter): boolean {

@@ -6,9 +6,9 @@ import { keys } from '../../redis/keys.ts';
 import { resultOf } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
 import type { Service } from '../service.ts';
-import { singleFlight } from './readiness.ts';
+import { singleFlight } from './single-flight.ts';
 
-/** What one scrape shows: the process, and what Redis says of its target. Null where Redis didn't answer in time. */
+/** What one scrape shows: the process, and its target as Redis has it. Null where Redis didn't answer in time. */
 export type Scrape = {
   build: Build;
   service: Service;
@@ -19,12 +19,12 @@ export type Scrape = {
 /** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
 type Completed = Record<string, number>;
 
-/** How a schedule stands, and what became of its last slot; null = it has had none. */
-type ScheduleSample = { name: string; state: ScheduleStanding; result: ReturnType<typeof resultOf> | null };
+/** The state of a schedule and the result of its last slot; null = it has had none. */
+type ScheduleSample = { name: string; state: ScheduleState; result: ReturnType<typeof resultOf> | null };
 
-type ScheduleStanding = (typeof scheduleStandings)[number];
+type ScheduleState = (typeof scheduleStates)[number];
 
-export const scheduleStandings = ['active', 'paused', 'paused_by_guard'] as const;
+export const scheduleStates = ['active', 'paused', 'paused_by_guard'] as const;
 
 export type Build = { version: string; revision: string };
 
@@ -38,9 +38,10 @@ export type ScrapeOptions = {
   clock: () => number;
 };
 
-/** Several scrapers cost Redis no more than one, and one that hangs costs a scrape no more than the patience. */
+/** Several scrapers cost Redis no more than one, and a Redis that hangs delays a scrape by 1 s at most. */
 const bounds = { freshMs: 3_000, timeoutMs: 1_000 };
 
+/** Returns a function that reads what one scrape shows. It never rejects. */
 export function openScrape({
   build,
   service,
@@ -73,10 +74,10 @@ async function readSchedules(redis: RedisClient, fp: string): Promise<ScheduleSa
   const histories = await Promise.all(all.map(({ name }) => readHistory(redis, fp, name)));
   return all.map(({ name, state, pausedBy }, n) => {
     const last = histories[n]![0];
-    const standing = pausedBy === '' ? 'paused' : 'paused_by_guard';
+    const pausedState = pausedBy === '' ? 'paused' : 'paused_by_guard';
     return {
       name,
-      state: state === 'active' ? 'active' : standing,
+      state: state === 'active' ? 'active' : pausedState,
       result: last === undefined ? null : resultOf(last),
     };
   });

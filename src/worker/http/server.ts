@@ -14,11 +14,39 @@ import { type Metrics, openMetrics } from './metrics.ts';
 import { openReadiness, type Readiness } from './readiness.ts';
 import { type Build, openScrape } from './scrape.ts';
 
+export type HttpOptions = {
+  build: Build;
+  service: Service;
+  redis: RedisClient;
+  /** Why there is no connection to Redis, if that is known; '' while there is one. */
+  connectionError: () => string;
+  fp: string;
+  /** The state of the process. */
+  state: () => Parts['state'];
+  log: Log;
+};
+
+/** The part of a worker that serves health checks and metrics at the address. Its start throws USAGE if it cannot listen there. */
+export function openHttp(
+  address: ListenAddress,
+  { build, service, redis, connectionError, fp, state, log }: HttpOptions,
+): Part {
+  const clock = () => performance.now();
+  const { token, senders } = service;
+  const readiness = openReadiness({
+    ...{ state, redis, connectionError, fp, token, clock },
+    writeRejection: () => service.writeRejection,
+    hold: () => senders.hold,
+  });
+  const metrics = openMetrics(openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock }));
+  return httpPart(address, createApp({ readiness, metrics, log }), log);
+}
+
 type AppOptions = { readiness: () => Promise<Readiness>; metrics: Metrics; log: Log };
 
 /**
- * What a worker says over HTTP. `/healthz`: its event loop answers; Redis is never asked, because a restart mends no Redis. `/readyz`: whether it can
- * work, with its checks. `/metrics`: Prometheus text.
+ * The HTTP endpoints of a worker. `/healthz`: whether its event loop answers, without Redis, because a restart does not repair Redis.
+ * `/readyz`: whether it can delete, with its checks. `/metrics`: Prometheus text.
  */
 function createApp({ readiness, metrics, log }: AppOptions): Hono {
   const app = new Hono();
@@ -42,37 +70,9 @@ function createApp({ readiness, metrics, log }: AppOptions): Hono {
   return app;
 }
 
-export type HttpOptions = {
-  build: Build;
-  service: Service;
-  redis: RedisClient;
-  /** Why there is no connection to Redis, as far as it is known; '' while there is one. */
-  connectionError: () => string;
-  fp: string;
-  /** Of all parts of the process. */
-  state: () => Parts['state'];
-  log: Log;
-};
-
-/** The part of a worker that answers probes and scrapes. */
-export function openHttp(
-  address: ListenAddress,
-  { build, service, redis, connectionError, fp, state, log }: HttpOptions,
-): Part {
-  const clock = () => performance.now();
-  const { token, senders } = service;
-  const readiness = openReadiness({
-    ...{ state, redis, connectionError, fp, token, clock },
-    writeRejection: () => service.writeRejection,
-    hold: () => senders.hold,
-  });
-  const metrics = openMetrics(openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock }));
-  return httpPart(address, createApp({ readiness, metrics, log }), log);
-}
-
 const connectionsAtMost = 128;
 
-/** The part that answers HTTP. It stands first in the list, so that it tells of starting and draining, too. Throws USAGE where it cannot listen. */
+/** It is the first part of a process, so that it also answers while the others start and drain. */
 function httpPart(address: ListenAddress, app: Hono, log: Log): Part {
   const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server & {
     closeAllConnections(): void;

@@ -101,7 +101,7 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
   const said: string[] = [];
   const say = (line: string) => said.push(line);
   const usual = { format: 'csv', output: null, spreadsheetSafe: false, verify: false, out: new PassThrough() } as const;
-  return { exit: await reportRun({ redis, run, say, ...usual, ...deps }), said };
+  return { exit: await reportRun({ redis, run, say, print() {}, ...usual, ...deps }), said };
 }
 
 async function readAsInput(path: string): Promise<Row[]> {

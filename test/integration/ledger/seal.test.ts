@@ -11,8 +11,8 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { redisKeysWith } from '../../support/cli-harness.ts';
 import { openTestRedis } from '../../support/redis.ts';
+import { redisKeysWith } from '../../support/redis-keys.ts';
 import { forgetRun, writeTestRun } from './lone-run.ts';
 
 let redis: RedisClient;

@@ -35,7 +35,7 @@ describe('what listens to queues', () => {
     const listener = openListener({ fp, source: 's', connection }, (schedule) => void heard.add(schedule), log);
     const consumer = openConsumer({
       ...{ address: { fp, name: 'chunks', connection }, canTakeMore: () => true, handle: async () => 'done', log },
-      ...{ isDue() {}, requeue() {} },
+      ...{ onDue() {}, requeue() {} },
     });
     onTestFinished(async () => {
       await Promise.all([listener.drain(), consumer.drain(), queue.close()]);

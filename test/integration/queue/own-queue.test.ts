@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { openQueue, ownQueueName } from '../../../src/queue/queue.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { redisKeysWith } from '../../support/cli-harness.ts';
-import { invoke } from '../../support/invocation.ts';
+import { invoke } from '../../support/command.ts';
 import { openTestRedis, testRedisAddress, testRedisUrl } from '../../support/redis.ts';
+import { redisKeysWith } from '../../support/redis-keys.ts';
 import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
 
 let redis: Redis;

@@ -2,14 +2,14 @@ import { describe, test } from 'vitest';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
 import { families } from '../../../src/worker/http/metrics.ts';
 import { openScrape, type Scrape } from '../../../src/worker/http/scrape.ts';
-import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from './schedule-harness.ts';
+import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
 /** What a scrape of a worker of the target would show of its schedules: the samples that are 1. */
-async function scrape(stage: ScheduleHarness): Promise<string[]> {
+async function scrape(harness: ScheduleHarness): Promise<string[]> {
   const service = { queue: { depth: async () => ({}) } } as unknown as Scrape['service'];
   const build = { version: '1', revision: '' };
   const clock = () => performance.now();
-  const look = openScrape({ build, service, redis: stage.redis, fp: stage.target.fp, queueName: 'q', clock });
+  const look = openScrape({ build, service, redis: harness.redis, fp: harness.target.fp, queueName: 'q', clock });
   const seen = await look();
   return families
     .filter(({ name }) => name.startsWith('expunge_schedule_'))
@@ -20,28 +20,28 @@ async function scrape(stage: ScheduleHarness): Promise<string[]> {
 
 describe.concurrent('the metrics of a worker', () => {
   test('show a schedule, and what became of its last slot', async ({ expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
-    expect(await scrape(stage)).toEqual(['state nightly active']);
-    stage.list(someIds('v', 5));
-    await stage.at(start + minute);
-    expect(await scrape(stage)).toEqual(['state nightly active', 'last_result nightly started']);
-    await stage.finish((await stage.schedule()).lastRun);
-    await stage.at(start + minute + 1_000);
-    expect(await scrape(stage)).toEqual(['state nightly active', 'last_result nightly completed']);
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    expect(await scrape(harness)).toEqual(['state nightly active']);
+    harness.list(someIds('v', 5));
+    await harness.at(start + minute);
+    expect(await scrape(harness)).toEqual(['state nightly active', 'last_result nightly started']);
+    await harness.finish((await harness.schedule()).lastRun);
+    await harness.at(start + minute + 1_000);
+    expect(await scrape(harness)).toEqual(['state nightly active', 'last_result nightly completed']);
   });
 
   test('tell a pause by a guard from one by somebody', async ({ expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
-    stage.list([]);
-    await stage.at(start + minute);
-    expect(await scrape(stage)).toEqual(['state nightly paused_by_guard', 'last_result nightly refused']);
-    const order = { at: stage.now, by: 'operator', who: 'ana@test', reason: '' } as const;
-    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', order);
-    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'pause', order);
-    expect(await scrape(stage)).toEqual(['state nightly paused', 'last_result nightly refused']);
-    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'remove', order);
-    expect(await scrape(stage)).toEqual([]);
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    harness.list([]);
+    await harness.at(start + minute);
+    expect(await scrape(harness)).toEqual(['state nightly paused_by_guard', 'last_result nightly refused']);
+    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: '' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order);
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', order);
+    expect(await scrape(harness)).toEqual(['state nightly paused', 'last_result nightly refused']);
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'remove', order);
+    expect(await scrape(harness)).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import type { Run } from '../../../src/ledger/run.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { type Definition, scheduledSettings } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
-import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from './schedule-harness.ts';
+import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
 const [one, two] = [start + minute, start + 2 * minute];
 const stop = () => new AbortController().signal;
@@ -45,12 +45,12 @@ const effects: Record<
 
 /** A schedule with these settings and this list. A file of protected ids is beside it. */
 async function openWith(atEnd: AtEnd, settings: Texts, list: string): Promise<ScheduleHarness> {
-  const stage = await openScheduleHarness(atEnd);
-  stage.file('list', list);
-  const never = stage.file('never.txt', 'b\nc\n');
+  const harness = await openScheduleHarness(atEnd);
+  harness.file('list', list);
+  const never = harness.file('never.txt', 'b\nc\n');
   const ofResource = settings.resourceColumn === undefined ? usual : { maxDeletes: '100' };
-  await stage.add({ settings: { ...ofResource, ...settings, ...(settings.protect && { protect: never }) } });
-  return stage;
+  await harness.add({ settings: { ...ofResource, ...settings, ...(settings.protect && { protect: never }) } });
+  return harness;
 }
 
 const ownFacts = ({ sha256, ids, rows, onStatus, expectAbsent, rate, burst, keepMs, counts }: Run) => {
@@ -79,102 +79,106 @@ describe.concurrent('a setting of a schedule', () => {
     'makes another list of the same file: %s',
     async (name, { expect, onTestFinished }) => {
       const { settings, list } = effects[name];
-      const stage = await openWith(onTestFinished, settings, list);
+      const harness = await openWith(onTestFinished, settings, list);
       const others = Object.fromEntries(Object.entries(settings).filter(([known]) => known !== name));
       const without = await openWith(onTestFinished, others, list);
-      const { list: made } = await dryRun(stage.work, 'nightly', stop());
+      const { list: made } = await dryRun(harness.work, 'nightly', stop());
       const plain = await dryRun(without.work, 'nightly', stop()).catch(() => null);
       expect(plain?.list.sha256).not.toBe(made.sha256);
     },
   );
 
   test('that bounds the list is asked by all three', async ({ expect, onTestFinished }) => {
-    const stage = await openWith(onTestFinished, { maxDeletes: '2' }, 'a\nb\nc\n');
-    expect((await dryRun(stage.work, 'nightly', stop())).refusal).toMatchObject({ guard: 'too_many' });
-    expect(await runNow(stage.work, 'nightly', stop())).toMatchObject({ outcome: 'refused' });
-    await stage.at(one);
-    expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'too_many' });
+    const harness = await openWith(onTestFinished, { maxDeletes: '2' }, 'a\nb\nc\n');
+    expect((await dryRun(harness.work, 'nightly', stop())).refusal).toMatchObject({ guard: 'too_many' });
+    expect(await runNow(harness.work, 'nightly', stop())).toMatchObject({ outcome: 'refused' });
+    await harness.at(one);
+    expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'too_many' });
   });
 });
 
 /** A schedule of 30 ids a slot that protects some. */
-async function openProtected(atEnd: AtEnd, ids: string[]): Promise<{ stage: ScheduleHarness; path: string }> {
-  const stage = await openScheduleHarness(atEnd);
-  const path = writeProtected(stage, ids);
-  stage.list(someIds('v', 30));
-  await stage.add({ settings: { ...usual, protect: path } }, { ids: ids.length, sha256: 'as it was' });
-  return { stage, path };
+async function openProtected(atEnd: AtEnd, ids: string[]): Promise<{ harness: ScheduleHarness; path: string }> {
+  const harness = await openScheduleHarness(atEnd);
+  const path = writeProtected(harness, ids);
+  harness.list(someIds('v', 30));
+  await harness.add({ settings: { ...usual, protect: path } }, { ids: ids.length, sha256: 'as it was' });
+  return { harness, path };
 }
 
-function writeProtected(stage: ScheduleHarness, ids: string[]): string {
-  return stage.file('never.txt', ids.map((id) => `${id}\n`).join(''));
+function writeProtected(harness: ScheduleHarness, ids: string[]): string {
+  return harness.file('never.txt', ids.map((id) => `${id}\n`).join(''));
 }
 
 const order = (at: number) => ({ at, by: 'operator', who: 'ana@test', reason: 'I have looked' }) as const;
 
 describe.concurrent('the protected ids of a schedule', () => {
   test('are left out by its slots', async ({ expect, onTestFinished }) => {
-    const { stage } = await openProtected(onTestFinished, ['v-3', 'v-7']);
-    await stage.at(one);
-    expect((await stage.runs()).map(({ rows, ids, counts }) => [rows, ids, counts.protected])).toEqual([[30, 28, 2]]);
+    const { harness } = await openProtected(onTestFinished, ['v-3', 'v-7']);
+    await harness.at(one);
+    expect((await harness.runs()).map(({ rows, ids, counts }) => [rows, ids, counts.protected])).toEqual([[30, 28, 2]]);
   });
 
-  test.for<[string, (stage: ScheduleHarness, path: string) => void, RegExp]>([
+  test.for<[string, (harness: ScheduleHarness, path: string) => void, RegExp]>([
     ['is not there', (_, path) => rmSync(path), /never.txt: not found here/],
     ['is no file', (_, path) => [rmSync(path), mkdirSync(path)], /never.txt: expected a file/],
-    ['is empty', (stage) => void writeProtected(stage, []), /never.txt/],
-    ['holds what no id can be', (stage) => void writeProtected(stage, ['v-3', 'v-7 ']), /never.txt:2: this protected/],
+    ['is empty', (harness) => void writeProtected(harness, []), /never.txt/],
+    [
+      'holds what no id can be',
+      (harness) => void writeProtected(harness, ['v-3', 'v-7 ']),
+      /never.txt:2: this protected/,
+    ],
   ])('keep a slot from deleting anything where their file %s', async ([, spoil, words], { expect, onTestFinished }) => {
-    const { stage, path } = await openProtected(onTestFinished, ['v-3', 'v-7']);
-    spoil(stage, path);
-    await stage.at(one);
-    expect(await stage.runs()).toEqual([]);
-    const [entry] = await stage.history();
+    const { harness, path } = await openProtected(onTestFinished, ['v-3', 'v-7']);
+    spoil(harness, path);
+    await harness.at(one);
+    expect(await harness.runs()).toEqual([]);
+    const [entry] = await harness.history();
     expect(entry).toMatchObject({ outcome: expect.stringMatching(/failed|refused/) });
     expect(entry!.reason).toMatch(words);
-    expect(stage.told.join('\n')).toMatch(words);
+    expect(harness.told.join('\n')).toMatch(words);
   });
 
   test('that have become more are applied, and told once', async ({ expect, onTestFinished }) => {
-    const { stage } = await openProtected(onTestFinished, ['v-3', 'v-7']);
-    await stage.at(one);
-    await stage.finish((await stage.schedule()).lastRun);
-    writeProtected(stage, ['v-3', 'v-7', 'w-9']);
-    stage.list(someIds('w', 30));
+    const { harness } = await openProtected(onTestFinished, ['v-3', 'v-7']);
+    await harness.at(one);
+    await harness.finish((await harness.schedule()).lastRun);
+    writeProtected(harness, ['v-3', 'v-7', 'w-9']);
+    harness.list(someIds('w', 30));
     const change = 'the protected ids have changed: 2 before, 3 now';
-    expect(await dryRun(stage.work, 'nightly', stop())).toMatchObject({ change, protectedRows: 1, refusal: null });
-    await stage.at(two);
-    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', reason: change });
-    expect((await stage.runs()).at(-1)!.counts.protected).toBe(1);
-    expect(stage.told.join('\n')).toContain(change);
-    await stage.finish((await stage.schedule()).lastRun);
-    expect(await dryRun(stage.work, 'nightly', stop())).toMatchObject({ change: '' });
+    expect(await dryRun(harness.work, 'nightly', stop())).toMatchObject({ change, protectedRows: 1, refusal: null });
+    await harness.at(two);
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'started', reason: change });
+    expect((await harness.runs()).at(-1)!.counts.protected).toBe(1);
+    expect(harness.told.join('\n')).toContain(change);
+    await harness.finish((await harness.schedule()).lastRun);
+    expect(await dryRun(harness.work, 'nightly', stop())).toMatchObject({ change: '' });
   });
 
   test('that have become fewer pause it, until somebody has looked', async ({ expect, onTestFinished }) => {
-    const { stage } = await openProtected(onTestFinished, ['v-3', 'v-7']);
-    writeProtected(stage, ['v-3']);
-    await stage.at(one);
+    const { harness } = await openProtected(onTestFinished, ['v-3', 'v-7']);
+    writeProtected(harness, ['v-3']);
+    await harness.at(one);
     const reason = expect.stringMatching(/never.txt holds 1 protected id, it held 2$/);
-    expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'protected', reason });
-    expect(await stage.runs()).toEqual([]);
-    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'resume', order(one + 1_000));
-    await stage.at(two);
-    expect((await stage.runs()).map(({ ids }) => ids)).toEqual([29]);
-    expect((await stage.schedule()).protectedList).toMatchObject({ ids: 1 });
+    expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'protected', reason });
+    expect(await harness.runs()).toEqual([]);
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order(one + 1_000));
+    await harness.at(two);
+    expect((await harness.runs()).map(({ ids }) => ids)).toEqual([29]);
+    expect((await harness.schedule()).protectedList).toMatchObject({ ids: 1 });
   });
 
   test('that only the process was told of keep it from making a run', async ({ expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    stage.list(someIds('v', 30));
-    await stage.add();
-    const work = { ...stage.work, protectFile: '/data/never.txt' };
-    const words = 'schedule nightly protects no ids, but the settings of this process name /data/never.txt for that';
+    const harness = await openScheduleHarness(onTestFinished);
+    harness.list(someIds('v', 30));
+    await harness.add();
+    const work = { ...harness.work, protectFile: '/data/never.txt' };
+    const words = 'schedule nightly protects no ids, but the settings of this process name /data/never.txt';
     await expect(dryRun(work, 'nightly', stop())).rejects.toThrow(words);
     expect(await runNow(work, 'nightly', stop())).toEqual({ outcome: 'failed', reason: words });
-    await stage.at(one, { protectFile: '/data/never.txt' });
-    expect(await stage.runs()).toEqual([]);
-    expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason: words });
+    await harness.at(one, { protectFile: '/data/never.txt' });
+    expect(await harness.runs()).toEqual([]);
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason: words });
   });
 });
 
@@ -182,22 +186,22 @@ test('a list that is being read while its schedule is changed becomes no run by 
   expect,
   onTestFinished,
 }) => {
-  const stage = await openScheduleHarness(onTestFinished);
-  const settings = { ...usual, protect: writeProtected(stage, ['v-3']) };
-  const list = stage.file('in.txt', 'v-3\nv-4\n');
+  const harness = await openScheduleHarness(onTestFinished);
+  const settings = { ...usual, protect: writeProtected(harness, ['v-3']) };
+  const list = harness.file('in.txt', 'v-3\nv-4\n');
   const sources = readSources({ expired: { glob: list } });
-  await stage.add();
-  await stage.at(one, { sources, wait: () => stage.add({ settings }, { ids: 1, sha256: 'as it was' }) });
-  expect(await stage.runs()).toEqual([]);
-  await stage.at(two, { sources });
-  expect((await stage.runs()).map(({ ids, counts }) => [ids, counts.protected])).toEqual([[1, 1]]);
+  await harness.add();
+  await harness.at(one, { sources, wait: () => harness.add({ settings }, { ids: 1, sha256: 'as it was' }) });
+  expect(await harness.runs()).toEqual([]);
+  await harness.at(two, { sources });
+  expect((await harness.runs()).map(({ ids, counts }) => [ids, counts.protected])).toEqual([[1, 1]]);
 });
 
 test('files of which --limit left rows are not put away', async ({ expect, onTestFinished }) => {
-  const stage = await openWith(onTestFinished, { limit: '2' }, '');
-  const path = stage.file('in.txt', 'a\nb\nc\n');
-  const sources = readSources({ expired: { glob: path, archive: `${stage.folder}/done` } });
-  await stage.at(one, { sources });
-  expect((await stage.runs()).map(({ ids }) => ids)).toEqual([2]);
-  expect((await stage.schedule()).toArchive).toBeNull();
+  const harness = await openWith(onTestFinished, { limit: '2' }, '');
+  const path = harness.file('in.txt', 'a\nb\nc\n');
+  const sources = readSources({ expired: { glob: path, archive: `${harness.folder}/done` } });
+  await harness.at(one, { sources });
+  expect((await harness.runs()).map(({ ids }) => ids)).toEqual([2]);
+  expect((await harness.schedule()).toArchive).toBeNull();
 });

@@ -8,25 +8,33 @@ import { readSources } from '../../../src/config/list-source.ts';
 import { archiveFiles } from '../../../src/schedule/archive.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { until } from '../../support/processes.ts';
-import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from './schedule-harness.ts';
+import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
 const one = start + minute;
 
 type AtEnd = Parameters<typeof openScheduleHarness>[0];
 
 /** A schedule whose lists lie in a folder `in` and go to `done`. `whileWaiting` happens in the settling time. */
-async function openInbox(atEnd: AtEnd, whileWaiting: (stage: ScheduleHarness) => void = () => {}) {
-  const stage = await openScheduleHarness(atEnd);
-  mkdirSync(join(stage.folder, 'in'));
-  await stage.add();
-  const archive = join(stage.folder, 'done');
-  const sources = readSources({ expired: { glob: join(stage.folder, 'in', '*.txt'), archive } });
+async function openInbox(atEnd: AtEnd, whileWaiting: (harness: ScheduleHarness) => void = () => {}) {
+  const harness = await openScheduleHarness(atEnd);
+  mkdirSync(join(harness.folder, 'in'));
+  await harness.add();
+  const archive = join(harness.folder, 'done');
+  const sources = readSources({ expired: { glob: join(harness.folder, 'in', '*.txt'), archive } });
   const waits: number[] = [];
   const wait = async (ms: number) => {
     waits.push(ms);
-    whileWaiting(stage);
+    whileWaiting(harness);
   };
-  return { ...stage, stage, archive, waits, sources, wait, ring: (time: number) => stage.at(time, { sources, wait }) };
+  return {
+    ...harness,
+    harness,
+    archive,
+    waits,
+    sources,
+    wait,
+    ring: (time: number) => harness.at(time, { sources, wait }),
+  };
 }
 
 describe.concurrent('files', () => {
@@ -47,8 +55,8 @@ describe.concurrent('files', () => {
     ['are written over', (path) => utimesSync(path, 1, 1)],
     ['vanish', (path) => rmSync(path)],
   ])('that %s meanwhile are left for the next slot', async ([, change], { expect, onTestFinished }) => {
-    const path = (stage: ScheduleHarness) => join(stage.folder, 'in/half.txt');
-    const { file, ring, runs } = await openInbox(onTestFinished, (stage) => change(path(stage)));
+    const path = (harness: ScheduleHarness) => join(harness.folder, 'in/half.txt');
+    const { file, ring, runs } = await openInbox(onTestFinished, (harness) => change(path(harness)));
     file('in/half.txt', 'h-1\n');
     file('in/whole.txt', 'w-1\nw-2\n');
     await ring(one);
@@ -56,82 +64,85 @@ describe.concurrent('files', () => {
   });
 
   test('that come meanwhile are left, and if there is no other nothing starts', async ({ expect, onTestFinished }) => {
-    const { file, ring, runs, stage } = await openInbox(onTestFinished, ({ folder }) =>
+    const { file, ring, runs, harness } = await openInbox(onTestFinished, ({ folder }) =>
       appendFileSync(join(folder, 'in/half.txt'), 'x\n'),
     );
     file('in/half.txt', 'h-1\n');
     await ring(one);
     expect(await runs()).toEqual([]);
     const reason = expect.stringMatching(/^1 file is still being written, no finished one is there \(/);
-    expect(await stage.history()).toMatchObject([{ outcome: 'empty', reason }]);
+    expect(await harness.history()).toMatchObject([{ outcome: 'empty', reason }]);
   });
 
   test('that are all put away leave nothing to do, which nobody is warned of', async ({ expect, onTestFinished }) => {
-    const { ring, runs, stage, sources, wait } = await openInbox(onTestFinished);
+    const { ring, runs, harness, sources, wait } = await openInbox(onTestFinished);
     await ring(one);
     await ring(one + minute);
     const reason = expect.stringMatching(/^no file is there \(.*in\/\*\.txt\)$/);
-    expect(await stage.history()).toMatchObject([{ outcome: 'empty', slots: 2, reason }]);
-    expect((await stage.schedule()).state).toBe('active');
-    expect([await runs(), stage.told]).toEqual([[], []]);
-    const work = { ...stage.work, sources, wait };
+    expect(await harness.history()).toMatchObject([{ outcome: 'empty', slots: 2, reason }]);
+    expect((await harness.schedule()).state).toBe('active');
+    expect([await runs(), harness.told]).toEqual([[], []]);
+    const work = { ...harness.work, sources, wait };
     expect(await runNow(work, 'nightly', new AbortController().signal)).toEqual({ outcome: 'empty', reason });
     expect(await dryRun(work, 'nightly', new AbortController().signal)).toMatchObject({ nothing: reason });
   });
 
   test('are missed where their folder is gone, or where none is ever put away', async ({ expect, onTestFinished }) => {
-    const { ring, stage, folder } = await openInbox(onTestFinished);
+    const { ring, harness, folder } = await openInbox(onTestFinished);
     rmSync(join(folder, 'in'), { recursive: true });
     await ring(one);
-    expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(/no folder/) });
+    expect((await harness.history())[0]).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringMatching(/no folder/),
+    });
     const sources = readSources({ expired: { glob: join(folder, '*.csv') } });
-    await stage.at(one + minute, { sources });
+    await harness.at(one + minute, { sources });
     const reason = expect.stringMatching(/^source expired: no file is there/);
-    expect((await stage.history())[0]).toMatchObject({ outcome: 'failed', reason });
-    expect(stage.told.filter((line) => line.startsWith('no run was made for a slot'))).toHaveLength(2);
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason });
+    expect(harness.told.filter((line) => line.startsWith('no run was made for a slot'))).toHaveLength(2);
   });
 
   test('go to the archive once their run has ended well', async ({ expect, onTestFinished }) => {
-    const { file, ring, stage, archive, folder } = await openInbox(onTestFinished);
+    const { file, ring, harness, archive, folder } = await openInbox(onTestFinished);
     file('in/a.txt', 'a-1\n');
     await ring(one);
-    const { lastRun } = await stage.schedule();
+    const { lastRun } = await harness.schedule();
     file('in/later.txt', 'l-1\n');
     await ring(one + 1_000);
     expect(readdirSync(join(folder, 'in'))).toEqual(['a.txt', 'later.txt']);
-    await stage.finish(lastRun);
+    await harness.finish(lastRun);
     await ring(one + 2_000);
     expect(readdirSync(join(folder, 'in'))).toEqual(['later.txt']);
     expect(readFileSync(join(archive, lastRun, 'a.txt'), 'utf8')).toBe('a-1\n');
     await ring(one + minute);
-    expect((await stage.runs()).map(({ rows }) => rows)).toEqual([1, 1]);
+    expect((await harness.runs()).map(({ rows }) => rows)).toEqual([1, 1]);
   });
 
   test('are left for the machine that has them', async ({ expect, onTestFinished }) => {
-    const { file, ring, stage, folder, archive } = await openInbox(onTestFinished);
+    const { file, ring, harness, folder, archive } = await openInbox(onTestFinished);
     const path = file('in/a.txt', 'a-1\n');
     await ring(one);
-    const { lastRun } = await stage.schedule();
-    await stage.finish(lastRun);
+    const { lastRun } = await harness.schedule();
+    await harness.finish(lastRun);
     renameSync(path, join(folder, 'a.txt')); // as another machine sees it
     await ring(one + 1_000);
-    expect(await stage.schedule()).toMatchObject({ lastState: 'completed', toArchive: { run: lastRun } });
+    expect(await harness.schedule()).toMatchObject({ lastState: 'completed', toArchive: { run: lastRun } });
     renameSync(join(folder, 'a.txt'), path);
     await ring(one + 2_000);
     expect(readdirSync(join(archive, lastRun))).toEqual(['a.txt']);
-    expect((await stage.schedule()).toArchive).toBeNull();
+    expect((await harness.schedule()).toArchive).toBeNull();
   });
 
   test('stay where the run left ids', async ({ expect, onTestFinished }) => {
-    const { file, ring, stage, folder } = await openInbox(onTestFinished);
+    const { file, ring, harness, folder } = await openInbox(onTestFinished);
     file('in/a.txt', 'a-1\n');
     await ring(one);
-    const { lastRun } = await stage.schedule();
-    await stage.redis.hset(`expunge:{${lastRun}}:run`, 'failed', 1);
-    await stage.finish(lastRun);
+    const { lastRun } = await harness.schedule();
+    await harness.redis.hset(`expunge:{${lastRun}}:run`, 'failed', 1);
+    await harness.finish(lastRun);
     await ring(one + 2_000);
     expect(readdirSync(join(folder, 'in'))).toEqual(['a.txt']);
-    expect((await stage.history())[0]!.ended).toMatchObject({ state: 'completed', left: 1 });
+    expect((await harness.history())[0]!.ended).toMatchObject({ state: 'completed', left: 1 });
   });
 
   test('that changed since they were read are not put away; those of one name are told apart', async ({
@@ -153,14 +164,14 @@ describe.concurrent('files', () => {
 });
 
 describe.concurrent('a command', () => {
-  const withCommand = (stage: ScheduleHarness, command: string[], env: NodeJS.ProcessEnv = {}) =>
-    stage.at(one, { sources: readSources({ expired: { command } }), env: { PATH: process.env.PATH, ...env } });
+  const withCommand = (harness: ScheduleHarness, command: string[], env: NodeJS.ProcessEnv = {}) =>
+    harness.at(one, { sources: readSources({ expired: { command } }), env: { PATH: process.env.PATH, ...env } });
 
   test('gives its output as the list, without a shell that reads its arguments', async ({ expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
-    await withCommand(stage, ['printf', '%s\\n', '$HOME', 'b;c', '$(id)']);
-    const [run] = await stage.runs();
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    await withCommand(harness, ['printf', '%s\\n', '$HOME', 'b;c', '$(id)']);
+    const [run] = await harness.runs();
     expect(run).toMatchObject({ rows: 3, ids: 2, files: ['expired (command printf)'] });
   });
 
@@ -168,14 +179,14 @@ describe.concurrent('a command', () => {
     expect,
     onTestFinished,
   }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
     const ours = ['REDIS_URL', 'EXPUNGE_TOKEN', 'EXPUNGE_CLIENT_SECRET', 'EXPUNGE_TOKEN_COMMAND', 'EXPUNGE_PROXY'];
     const env = { ...Object.fromEntries(ours.map((name) => [name, 'geheim'])), PGHOST: 'db' };
-    await withCommand(stage, ['sh', '-c', 'env | grep geheim >&2; echo "$PGHOST" >&2; exit 4'], env);
-    expect(stage.told.join('\n')).toContain('"reason":"db"');
-    expect(stage.told.join('\n')).not.toContain('geheim');
-    const [entry] = await stage.history();
+    await withCommand(harness, ['sh', '-c', 'env | grep geheim >&2; echo "$PGHOST" >&2; exit 4'], env);
+    expect(harness.told.join('\n')).toContain('"reason":"db"');
+    expect(harness.told.join('\n')).not.toContain('geheim');
+    const [entry] = await harness.history();
     expect(entry!.reason).toBe('source expired: the command sh ended with 4');
   });
 
@@ -183,35 +194,35 @@ describe.concurrent('a command', () => {
     expect,
     onTestFinished,
   }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
-    const pid = join(stage.folder, 'pid');
-    await withCommand(stage, ['sh', '-c', `seq 1 50; setsid sleep 60 & echo $! > ${pid}`]);
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    const pid = join(harness.folder, 'pid');
+    await withCommand(harness, ['sh', '-c', `seq 1 50; setsid sleep 60 & echo $! > ${pid}`]);
     process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL'); // it lives: it is none of ours to end
-    const reason = expect.stringMatching(/the command sh has ended, but something that it left behind may still print/);
-    expect([await stage.runs(), await stage.history()]).toMatchObject([[], [{ outcome: 'failed', reason }]]);
+    const reason = expect.stringMatching(/the command sh has ended, but a process that it left behind may still print/);
+    expect([await harness.runs(), await harness.history()]).toMatchObject([[], [{ outcome: 'failed', reason }]]);
   });
 
   test('that leaves something behind with another output gives its list', async ({ expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
-    const pid = join(stage.folder, 'pid');
-    await withCommand(stage, ['sh', '-c', `yes a | head -n 50000; setsid sleep 60 > /dev/null & echo $! > ${pid}`]);
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    const pid = join(harness.folder, 'pid');
+    await withCommand(harness, ['sh', '-c', `yes a | head -n 50000; setsid sleep 60 > /dev/null & echo $! > ${pid}`]);
     process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL');
-    expect(await stage.runs()).toMatchObject([{ rows: 50_000 }]);
+    expect(await harness.runs()).toMatchObject([{ rows: 50_000 }]);
   });
 
   test('is killed with all it started when it takes too long, also where that keeps its output open', async ({
     expect,
     onTestFinished,
   }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
     const marker = `7${process.pid}${Date.now() % 100_000}`;
     const command = ['sh', '-c', `echo a; sleep ${marker} & setsid sleep 3 & wait`];
     const sources = readSources({ expired: { command, timeout: '300ms' } });
-    await stage.at(one, { sources });
-    expect(await stage.history()).toMatchObject([
+    await harness.at(one, { sources });
+    expect(await harness.history()).toMatchObject([
       { outcome: 'failed', reason: expect.stringMatching(/took longer than 0.3 s/) },
     ]);
     const isGone = () => !execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(`sleep ${marker}`);
@@ -232,18 +243,18 @@ async function serve(atEnd: AtEnd, answer: (path: string, response: ServerRespon
 
 describe.concurrent('a URL', () => {
   test('gives the list of a 200, and its query is nowhere to be seen', async ({ expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
     const paths: string[] = [];
     const url = await serve(onTestFinished, (path, response) => {
       paths.push(path);
       response.end(`id\n${someIds('u', 7).join('\n')}`);
     });
-    await stage.at(one, { sources: readSources({ expired: { url: `${url}/expired.csv?signature=geheim` } }) });
+    await harness.at(one, { sources: readSources({ expired: { url: `${url}/expired.csv?signature=geheim` } }) });
     expect(paths).toEqual(['/expired.csv?signature=geheim']);
-    const [run] = await stage.runs();
+    const [run] = await harness.runs();
     expect(run).toMatchObject({ rows: 7, files: [`${url}/expired.csv`] });
-    expect(stage.told.join('\n')).not.toContain('geheim');
+    expect(harness.told.join('\n')).not.toContain('geheim');
   });
 
   test.for<[string, (response: ServerResponse) => void, RegExp]>([
@@ -256,25 +267,25 @@ describe.concurrent('a URL', () => {
         response.writeHead(200, { 'content-length': 100 }).write('a\nb\n');
         setTimeout(() => response.destroy(), 50);
       },
-      /gave no whole list/,
+      /gave no complete list/,
     ],
     [
       'does not tell where its answer ends',
       (response) => void response.socket!.end('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\na\nb\n'),
-      /does not say how long its answer is/,
+      /does not give the length of its answer/,
     ],
     ['never answers', () => {}, /took longer than 0.3 s/],
     ['never ends', (response) => void response.writeHead(200).write('a\nb\n'), /took longer than 0.3 s/],
   ])('that %s starts nothing', async ([, answer, words], { expect, onTestFinished }) => {
-    const stage = await openScheduleHarness(onTestFinished);
-    await stage.add();
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
     const url = await serve(onTestFinished, (_, response) => answer(response));
     const timeout = words.source.includes('took longer') ? '300ms' : '20s'; // a busy machine is no answer that comes late
-    await stage.at(one, {
+    await harness.at(one, {
       sources: readSources({ expired: { url: `${url}/list.txt?signature=geheim`, timeout } }),
     });
-    expect(await stage.runs()).toEqual([]);
-    const [entry] = await stage.history();
+    expect(await harness.runs()).toEqual([]);
+    const [entry] = await harness.history();
     expect(entry).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(words) });
     expect(entry!.reason).not.toContain('geheim');
   });

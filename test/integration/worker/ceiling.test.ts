@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseRate } from '../../../src/model/rate.ts';
-import { annotations, makeIds } from '../../support/harness.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
 import { type LocalWorkers, openLocalWorkers } from '../../support/local-workers.ts';
 import { until } from '../../support/processes.ts';
 

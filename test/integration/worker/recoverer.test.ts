@@ -15,9 +15,10 @@ import { fixedToken } from '../../../src/token/fixed-token.ts';
 import { Parts, repeat } from '../../../src/worker/parts.ts';
 import { Recoverer } from '../../../src/worker/recoverer.ts';
 import { openService } from '../../../src/worker/service.ts';
+import { startCommand } from '../../support/command.ts';
 import { passed } from '../../support/fleet.ts';
 import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
-import { startExpunge, until } from '../../support/processes.ts';
+import { until } from '../../support/processes.ts';
 import { openLedgerOn } from '../../support/redis.ts';
 import { writeTestRun } from '../ledger/lone-run.ts';
 
@@ -124,7 +125,7 @@ describe('a worker that recovers the runs of its target', () => {
     const { own, redis, make, start } = await openStage(onTestFinished);
     const run = await make('paused');
     await start({ tends: false });
-    const resume = startExpunge(['resume', run], { REDIS_URL: own.url });
+    const resume = startCommand(['resume', run], { env: { REDIS_URL: own.url } });
     expect(await resume.ended, resume.stderr).toMatchObject({ code: 0 });
     await until('all is settled', async () => (await readRun(redis, run))!.settled === idsOfRun);
   });

@@ -56,6 +56,27 @@ describe('readCommandLine', () => {
   });
 
   it.each([
+    [['run', 'x'], 'normal'],
+    [['run', 'x', '-q'], 'quiet'],
+    [['--quiet', 'run', 'x'], 'quiet'],
+    [['run', 'x', '-yq'], 'quiet'],
+    [['run', 'x', '-qy'], 'quiet'],
+    [['runs', 'remove', 'x', '-yv'], 'verbose'],
+    [['status', '--verbose'], 'verbose'],
+  ])('reads from %j how much is told: %s', (argv, verbosity) => {
+    const call = read(...argv);
+    expect(call).toMatchObject({ verbosity });
+    expect(call?.options.yes).toBe(
+      argv.some((word) => /^-.*y/.test(word) && !word.startsWith('--')) ? true : undefined,
+    );
+  });
+
+  it('refuses to be told in two ways how much to tell', () => {
+    expect(() => read('run', 'x', '-qv')).toThrow('--quiet and --verbose exclude each other');
+    expect(() => read('worker', '-v', '--log-level', 'warn')).toThrow('--log-level and --verbose both say');
+  });
+
+  it.each([
     ['--token', 'a token is never an argument, .*: set EXPUNGE_TOKEN, or name a file with --token-file FILE'],
     ['--api-key', 'a token is never an argument, .*: set EXPUNGE_TOKEN'],
     ['--client-secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],

@@ -5,8 +5,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { readCommandLine } from '../../../src/commands/command-line.ts';
 import { readDefinition } from '../../../src/commands/schedule-add.ts';
 import { verbs } from '../../../src/commands/verbs.ts';
-import { settingText } from '../../../src/config/setting-text.ts';
-import { type Config, loadConfig, type SettingName, settings } from '../../../src/config/settings.ts';
+import { loadConfig } from '../../../src/config/read-config.ts';
+import { type Config, type SettingName, settings, settingText } from '../../../src/config/settings.ts';
 import { scheduledSettings, settingsOf } from '../../../src/schedule/schedule.ts';
 
 /** A value of every setting that is not its default. */

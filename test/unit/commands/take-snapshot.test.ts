@@ -10,7 +10,7 @@ const inside: LocalView = {
   writeRejection: '',
 };
 const refused = 'its disk is full (MISCONF)';
-const words = `Waiting: Redis rejects writes: ${refused}; nothing is sent; goes on by itself once it accepts writes.`;
+const words = `Waiting: Redis rejects writes: ${refused}; nothing is sent until it accepts them again.`;
 
 test('panel, line and JSON say why Redis refuses what this process writes', () => {
   const taker = new SnapshotTaker(run, { ...inside, writeRejection: refused });

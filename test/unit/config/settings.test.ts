@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { settingText, shownSetting } from '../../../src/config/setting-text.ts';
-import { loadConfig, type SettingName, settings } from '../../../src/config/settings.ts';
+import { loadConfig } from '../../../src/config/read-config.ts';
+import { type SettingName, settings, settingText, shownSetting } from '../../../src/config/settings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));

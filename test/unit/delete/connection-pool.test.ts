@@ -20,7 +20,7 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
       limits.told.push({ tag, status: answer.kind === 'status' && answer.status, ms, waits: [...waits] });
     },
   };
-  const onWire: { path: string; authorization: string; lane: number; done: (answer: Answer) => void }[] = [];
+  const onWire: { path: string; authorization: string; connection: number; done: (answer: Answer) => void }[] = [];
   const closed: number[] = [];
   let opened = 0;
   const open = () => {
@@ -74,7 +74,7 @@ describe('the connections of a process', () => {
     const { queue, request, answers } = openQueue();
     for (const path of ['a', 'b', 'c']) pool.submit(queue, request(path));
     expect(paths(onWire)).toEqual(['a', 'b']);
-    expect(new Set(onWire.map(({ lane }) => lane)).size).toBe(2);
+    expect(new Set(onWire.map(({ connection }) => connection)).size).toBe(2);
     expect(pool.inFlight).toBe(2);
     answer();
     expect(paths(onWire)).toEqual(['b', 'c']);

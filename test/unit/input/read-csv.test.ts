@@ -24,7 +24,7 @@ test.each([
 
 test.each([
   ['unclosed-quote-at-the-end.csv', ':5: a quote opens in the row that begins here and is never closed'],
-  ['stray-quote.csv', ':3: a quote in the row that begins here stands inside a cell'],
+  ['stray-quote.csv', ':3: a quote in the row that begins here is inside a cell'],
   ['ragged-row.csv', ':3: expected 2 cells, got 3'],
   ['duplicate-column.csv', ':1: two columns are named "id"'],
   ['utf-16.csv', ': expected UTF-8, got UTF-16'],
@@ -110,7 +110,7 @@ test('suggests no other delimiter where the quotes are at fault', async () => {
 
 test('says what to do about rows of different length', async () => {
   await expect(fixture('ragged-row.csv')).rejects.toMatchObject({
-    next: expect.stringContaining('must stand in quotes'),
+    next: expect.stringContaining('must be quoted'),
   });
 });
 

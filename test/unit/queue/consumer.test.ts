@@ -54,7 +54,7 @@ function openTestConsumer(jobs: number, odd: Odd = {}) {
     {
       address: { fp: 'f', name: 'chunks', connection: {} as QueueConnection },
       ...{ canTakeMore: () => true, handle, log: { debug() {}, info() {}, warn() {}, error() {} } },
-      isDue: (run) => void events.push(`due ${run}`),
+      onDue: (run) => void events.push(`due ${run}`),
       requeue: ({ chunk }) => void events.push(`put back ${chunk}`),
       ...odd,
     },

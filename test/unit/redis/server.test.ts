@@ -41,7 +41,7 @@ describe('a server that is to keep ledgers', () => {
       {},
     ],
     ['ok memory: it evicts nothing; 1.0 MB used of 2.0 MB', { maxmemory: '2000000' }, {}],
-    ['warn memory: 1.0 MB used of 1.1 MB; runs stand still when it is full', { maxmemory: '1100000' }, {}],
+    ['warn memory: 1.0 MB used of 1.1 MB; runs stop when it is full', { maxmemory: '1100000' }, {}],
     [
       'warn files: it keeps no append-only file (AOF): if it crashes, the record of what was deleted since is lost',
       { aof_enabled: '0' },
@@ -66,12 +66,12 @@ describe('a server that is to keep ledgers', () => {
     ],
     ['warn replicas: it has no replica that could take over', { connected_slaves: '0' }, { setUp: 'sentinels' }],
     [
-      'ok replicas: 1 of 1 in step',
+      'ok replicas: 1 of 1 in sync',
       { connected_slaves: '1', slave0: 'ip=1,port=2,state=online,lag=0' },
       { setUp: 'sentinels' },
     ],
     [
-      'warn replicas: 1 of 2 in step',
+      'warn replicas: 1 of 2 in sync',
       { connected_slaves: '2', slave0: 'ip=1,state=online', slave1: 'ip=2,state=wait_bgsave' },
       { setUp: 'sentinels' },
     ],

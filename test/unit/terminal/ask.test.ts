@@ -1,3 +1,4 @@
+import { Readable, Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { confirmCount, confirmYes } from '../../../src/terminal/ask.ts';
 
@@ -42,5 +43,31 @@ describe('confirmYes', () => {
       message: 'Cancel the run r1? There is no terminal to confirm on',
       next: 'add --yes',
     });
+  });
+});
+
+describe('a confirmation on a terminal', () => {
+  /** Somebody who types this when the count is asked for. */
+  function typing(text: string) {
+    const stdin = Object.assign(new Readable({ read() {} }), { isTTY: true, setRawMode: () => {} });
+    let shown = '';
+    const write = (chunk: Buffer, _encoding: string, done: () => void) => {
+      const before = shown;
+      shown += chunk;
+      const asks = 'Type 1203 to delete 1,203 views';
+      if (shown.includes(asks) && !before.includes(asks)) stdin.push(text);
+      done();
+    };
+    const stderr = Object.assign(new Writable({ write }), { isTTY: true, columns: 100, rows: 30 });
+    const asking = { stdin: stdin as unknown as NodeJS.ReadStream, stderr: stderr as unknown as NodeJS.WriteStream };
+    return confirmCount(question, { ...asking, env: { TERM: 'xterm' }, stdinIsData: false });
+  }
+
+  it.each(['1203\r', '1,203\r'])('is given by typing the count: %j', async (text) => {
+    await expect(typing(text)).resolves.toBeUndefined();
+  });
+
+  it.each(['1204\r', 'y\r', '\r', '\u0003'])('is not given by %j', async (text) => {
+    await expect(typing(text)).rejects.toMatchObject({ message: 'not confirmed; nothing was sent' });
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Ending, endingText } from '../../../src/terminal/ending.ts';
+import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts } from './snapshots.ts';
 
 const ending: Ending = {
@@ -37,6 +38,10 @@ describe('endingText', () => {
       '  Report: report.csv',
       '  Retry the others: expunge run failures.csv --resource-column resource',
     ]);
+  });
+
+  it('leaves out what to do next where somebody wants the result only', () => {
+    expect(endingText(ending, plainStyle, true)).toBe(endingText(ending).split('\n').slice(0, -1).join('\n'));
   });
 
   it('says how many protected ids were read, also where none matched', () => {

@@ -27,7 +27,7 @@ it('a start is told with what had stopped it, and with the processes that a file
   const file = { by: 'file', who: 'the file stop', reason: '', at: now } as const;
   const held = { ...known(''), stops: { target: null, processes: [file], alive: 1 } };
   expect(startedText({ before: stop, known: held }, now)).toBe(
-    `The runs of https://api.example.com go on, after 1 min; they were stopped by ana: they call us.
+    `The runs of https://api.example.com continue, after 1 min; they were stopped by ana: they call us.
 warning: one process stays stopped by the file stop`,
   );
 });

@@ -21,22 +21,22 @@ describe('audit text', () => {
       { ...entry, action: 'halt', by: 'guard', who: '', halt: 'forbidden', reason: 'all of the first 20' },
     ];
     expect(auditText(entries)).toEqual([
-      '2026-11-20 16:06:07 UTC  pause               ana    release window',
-      '2026-11-20 16:06:07 UTC  rate 200/s          ana',
-      '2026-11-20 16:06:07 UTC  rate none burst 5   ana',
-      '2026-11-20 16:06:07 UTC  go on expectAbsent  ana',
-      '2026-11-20 16:06:07 UTC  halt forbidden      guard  all of the first 20',
+      '2026-11-20 16:06:07 UTC  pause                ana    release window',
+      '2026-11-20 16:06:07 UTC  rate 200/s           ana',
+      '2026-11-20 16:06:07 UTC  rate none burst 5    ana',
+      '2026-11-20 16:06:07 UTC  resume expectAbsent  ana',
+      '2026-11-20 16:06:07 UTC  halt forbidden       guard  all of the first 20',
     ]);
   });
 
   test('the first start of a run is no going on, a later one is', () => {
     const told = tell(['submit', 'start', 'pause', 'start', 'halt', 'start']);
-    expect(told).toEqual(['submit', 'start', 'pause', 'go on', 'halt', 'go on']);
+    expect(told).toEqual(['submit', 'start', 'pause', 'resume', 'halt', 'resume']);
   });
 
   test('a start is told as what it was where only the last entries are shown', () => {
     expect(tell(['submit', 'start', 'pause'], 2)).toEqual(['start', 'pause']);
-    expect(tell(['submit', 'start', 'pause', 'start'], 2)).toEqual(['pause', 'go on']);
+    expect(tell(['submit', 'start', 'pause', 'start'], 2)).toEqual(['pause', 'resume']);
   });
 
   test('no start is told as the first where the oldest entries have gone', () => {

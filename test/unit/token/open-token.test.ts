@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readTarget } from '../../../src/config/check-target.ts';
-import { type Config, loadConfig } from '../../../src/config/settings.ts';
+import { loadConfig } from '../../../src/config/read-config.ts';
+import type { Config } from '../../../src/config/settings.ts';
 import { ExpungeError } from '../../../src/errors.ts';
 import { openToken, startToken, tokenSource } from '../../../src/token/open-token.ts';
 import type { Token } from '../../../src/token/token.ts';
@@ -82,7 +83,13 @@ describe('settings for the token are refused', () => {
     ['a refresh token alone', { refreshTokenFile: 'x' }, {}, 'USAGE', /--refresh-token-file needs --token-url/],
     ['no client id', { tokenUrl: url.tokenUrl }, secret, 'USAGE', /--token-url needs --client-id/],
     ['no secret', url, {}, 'CREDENTIALS', /expected a client secret in EXPUNGE_CLIENT_SECRET or/],
-    ['http', { ...url, tokenUrl: 'http://auth.example.com/t' }, secret, 'USAGE', /over http anyone on the way/],
+    [
+      'http',
+      { ...url, tokenUrl: 'http://auth.example.com/t' },
+      secret,
+      'USAGE',
+      /over http an attacker in the network/,
+    ],
     [
       'no secret file',
       { ...url, clientSecretFile: '/no/where' },

@@ -6,13 +6,13 @@ let watch: RunWatch;
 let state: string;
 let asked: PaceCall[];
 let count: number;
-const held: string[] = [];
+const heartbeats: string[] = [];
 const halted: string[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
   state = 'running';
-  held.length = 0;
+  heartbeats.length = 0;
   halted.length = 0;
   asked = [];
   count = 0;
@@ -26,7 +26,7 @@ beforeEach(() => {
     halted: (run) => void halted.push(run),
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
-    hold: async (run) => void held.push(run),
+    heartbeat: async (run) => void heartbeats.push(run),
     store: async () => {},
   });
   watch.start();
@@ -38,9 +38,9 @@ afterEach(() => {
 
 /** How often it says in three seconds that it holds chunks. */
 async function saidInThreeSeconds(): Promise<number> {
-  held.length = 0;
+  heartbeats.length = 0;
   await vi.advanceTimersByTimeAsync(3_000);
-  return held.length;
+  return heartbeats.length;
 }
 
 test('says that it holds chunks of a run that was stopped, until they are handed back', async () => {

@@ -77,7 +77,7 @@ function openTestService(odd: Odd = {}) {
     ...odd.options,
   };
   const service = openService(options, {
-    openRoads: () => roads,
+    openSenders: () => roads,
     openQueue: () => queue,
     openConsumer: (given): Consumer => {
       consumerOptions = given;
@@ -242,7 +242,7 @@ test('a chunk that was put back gets a new job, and a run of which one is due is
   consumer.requeue({ run: 'r', chunk: 0 });
   model.open.clear();
   model.later.set(0, 0);
-  consumer.isDue('r');
+  consumer.onDue('r');
   await vi.advanceTimersByTimeAsync(0);
   expect(events).toEqual(['add 1', 'add 1']);
   expect([...model.open.keys()]).toEqual([0]);

@@ -21,7 +21,7 @@ test.each<[string[], string[]]>([
     ['pid 12', 'one more connection'],
   ],
   [['', 'someone'], ['2 more connections']],
-  [['expunge:{fp}:Y2h1bmtz'], ['somebody']],
+  [['expunge:{fp}:Y2h1bmtz'], ['an unknown process']],
 ])('of the connections %o the users are %o', (names, users) => {
   expect(usersIn(names)).toEqual(users);
 });

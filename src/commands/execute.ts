@@ -1,0 +1,74 @@
+import { loadConfig, type Source, type Sources } from '../config/read-config.ts';
+import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
+import { explainFileError, isFileError } from '../system-errors.ts';
+import { plainLine } from '../terminal/style.ts';
+import { readVersion } from '../version.ts';
+import type { Invocation, Verb } from './command.ts';
+import { type Call, readCommandLine } from './command-line.ts';
+
+// Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
+
+/** What a command line is done with: of the process that was started with it, or of a test. */
+export type Deps = Pick<Invocation, 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
+
+/** Does what a command line asks for and returns the exit code. Never throws: what went wrong stands on stderr. */
+export async function executeLine(argv: readonly string[], deps: Deps): Promise<number> {
+  let isVerbose = deps.env.EXPUNGE_LOG_LEVEL === 'debug';
+  try {
+    if (argv[0] === 'complete') return await answerShell(argv.slice(1), deps);
+    const call = readCommandLine([...argv], readVersion(), (text) => deps.stdout.write(text));
+    if (call === null) return exitCodes.OK.exit;
+    isVerbose ||= call.verbosity === 'verbose';
+    return await execute(call, argv, deps);
+  } catch (error) {
+    return complain(error, deps.stderr, isVerbose);
+  }
+}
+
+/** What a completion script asks for at a TAB. No verb: nobody types it, and it reads a line that is not finished. */
+async function answerShell(line: readonly string[], { env, stdout }: Deps): Promise<number> {
+  const { complete } = await import('./complete.ts');
+  stdout.write(await complete(line, env));
+  return exitCodes.OK.exit;
+}
+
+async function execute(call: Call, argv: readonly string[], deps: Deps): Promise<number> {
+  const { command, verb, args, options, flags, configFile, color, verbosity } = call;
+  const { env, stderr } = deps;
+  if (!color) forbidColor(env);
+  const given = command.withoutSettings ? { flags: {}, env: {}, configFile: null } : { flags, env, configFile };
+  const { config, sources } = loadConfig(given);
+  const { execute } = (await command.load!()) as Verb;
+  const log = verbosity === 'verbose' ? (await import('../logger.ts')).createLogger('debug', stderr) : null;
+  log?.debug({ verb, version: readVersion(), node: process.version, settings: notDefault(sources) }, 'command started');
+  const exit = await execute({ verb, args, options, config, sources, verbosity, argv, ...deps });
+  log?.debug({ verb, exit, ms: Math.round(performance.now()) }, 'command ended');
+  return exit;
+}
+
+/** Settings that are not the default, and where they come from; never their values. */
+function notDefault(sources: Sources): Record<string, Source> {
+  return Object.fromEntries(Object.entries(sources).filter(([, source]) => source !== 'default'));
+}
+
+/** FORCE_COLOR would win over NO_COLOR. */
+function forbidColor(env: NodeJS.ProcessEnv): void {
+  env.NO_COLOR = '1';
+  delete env.FORCE_COLOR;
+}
+
+/** Says what went wrong and returns the exit code. An unknown error is a bug: its stack may hold anything, so it is shown on demand. */
+export function complain(error: unknown, stderr: NodeJS.WritableStream, isVerbose: boolean): number {
+  const known = error instanceof ExpungeError ? error : refusedFile(error);
+  const next = known ? known.next : 'run it again with --verbose to see where, and report it';
+  stderr.write(`${known ? 'error' : 'internal error'}: ${plainLine(messageOf(known ?? error))}\n`);
+  if (next) stderr.write(next.replace(/^/gm, '  ').concat('\n'));
+  if (isVerbose && error instanceof Error) stderr.write(`${error.stack}\n`);
+  return exitCodes[known?.code ?? 'INTERNAL'].exit;
+}
+
+/** A file or folder that nobody expected to be refused: most likely something of the machine, and no bug. */
+function refusedFile(error: unknown): ExpungeError | null {
+  if (!isFileError(error)) return null;
+  return new ExpungeError('INTERNAL', messageOf(error), { cause: error, next: explainFileError(error).next });
+}

@@ -1,0 +1,155 @@
+import { Help, Option, type Command as Program } from 'commander';
+import { type SettingName, settings, settingText } from '../config/settings.ts';
+import { ExpungeError, exitCodes } from '../errors.ts';
+import { type Topic, topicNames, topics } from '../help/topics.ts';
+import { foldCommand, readingWidth } from '../terminal/render-markdown.ts';
+import type { Command } from './command.ts';
+
+/** The settings of daily use: all that the help of a verb shows without `--all`. */
+export const dailySettings: readonly SettingName[] = [
+  'baseUrl',
+  'account',
+  'resource',
+  'column',
+  'limit',
+  'protect',
+  'maxDeletes',
+  'rate',
+  'tokenFile',
+  'http',
+  'logLevel',
+];
+
+/** What the settings are about: each heading holds from its setting on, in the order of the table of settings. */
+const groups: readonly [first: SettingName, heading: string][] = [
+  ['baseUrl', 'The target'],
+  ['resource', 'The list'],
+  ['maxDeletes', 'Guards and answers'],
+  ['rate', 'The rate'],
+  ['maxConcurrency', 'Requests'],
+  ['tokenFile', 'The token'],
+  ['caFile', 'The connection to the API'],
+  ['keep', 'State'],
+  ['allowPlaintextRedis', 'Redis'],
+  ['http', 'Workers'],
+];
+
+/** The heading of a setting. */
+export function settingHeading(name: SettingName): string {
+  const order = Object.keys(settings);
+  return groups.findLast(([first]) => order.indexOf(first) <= order.indexOf(name))![1];
+}
+
+/** Topics that explain a verb, by the first word of it; those with `exit-codes` show them in their help. */
+const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
+  run: ['input', 'outcomes', 'rates', 'exit-codes'],
+  worker: ['workers', 'monitoring', 'exit-codes'],
+  schedule: ['schedules'],
+  runs: ['control'],
+  status: ['control'],
+  pause: ['control'],
+  resume: ['control', 'recovery'],
+  cancel: ['control'],
+  rate: ['rates'],
+  priority: ['workers'],
+  'stop-all': ['control'],
+  'start-all': ['control'],
+  target: ['rates'],
+  report: ['reports', 'outcomes'],
+  check: ['check', 'outcomes', 'exit-codes'],
+  config: ['settings'],
+  redis: ['redis', 'recovery'],
+  sandbox: ['sandbox'],
+};
+
+/** The flag of a setting. With `all`, its help names the variable and stands under a heading; else a setting that is no daily one is left out. */
+export function settingOption(name: SettingName, all = true): Option {
+  const { flag, arg, env, help, fallback, ifRepeated } = settings[name];
+  const value = arg === null ? null : settingText(name, fallback as never);
+  const notes = [value ? `default: ${value === ',' ? '","' : value}` : '', (all && env) || '']
+    .filter(Boolean)
+    .join(', ');
+  const text = all ? help : help.split(';')[0]!; // its first clause says enough for daily use
+  const option = new Option(`--${flag}${arg ? ` ${arg}` : ''}`, notes ? `${text} (${notes})` : text);
+  if (all) option.helpGroup(`${settingHeading(name)}:`);
+  else option.hideHelp(!dailySettings.includes(name));
+  return ifRepeated === undefined ? option : option.argParser(ifRepeated === 'joined' ? joined : onlyOnce(flag));
+}
+
+function joined(value: string, before: string | undefined): string {
+  return before === undefined ? value : `${before},${value}`;
+}
+
+/** For files that protect ids: of two files, the last one would silently win. */
+function onlyOnce(flag: string) {
+  return (value: string, before: string | undefined): string => {
+    if (before === undefined) return value;
+    throw new ExpungeError('USAGE', `--${flag} is given twice: ${before} and ${value}; only one file can be named`, {
+      next: 'combine both in one file',
+    });
+  };
+}
+
+/** Makes the help of a verb, or of the whole program: usage, examples, options, exit codes, and where to read more. */
+export function configureHelp(program: Program, verb: string, command: Command | null, all: boolean): void {
+  program.configureOutput({ getOutHelpWidth: () => readingWidth(process.stdout, process.env) });
+  program.configureHelp({
+    showGlobalOptions: all,
+    minWidthToWrap: 24,
+    subcommandTerm: (sub) => new Help().subcommandTerm(sub).replace(' [options]', ''),
+    formatHelp: (asked, helper) => {
+      const text = Help.prototype.formatHelp.call(helper, asked, helper).trimEnd();
+      const [usage = '', about = '', ...sections] = text.split('\n\n');
+      const examples = command ? examplesOf(command, helper) : '';
+      const below = command ? endOfVerb(verb, command, all, helper) : endOfProgram(all, helper);
+      return `${[usage, about, examples, ...sections, ...below].filter(Boolean).join('\n\n')}\n`;
+    },
+  });
+}
+
+/** Each line as it can be copied, below what it does. */
+function examplesOf({ examples }: Command, helper: Help): string {
+  const lines = examples.map(([line, does]) => `  ${does}\n    ${foldCommand(`$ ${line}`, widthOf(helper), 8)}`);
+  return lines.length > 0 ? ['Examples:', ...lines].join('\n') : '';
+}
+
+/** Exit codes where a script needs them, and where to read more. */
+function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helper: Help): string[] {
+  const reading = furtherReading[verb.split(' ')[0]!] ?? [];
+  const exits = Object.values(exitCodes).map(({ exit, meaning }) => `${exit} ${meaning.split(/;|, or/)[0]}`);
+  const isCut = !all && own.some((name) => !dailySettings.includes(name));
+  const more = [
+    isCut ? paragraph('--help --all lists every setting, expunge help settings explains them.', helper) : '',
+    reading.length > 0 ? paragraph(`To read: expunge help ${reading.join(', ')}`, helper) : '',
+  ];
+  const codes = reading.includes('exit-codes') ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
+  return [codes, more.filter(Boolean).join('\n')];
+}
+
+function endOfProgram(all: boolean, helper: Help): string[] {
+  const lines = (rows: readonly (readonly [string, string])[]) => {
+    const widest = Math.max(...rows.map(([term]) => term.length));
+    return rows.map(([term, about]) => helper.formatItem(term, widest, about, helper)).join('\n');
+  };
+  return [
+    `Variables:\n${lines(variables)}`,
+    all
+      ? `Topics:\n${lines(topicNames.map((name) => [name, topics[name]]))}`
+      : paragraph(`Topics: ${topicNames.join(', ')}`, helper),
+    `Begin with: expunge run --help${all ? '' : ', or expunge help to see what each topic is about'}`,
+  ];
+}
+
+const variables = [
+  ['EXPUNGE_TOKEN', 'the access token, unless a file, a command or a token endpoint provides it'],
+  ['EXPUNGE_CLIENT_SECRET', 'the client secret for --token-url, unless --client-secret-file holds it'],
+  ['REDIS_URL', 'the Redis to use; without it expunge starts a private one'],
+] as const;
+
+function paragraph(text: string, helper: Help): string {
+  return helper.boxWrap(text, widthOf(helper));
+}
+
+function widthOf(helper: Help): number {
+  return helper.helpWidth ?? 80;
+}

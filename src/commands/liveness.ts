@@ -1,0 +1,74 @@
+import type { Run } from '../ledger/run.ts';
+import { type Stop, stopText } from '../limiter/stop.ts';
+import type { Target } from '../model/target.ts';
+import { countConsumers, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
+import { withTimeout } from '../queue/with-timeout.ts';
+import { commandFor } from '../terminal/stop-text.ts';
+import type { Session } from './session.ts';
+
+// Which processes delete a run, and why a run makes no progress.
+
+const removeMs = 2_000;
+
+/** Whether a command is deleting a foreground run now; null if Redis does not say. */
+export async function hasForegroundCommand(session: Session, run: Run): Promise<boolean | null> {
+  const count = await countConsumers(ownQueueOf(session, run));
+  return count === null ? null : count > 0;
+}
+
+/** Whether another command is deleting a run whose consumer in this process has just closed. */
+export async function hasOtherForegroundCommand(session: Session, run: Run): Promise<boolean> {
+  return ((await countConsumers(ownQueueOf(session, run), 'those that stay')) ?? 0) > 0;
+}
+
+/** Whether a foreground run is `running` though its command has ended. */
+export async function isAbandoned(session: Session, run: Run): Promise<boolean> {
+  return !run.detached && run.state === 'running' && (await hasForegroundCommand(session, run)) === false;
+}
+
+/**
+ * Removes the queue that a killed command left of its run, unless a command is deleting that run. Repeating it is harmless. Never throws:
+ * leftover keys are harmless, and the report that follows matters more.
+ */
+export async function removeOwnQueue(session: Session, run: Run): Promise<void> {
+  const queue = openQueue(ownQueueOf(session, run));
+  await withTimeout(removeMs, queue.remove()); // its commands wait for Redis without limit, and need a little memory there
+  await withTimeout(removeMs, queue.close());
+}
+
+/** Warns about a detached run if no worker of its target is alive; `workers` is null if Redis does not say. */
+export function warnIfNoWorkers(stderr: NodeJS.WritableStream, workers: number | null, target: Named): void {
+  if (workers !== null && workers > 0) return;
+  const words =
+    workers === null
+      ? `${unknownLiveness('worker of this target')}; if none is,`
+      : 'no worker of this target is alive;';
+  stderr.write(`warning: ${words} start one: ${commandFor('worker', target)}\n`);
+}
+
+type Named = Pick<Target, 'baseUrl' | 'account'>;
+
+/** Says that Redis does not show whether such a process is alive: not every login may use CLIENT LIST. */
+export function unknownLiveness(who: string): string {
+  return `this Redis does not say whether a ${who} is alive (CLIENT LIST)`;
+}
+
+/** What else keeps a run from progress. `refused`: why Redis rejects writes, or ''; `isAbandoned`: its command has ended. */
+type Standstill = { refused?: string; isAbandoned?: boolean };
+
+/** A `running` run that makes no progress, with the cause as its reason, for a summary; any other run as it is. */
+export function withStandstill(
+  run: Run,
+  stop: Stop | null,
+  { refused = '', isAbandoned = false }: Standstill = {},
+): Run {
+  if (run.state !== 'running') return run;
+  if (isAbandoned) return { ...run, reason: 'its command has ended and no process is deleting it' };
+  if (stop !== null) return { ...run, reason: stopText(stop) };
+  return refused === '' ? run : { ...run, reason: `Redis rejects writes: ${refused}` };
+}
+
+/** The queue that only the commands of a run consume. */
+function ownQueueOf({ queueConnection }: Session, { id, fp }: Run): QueueAddress {
+  return { fp, name: ownQueueName(id), connection: queueConnection };
+}

@@ -1,0 +1,89 @@
+import { readChunks } from '../input/chunk-ids.ts';
+import { formatOf } from '../input/input-options.ts';
+import type { Spool } from '../input/spool.ts';
+import type { List } from '../input/with-list.ts';
+import type { ListedRun } from '../ledger/list-runs.ts';
+import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { idPath } from '../model/check-id.ts';
+import { stdinName } from '../model/row.ts';
+import type { Target } from '../model/target.ts';
+import type { Plan } from '../terminal/plan-text.ts';
+import { tokenSource } from '../token/open-token.ts';
+import type { Invocation } from './command.ts';
+
+/** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
+type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
+  existing: Run | null;
+  isJoined: boolean;
+  last: Run | null;
+  overlapping: readonly ListedRun[];
+};
+
+/** Of a plan that is made without Redis. */
+export const noListHistory: ListHistory = {
+  learned: null,
+  stop: null,
+  existing: null,
+  isJoined: false,
+  last: null,
+  overlapping: [],
+};
+
+/** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list. */
+export function planOf({ config, env }: Invocation, target: Target, list: List, known: ListHistory): Plan {
+  const { spool, rejectsFile } = list;
+  const { first } = spool;
+  const { learned, stop, existing, isJoined, last, overlapping } = known;
+  return {
+    files: spool.files,
+    rows: spool.rows,
+    ids: spool.ids,
+    samples: samplesOf(spool),
+    column: hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
+    duplicates: spool.duplicates,
+    rejected: spool.rejectedByCode,
+    rejectsFile,
+    protected: spool.protected,
+    protectedRead: spool.protectedList?.ids ?? null,
+    limited: spool.limited ? (config.limit ?? null) : null,
+    baseUrl: target.baseUrl,
+    account: target.account,
+    tokenSource: tokenSource(config, env),
+    firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
+    onStatus: existing?.onStatus ?? config.onStatus,
+    expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
+    rate: config.rate ?? existing?.rate ?? null,
+    rateBefore: existing?.rate ?? null,
+    learned,
+    maxConcurrency: config.maxConcurrency,
+    stop,
+    existing: existing && { ...existingOf(existing), isJoined },
+    previous: last !== null && isSealed(last.state) ? previousOf(last) : null,
+    overlapping: overlapping.map((run) => ({
+      ...existingOf(run),
+      files: run.files,
+      protectedRead: run.protectedRead,
+    })),
+  };
+}
+
+const shownSamples = 3;
+
+/** The first ids that would be sent. */
+function samplesOf(spool: Spool): string[] {
+  for (const part of readChunks(spool, shownSamples)) if ('ids' in part) return [...part.ids];
+  return [];
+}
+
+function hasColumns(files: readonly string[], { format }: Invocation['config']): boolean {
+  const formats = files.map((name) => formatOf({ name, isStdin: name === stdinName }, format ?? null));
+  return formats.some((used) => used !== 'lines');
+}
+
+function existingOf(run: ListedRun) {
+  return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+}
+
+function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
+  return { runId: id, state, endedAt, counts };
+}

@@ -1,0 +1,220 @@
+import * as parse from '../config/parse-setting.ts';
+import { runOrders } from '../ledger/list-runs.ts';
+import { runStates } from '../ledger/run.ts';
+import { type Command, json, type OwnOption, reason, sending, share, store, target, yes } from './command.ts';
+
+// What makes, shows and changes runs.
+
+const input = [
+  'resource',
+  'resourceColumn',
+  'format',
+  'column',
+  'noHeader',
+  'delimiter',
+  'limit',
+  'protect',
+  'allowIdChars',
+  'allowPlaceholders',
+  'expectRejected',
+  'maxDeletes',
+] as const;
+
+export const run: Command = {
+  name: 'run',
+  summary: 'delete the ids of a list and report what happened to each; repeat to resume',
+  arguments: '<files...>',
+  settings: [...input, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
+  options: [
+    { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
+    { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+    share,
+    yes,
+    { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
+    json,
+    reason,
+  ],
+  examples: [
+    ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
+    ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
+    ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
+  ],
+  load: () => import('./run.ts'),
+};
+
+/** Which runs are listed, and in which order. */
+const choosing: readonly OwnOption[] = [
+  {
+    flags: '--state <states>',
+    help: 'only those in one of these states: running,paused',
+    parse: parse.someOf(runStates),
+  },
+  {
+    flags: '--since <time>',
+    help: 'only those submitted since: 2d, 90min, 2026-11-20, 2026-11-20T16:00Z',
+    parse: (text) => parse.momentOrAgo(text),
+  },
+  { flags: '--target <text>', help: 'only those whose base URL or account contains this text', parse: parse.text },
+  { flags: '--list <text>', help: 'only those with a file whose name contains this text', parse: parse.text },
+  { flags: '--by <text>', help: 'only those whose submitter contains this text', parse: parse.text },
+  {
+    flags: '--sort <order>',
+    help: `by ${runOrders.join(', ')}; the newest or largest first (default: created)`,
+    parse: parse.oneOf(runOrders),
+  },
+  { flags: '--limit <n>', help: 'at most this many (default: 50; with --json all)', parse: parse.positiveInteger },
+  { flags: '--all', help: 'all of them' },
+];
+
+export const runs: Command = {
+  name: 'runs',
+  summary: 'list the runs that Redis knows',
+  settings: store,
+  options: [...choosing, json],
+  examples: [
+    ['expunge runs', 'the newest 50'],
+    ['expunge runs --state running,paused --since 2d', 'what began in the last two days and has not ended'],
+    ['expunge runs --target api.example.com --sort failed --limit 5', 'where most ids failed'],
+    ['expunge runs remove 20261120-1602-m4tz', 'forget an ended run'],
+  ],
+  subcommands: [
+    {
+      name: 'remove',
+      summary: 'remove an ended run from Redis; a report of it that was written stays',
+      arguments: '<run>',
+      settings: store,
+      options: [yes, reason, json],
+      examples: [
+        ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
+        ['expunge runs remove 20261120-1602-m4tz --yes --reason "a trial"', 'for scripts'],
+      ],
+      load: () => import('./runs.ts'),
+    },
+  ],
+  load: () => import('./runs.ts'),
+};
+
+export const status: Command = {
+  name: 'status',
+  summary: 'show the progress of a run; without a run, the state of the target',
+  arguments: '[run]',
+  settings: [...store, 'baseUrl', 'account', 'clientId', 'separateLimits'],
+  options: [
+    { flags: '--watch', help: 'keep showing it until it ends' },
+    { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
+    json,
+  ],
+  examples: [
+    ['expunge status 20261120-1602-m4tz', 'once'],
+    ['expunge status 20261120-1602-m4tz --audit', 'with its whole audit trail'],
+    ['expunge status 20261120-1602-m4tz --watch', 'with a live panel'],
+    ['expunge status 20261120-1602-m4tz --json | jq .pending', 'for scripts'],
+    [
+      'expunge status --base-url https://api.example.com',
+      'whether a target is stopped or throttled, by whom, until when',
+    ],
+  ],
+  load: () => import('./status.ts'),
+};
+
+const steer = () => import('./steer.ts');
+
+export const pause: Command = {
+  name: 'pause',
+  summary: 'stop sending requests of a run, within a second, from any machine',
+  arguments: '<run>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge pause 20261120-1602-m4tz', 'until it is resumed'],
+    ['expunge pause 20261120-1602-m4tz --reason "release window"', 'and say why'],
+  ],
+  load: steer,
+};
+
+export const resume: Command = {
+  name: 'resume',
+  summary: 'resume a paused or halted run',
+  arguments: '<run>',
+  settings: [...store, 'expectAbsent'],
+  options: [
+    { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge resume 20261120-1602-m4tz', 'resume it'],
+    ['expunge resume 20261120-1602-m4tz --reason "release is out"', 'and say why'],
+    ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
+    ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
+  ],
+  load: steer,
+};
+
+export const cancel: Command = {
+  name: 'cancel',
+  summary: 'end a run permanently; ids not yet attempted are left alone',
+  arguments: '<run>',
+  settings: store,
+  options: [yes, reason, json],
+  examples: [
+    ['expunge cancel 20261120-1602-m4tz', 'asks first'],
+    ['expunge cancel 20261120-1602-m4tz --yes --reason "wrong list"', 'for scripts'],
+  ],
+  load: steer,
+};
+
+export const rate: Command = {
+  name: 'rate',
+  summary: 'give a live run another rate, within a second, from any machine',
+  arguments: '<run> <rate|none>',
+  settings: store,
+  options: [
+    {
+      flags: '--burst <n>',
+      help: 'requests that may leave at once (default: as before)',
+      parse: parse.integerFrom(1, 1_000_000),
+    },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge rate 20261120-1602-m4tz 200/s', 'at most 200 a second, spread evenly'],
+    ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],
+    ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
+  ],
+  load: () => import('./rate.ts'),
+};
+
+export const priority: Command = {
+  name: 'priority',
+  summary: 'give a live run another share of the workers, within a second, from any machine',
+  arguments: '<run> <high|normal|low>',
+  settings: store,
+  options: [reason, json],
+  examples: [
+    ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
+    ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
+  ],
+  load: () => import('./priority.ts'),
+};
+
+export const report: Command = {
+  name: 'report',
+  summary: 'write what happened to every row of a run',
+  arguments: '<run>',
+  settings: store,
+  options: [
+    { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
+    { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
+    { flags: '--verify', help: 'check that every row has exactly one outcome' },
+    { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
+    { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
+  ],
+  examples: [
+    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
+    ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
+  ],
+  load: () => import('./report.ts'),
+};

@@ -1,0 +1,202 @@
+import * as parse from '../config/parse-setting.ts';
+import { type SettingName, settings } from '../config/settings.ts';
+import { retryAfterForms } from '../sandbox/fault-kinds.ts';
+import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
+import { type Command, json, type OwnOption, reason, sending, store, target, yes } from './command.ts';
+import { shells } from './completion-scripts.ts';
+
+// What runs, checks and configures the services around a run: workers, the private Redis, the sandbox and the shell.
+
+export const worker: Command = {
+  name: 'worker',
+  summary: 'process the detached runs of a target until stopped; start as many as needed',
+  settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel'],
+  options: [
+    {
+      flags: '--workers <n>',
+      help: 'run this many processes under one supervisor (default: 1)',
+      parse: parse.integerFrom(1, 256),
+    },
+  ],
+  examples: [
+    ['expunge worker --base-url https://api.example.com', 'serve one target'],
+    ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
+    ['expunge worker --base-url https://api.example.com --http 9464', 'with probes and metrics'],
+    ['expunge worker --base-url https://api.example.com --workers 4', 'with four processes'],
+  ],
+  load: () => import('./worker.ts'),
+};
+
+export const check: Command = {
+  name: 'check',
+  summary: 'check settings, token, Redis and API; deletes nothing except what --probe-id names',
+  settings: [...target, 'onStatus', 'resource', 'requestTimeoutMs', ...store],
+  options: [
+    { flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' },
+    { flags: '--probe-id <id>', help: 'delete this object of --resource, to test the API' },
+    reason,
+    json,
+  ],
+  examples: [
+    ['expunge check --base-url https://api.example.com', 'before the first run'],
+    [
+      'expunge check --resource views --probe-id v-000001',
+      'and whether the API accepts the token, by deleting this view',
+    ],
+    ['expunge check --verdicts', 'what a 404, a 409 or a 503 would mean'],
+    ['expunge check --verdicts --on-status 404=failed', 'the same with another meaning of 404'],
+  ],
+  load: () => import('./check.ts'),
+};
+
+export const config: Command = {
+  name: 'config',
+  summary: 'show settings and where they come from',
+  settings: [],
+  examples: [],
+  subcommands: [
+    {
+      name: 'show',
+      summary: 'show every setting, its value and where it comes from',
+      settings: Object.keys(settings) as SettingName[],
+      options: [json],
+      examples: [
+        ['expunge config show', 'what a command would use here'],
+        ['expunge config show --config staging.json', 'with another configuration file'],
+      ],
+      load: () => import('./config.ts'),
+    },
+  ],
+  load: null,
+};
+
+export const redis: Command = {
+  name: 'redis',
+  summary: 'show or stop the private Redis of this folder',
+  settings: [],
+  examples: [],
+  subcommands: [
+    {
+      name: 'status',
+      summary: 'show whether the private Redis is running, and where its data is',
+      settings: store,
+      options: [json],
+      examples: [
+        ['expunge redis status', 'of ./.expunge'],
+        ['expunge redis status --state-dir /var/lib/expunge', 'of another folder'],
+      ],
+      load: () => import('./redis.ts'),
+    },
+    {
+      name: 'stop',
+      summary: 'stop the private Redis; its data is kept; where others use it, it asks first',
+      settings: store,
+      options: [yes, json],
+      examples: [
+        ['expunge redis stop', 'of ./.expunge'],
+        ['expunge redis stop --yes', 'also under a worker'],
+        ['expunge redis stop --state-dir /var/lib/expunge', 'of another folder'],
+      ],
+      load: () => import('./redis.ts'),
+    },
+  ],
+  load: null,
+};
+
+/** What the sandbox holds, how fast it is and what goes wrong. */
+const sandboxOptions: readonly OwnOption[] = [
+  { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
+  { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
+  { flags: '--annotations <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+  { flags: '--views <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+  { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
+  { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.perSecond },
+  {
+    flags: '--rate-window <duration>',
+    help: 'count the rate in windows of this length instead of evenly: 1s, 1min',
+    parse: windowMs,
+  },
+  {
+    flags: '--rate-headers <kind>',
+    help: `report the rate in every answer: ${rateHeaderKinds.join(', ')}`,
+    parse: parse.oneOf(rateHeaderKinds),
+  },
+  {
+    flags: '--retry-after <form>',
+    help: `send Retry-After with those 429: ${retryAfterForms.join(', ')}`,
+    parse: parse.oneOf(retryAfterForms),
+  },
+  { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },
+  { flags: '--write-token <file>', help: 'write the access token there, for --token-file' },
+  { flags: '--token-life <duration>', help: 'of tokens its token endpoint issues: 90s, 1h', parse: parse.duration },
+  { flags: '--one-live-token', help: 'each token it issues revokes those before' },
+  { flags: '--seed <n>', help: 'repeat the same faults', parse: parse.integerFrom(0, 2 ** 32 - 1) },
+  { flags: '--latency-ms <ms>', help: 'answer after this long', parse: parse.integerFrom(0, 600_000) },
+  {
+    flags: '--capacity <n>',
+    help: 'serve this many requests at once, 50 ms each; the others queue',
+    parse: parse.integerFrom(1, 1_000_000),
+  },
+  {
+    flags: '--service-ms <ms>',
+    help: 'time to serve each request (with --capacity)',
+    parse: parse.integerFrom(1, 600_000),
+  },
+  { flags: '--journal', help: 'keep every request, and show at /journal what came and what was executed' },
+  json,
+];
+
+function windowMs(text: string): number {
+  const ms = parse.duration(text);
+  if (ms > 0) return ms;
+  throw new Error(`expected a duration above 0, got "${text}"`);
+}
+
+export const sandbox: Command = {
+  name: 'sandbox',
+  summary: 'serve a test API on this machine, with fault injection',
+  settings: [],
+  options: sandboxOptions,
+  examples: [
+    ['expunge sandbox --port 8080', 'with 1,000 annotations and 1,000 views'],
+    ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with faults'],
+    ['expunge sandbox --rate-limit 6000/min --rate-window 1min --retry-after seconds', 'with a quota for each minute'],
+  ],
+  load: () => import('./sandbox.ts'),
+};
+
+export const completion: Command = {
+  name: 'completion',
+  summary: 'print a script that lets a shell complete verbs, options, their values and run ids',
+  arguments: `<${shells.join('|')}>`,
+  settings: [],
+  examples: [
+    ['source <(expunge completion bash)', 'in ~/.bashrc'],
+    ['source <(expunge completion zsh)', 'in ~/.zshrc, below compinit'],
+    ['expunge completion fish | source', 'in ~/.config/fish/config.fish'],
+  ],
+  withoutSettings: true,
+  load: () => import('./completion.ts'),
+};
+
+export const help: Command = {
+  name: 'help',
+  summary: 'explain a topic or a command; without one, list them',
+  arguments: '[topic...]',
+  settings: [],
+  options: [{ flags: '--all', help: 'of a command: every setting' }],
+  examples: [
+    ['expunge help rates', 'how fast ids are deleted, and what makes a run wait'],
+    ['expunge help exit-codes', 'what a script can rely on'],
+  ],
+  load: () => import('./show-help.ts'),
+};
+
+export const quickstart: Command = {
+  name: 'quickstart',
+  summary: 'show a whole run against a sandbox',
+  settings: store,
+  examples: [['npm run quickstart', 'sandbox, run and report in one go']],
+  hidden: true,
+  load: () => import('./quickstart.ts'),
+};

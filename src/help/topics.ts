@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+
+/** Every topic in the order of the list, with what it is about; `NAME.md` beside this file begins with the same words. */
+export const topics = {
+  examples: 'a command line for each task',
+  guarantees: 'what holds for every run, and what each outcome proves',
+  input: 'list formats, refused lists, rejected rows, protected ids',
+  check: 'whether settings, token, Redis and the API are ready for a run',
+  outcomes: 'what each row ends with, what each answer means, what halts a run',
+  'exit-codes': 'what a script can rely on',
+  json: 'the objects that --json prints',
+  reports: 'what happened to every row, which files a run leaves, how long they stay',
+  settings: 'flags, variables, the configuration file, and every default',
+  tokens: 'where the access token comes from, and how it is refreshed',
+  rates: 'how fast ids are deleted, and what makes a run wait',
+  control: 'pause, resume, cancel, rate, priority, stop-all, and who did what',
+  schedules: 'periodic clean-ups, where their lists come from, what stops one',
+  workers: 'detached runs, several processes, priorities, draining',
+  systemd: 'workers as a service',
+  containers: 'docker compose, a rehearsal, and the image',
+  kubernetes: 'a Deployment of workers, and scaling by metrics',
+  monitoring: 'health probes, Prometheus metrics, alerts',
+  redis: 'which one is used, what it must be, login, TLS, Sentinel, Cluster',
+  recovery: 'after a crash, a halt, an outage, or a loss in Redis',
+  troubleshooting: 'what you see, why, and what to do',
+  sandbox: 'an API of the same kind on this machine, with faults on demand',
+  benchmarks: 'what was measured, when, on which machine',
+} as const;
+
+export type Topic = keyof typeof topics;
+
+export const topicNames = Object.keys(topics) as Topic[];
+
+export function isTopic(name: string): name is Topic {
+  return Object.hasOwn(topics, name);
+}
+
+/** The text of a topic, as Markdown. */
+export function readTopic(name: Topic): string {
+  return readFileSync(new URL(`${name}.md`, import.meta.url), 'utf8');
+}

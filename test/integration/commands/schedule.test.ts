@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Harness, openHarness } from '../../support/harness.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
+
+const ids = makeIds('s', 30);
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await openHarness(null, { account: '', objects: annotations(ids) });
+  const sources = {
+    expired: { glob: 'expired.txt', settle: '1ms' },
+    broken: { command: ['sh', '-c', 'echo a; exit 3'] },
+  };
+  harness.file('expunge.config.json', JSON.stringify({ baseUrl: harness.sandbox.url, sources }));
+  harness.file('expired.txt', `${ids.join('\n')}\n`);
+});
+afterAll(() => harness.close());
+
+const schedule = (line: string) => harness.expunge(['schedule', ...line.split(' ')]);
+const add = (name: string, cron: string, line: string) => {
+  const [from = '', ...more] = line.split(' ');
+  return harness.expunge([
+    'schedule',
+    'add',
+    name,
+    '--cron',
+    cron,
+    '--from',
+    from,
+    '--resource',
+    'annotations',
+    ...more,
+  ]);
+};
+
+/** The only line of `--json`. */
+const facts = ({ stdout }: { stdout: string }) => JSON.parse(stdout);
+
+describe('expunge schedule', () => {
+  it('adds a schedule, says when it runs, and warns where nobody would hear its bell', async () => {
+    const { code, stderr } = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 100');
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      'Schedule nightly added: At 02:30, America/New_York; annotations from expired, at most 100 ids a run.',
+    );
+    expect(stderr).toMatch(/Next {2}\w{3} \d{4}-\d\d-\d\d 02:30 E[SD]T · /);
+    expect(stderr).toContain('warning: no worker of this target that has the source "expired" is alive');
+  });
+
+  it('adds the same again without a change, and another one of its name only to replace it', async () => {
+    const again = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 100');
+    expect(again.stderr).toContain('exists already, with these settings');
+    const other = await add('nightly', '30 2 * * *', 'expired --tz America/New_York --max-deletes 50');
+    expect([other.code, other.stderr]).toEqual([
+      2,
+      expect.stringContaining('schedule nightly exists with other settings'),
+    ]);
+    const replaced = await add(
+      'nightly',
+      '30 2 * * *',
+      'expired --tz America/New_York --max-deletes 20 --replace --json',
+    );
+    expect(facts(replaced)).toMatchObject({ v: 1, type: 'schedule', name: 'nightly', settings: { maxDeletes: '20' } });
+    expect(facts(replaced).audit.map(({ action }: { action: string }) => action)).toEqual(['change', 'add']);
+  });
+
+  it.each([
+    ['--max-deletes is required', ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'views']],
+    ['exactly one of --resource and', ['--cron', '0 3 * * *', '--from', 'expired', '--max-deletes', '5']],
+    ['--from: expected the name of a source', ['--cron', '0 3 * * *', '--resource', 'views', '--max-deletes', '5']],
+  ])('refuses what is missing or wrong: %s', async (words, args) => {
+    const { code, stderr } = await harness.expunge(['schedule', 'add', 'wrong', ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(words)]);
+  });
+
+  it('previews runs across a clock change, in words', async () => {
+    const { code, stdout } = await schedule('preview nightly --after 2027-03-13T12:00Z --count 2');
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toEqual([
+      'nightly: At 02:30, America/New_York',
+      '  Sun 2027-03-14 03:30 EDT · 07:30 UTC (02:30 does not exist that day)',
+      '  Mon 2027-03-15 02:30 EDT · 06:30 UTC',
+      '',
+    ]);
+    const { stderr } = await schedule('preview nigthly');
+    expect(stderr).toContain('is called "nigthly". Did you mean nightly?');
+  });
+
+  it('is refused by --max-deletes when it is run, and exits 4; a dry run says so and changes nothing', async () => {
+    const dry = await schedule('run nightly --dry-run --json');
+    expect(facts(dry)).toMatchObject({ type: 'plan', rows: 30, ids: 30, guard: 'too_many' });
+    const { code, stderr } = await schedule('run nightly');
+    expect([code, stderr]).toEqual([
+      4,
+      expect.stringContaining('the list holds 30 ids, --max-deletes allows 20; nothing was sent'),
+    ]);
+    expect(harness.sandbox.seen).toEqual([]);
+  });
+
+  it('keeps the protected ids of the variable, and says what another definition changes', async () => {
+    const never = harness.file('never.txt', `${ids[0]}\n${ids[1]}\n`);
+    const args = ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'annotations', '--max-deletes', '100'];
+    const addIt = (env: NodeJS.ProcessEnv, ...more: string[]) =>
+      harness.expunge(['schedule', 'add', 'careful', ...args, ...more], { env });
+    const added = await addIt({ EXPUNGE_PROTECT: 'never.txt' });
+    expect(added.stderr).toContain(`It never deletes the 2 ids of ${never}`);
+    const dry = await schedule('run careful --dry-run --json');
+    expect(facts(dry)).toMatchObject({ rows: 30, ids: 28, protected: 2, protected_list: { ids: 2 }, guard: null });
+    const { stdout } = await schedule('preview careful');
+    expect(stdout).toContain(`It never deletes the 2 ids of ${never}`);
+    const without = await addIt({});
+    expect([without.code, without.stderr]).toEqual([2, expect.stringContaining(`: --protect ${never} → none`)]);
+    const replaced = await addIt({}, '--replace');
+    expect(replaced.stderr).toContain(`warning: it no longer protects the ids of ${never}`);
+    const gone = await addIt({ EXPUNGE_PROTECT: 'nevr.txt' }, '--replace');
+    expect([gone.code, gone.stderr]).toEqual([2, expect.stringContaining('nevr.txt: not found here; without')]);
+    await schedule('remove careful --yes');
+  });
+
+  it('is paused and resumed with a reason, which stands in its audit trail', async () => {
+    expect(
+      facts(await harness.expunge(['schedule', 'pause', 'nightly', '--reason', 'an audit', '--json'])),
+    ).toMatchObject({
+      ...{ state: 'paused', reason: 'an audit', next: null },
+    });
+    const { stdout } = await schedule('list');
+    expect(stdout).toMatch(
+      /^NAME +STATE +WHEN +NEXT +LAST\nnightly +paused +At 02:30, America\/New_York +- +refused: the list holds/,
+    );
+    expect(stdout).toMatch(
+      /nightly was paused .* ago by \S+@\S+: an audit\n {4}Resume: expunge schedule resume nightly/,
+    );
+    const resumed = facts(await schedule('resume nightly --json'));
+    expect(resumed).toMatchObject({
+      state: 'active',
+      audit: [{ action: 'resume' }, { action: 'pause', reason: 'an audit' }, {}, {}],
+    });
+  });
+
+  it('is run by hand, and its run is left to the workers', async () => {
+    await add('nightly', '30 2 * * *', 'expired --max-deletes 100 --replace');
+    const { code, stderr, stdout } = await schedule('run nightly --json');
+    expect([code, stderr]).toEqual([0, expect.stringContaining('30 ids is left to the workers')]);
+    expect(stderr).toContain('warning: no worker of this target is alive');
+    const { run } = facts({ stdout });
+    expect((await harness.expunge(['status', run])).stdout).toContain('submitted by schedule nightly on ');
+    const second = await schedule('run nightly');
+    expect([second.code, second.stderr]).toEqual([2, expect.stringContaining(`run ${run} has not ended`)]);
+  });
+
+  it('starts nothing where its source fails, or is not defined here', async () => {
+    await add('broken', '0 3 * * *', 'broken --max-deletes 100');
+    const failed = await schedule('run broken');
+    expect([failed.code, failed.stderr]).toEqual([
+      2,
+      expect.stringContaining('the command sh ended with 3; nothing was sent'),
+    ]);
+    await add('elsewhere', '0 3 * * *', 'expird --max-deletes 100');
+    const { code, stderr } = await schedule('run elsewhere --dry-run');
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('no source "expird" in the configuration file here. Did you mean expired?'),
+    ]);
+  });
+
+  it('is removed, and its runs stay', async () => {
+    const refused = await schedule('remove broken');
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('add --yes')]);
+    expect((await schedule('remove broken --yes')).code).toBe(0);
+    const lines = (await schedule('list --json')).stdout.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line).name)).toEqual(['elsewhere', 'nightly']);
+    expect((await harness.expunge(['runs'])).stdout).toContain('expired.txt');
+  });
+});

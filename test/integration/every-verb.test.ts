@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Command } from '../../src/commands/command.ts';
+import { verbs } from '../../src/commands/verbs.ts';
+import { idPath } from '../../src/model/check-id.ts';
+import { madeId } from '../../src/sandbox/objects.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { invoke } from '../support/command.ts';
+import { startExpunge, until } from '../support/processes.ts';
+import { testRedisUrl } from '../support/redis.ts';
+import { forgetTarget } from '../support/redis-keys.ts';
+
+// What holds for all verbs: --json and --quiet.
+
+/** In this order: a run of its own, then one that is left to workers, which there are none of, and is steered until it is gone. */
+const lines: [verb: string, args: string, types: string[]][] = [
+  ['config show', '', ['setting']],
+  ['check', '', ['check']],
+  ['check', '--verdicts', ['verdict', 'halt']],
+  ['redis status', '', ['redis']],
+  ['redis stop', '', ['redis']],
+  ['run', 'FOLDER/list.txt --resource views --dry-run', ['plan']],
+  ['run', 'FOLDER/list.txt --resource views --yes', ['progress', 'pace', 'summary']],
+  ['run', 'FOLDER/others.txt --resource views --yes --detach', ['summary']],
+  ['runs', '', ['summary']],
+  ['status', 'RUN', ['summary']],
+  ['status', 'RUN --audit', ['audit', 'summary']],
+  ['status', '', ['target']],
+  ['pause', 'RUN', ['summary']],
+  ['resume', 'RUN', ['summary']],
+  ['rate', 'RUN 5/s', ['rate']],
+  ['priority', 'RUN low', ['priority']],
+  ['stop-all', '', ['stop-all']],
+  ['start-all', '', ['start-all']],
+  ['target release', '', ['target']],
+  ['target forget-rate', '', ['target']],
+  ['target pin-rate', '200/s', ['target']],
+  ['cancel', 'RUN --yes', ['summary']],
+  ['status', 'RUN --watch', ['summary']],
+  ['report', 'RUN --verify', ['verification']],
+  ['report', 'RUN --output FOLDER/report.csv', ['report']],
+  ['runs remove', 'RUN --yes', ['removed']],
+  ['schedule add', 'nightly --cron @daily --from all --resource views --max-deletes 5', ['schedule']],
+  ['schedule list', '', ['schedule']],
+  ['schedule preview', 'nightly', ['slot']],
+  ['schedule run', 'nightly --dry-run', ['plan']],
+  ['schedule run', 'nightly', ['scheduled']],
+  ['schedule pause', 'nightly', ['schedule']],
+  ['schedule list', '', ['schedule']],
+  ['schedule resume', 'nightly', ['schedule']],
+  ['schedule remove', 'nightly --yes', ['schedule']],
+];
+
+/** A target, lists and a configuration file of its own for all lines of a test. */
+function openPlace() {
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-verbs-'));
+  const path = (name: string) => join(folder, name);
+  let sandbox: Sandbox;
+  let detached = '';
+  beforeAll(async () => {
+    sandbox = await startSandbox({ objects: { annotations: 0, views: 3 } });
+    writeFileSync(path('list.txt'), `${madeId('views', 1)}\n${madeId('views', 2)}\n`);
+    writeFileSync(path('others.txt'), `${madeId('views', 3)}\n`);
+    const sources = { all: { glob: path('list.txt'), settle: '1ms' } };
+    writeFileSync(path('config.json'), JSON.stringify({ baseUrl: sandbox.url, stateDir: path('state'), sources }));
+  });
+  afterAll(async () => {
+    await sandbox.close();
+    await forgetTarget(sandbox.url);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers. */
+  return async (verb: string, args: string, flag: string) => {
+    const words = `${verb} ${args}`.split(' ').filter(Boolean);
+    const argv = words.map((word) => (word === 'RUN' ? detached : word.replace('FOLDER', folder)));
+    const env = { REDIS_URL: testRedisUrl(), EXPUNGE_TOKEN: sandbox.token, EXPUNGE_CONFIG: path('config.json') };
+    const invoked = invoke([...argv, flag], env);
+    const exit = await invoked.ended.catch((error) => {
+      throw Object.assign(error, { told: invoked.told() });
+    });
+    expect(exit).toBe(0);
+    const [stdout, stderr] = [invoked.printed(), invoked.told()];
+    if (args.includes('--detach')) detached = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
+    return { stdout, stderr };
+  };
+}
+
+function objectsIn(text: string): Record<string, unknown>[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+describe('with --json', () => {
+  const done = openPlace();
+
+  it.each(lines)('expunge %s %s prints objects with v and type, one a line', async (verb, args, types) => {
+    const objects = objectsIn((await done(verb, args, '--json')).stdout);
+    for (const object of objects) expect(object).toMatchObject({ v: 1, type: expect.any(String) });
+    expect([...new Set(objects.map(({ type }) => type))]).toEqual(types);
+  });
+
+  it('expunge sandbox prints where it is, and at the end what came', async () => {
+    const running = startExpunge(['sandbox', '--views', '3', '--json'], {});
+    await until('its first line', () => running.stdout.includes('\n'));
+    const [first] = objectsIn(running.stdout);
+    expect(first).toMatchObject({ v: 1, type: 'sandbox', url: expect.stringContaining('http://127.0.0.1:'), views: 3 });
+    const headers = { authorization: `Bearer ${first!.token}` };
+    await fetch(`${first!.url}${idPath('views', madeId('views', 1))}`, { method: 'DELETE', headers });
+    running.signal('SIGINT');
+    await running.ended;
+    const summary = { v: 1, type: 'sandbox_summary', requests: 1, answers: { 204: 1 }, deleted: 1 };
+    expect(objectsIn(running.stdout).at(-1)).toMatchObject(summary);
+  });
+
+  it('a report on stdout is refused: it would be mixed with what is told about it', async () => {
+    await expect(done('report', 'x', '--json')).rejects.toMatchObject({ code: 'USAGE' });
+  });
+});
+
+describe('with --quiet', () => {
+  const done = openPlace();
+  const isWarning = (line: string) => line.startsWith('warning: ');
+
+  it.each(lines)(
+    'expunge %s %s tells its result, and neither where Redis is nor what to do next',
+    async (verb, args) => {
+      const { stdout, stderr } = await done(verb, args, '-q');
+      const shown = `${stdout}${stderr}`.split('\n').filter((line) => !isWarning(line));
+      expect(shown.join('')).not.toBe('');
+      expect(shown.filter((line) => /^Redis: |\bexpunge [a-z]/.test(line))).toEqual([]);
+    },
+  );
+});
+
+describe('with --quiet, a question', () => {
+  const done = openPlace();
+
+  it('is asked all the same, and says what it is about', async () => {
+    const line = ['run', 'FOLDER/list.txt --resource views'] as const;
+    await expect(done(...line, '-q')).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining('there is no terminal to confirm on'),
+      told: expect.stringContaining('2 views'),
+    });
+  });
+});
+
+describe('every verb', () => {
+  /** Why a verb has no `--json`. */
+  const reasons: Record<string, string> = {
+    help: 'it prints pages for people',
+    completion: 'prints a script',
+    worker: 'its log on stderr is JSON already, and it has no results',
+    quickstart: 'shows people what a run is like; the run in it has --json',
+  };
+  const leaves = (commands: readonly Command[], above = ''): [verb: string, command: Command][] =>
+    commands.flatMap((command) => {
+      const verb = `${above}${command.name}`;
+      const own: [string, Command][] = command.load === null ? [] : [[verb, command]];
+      return [...own, ...leaves(command.subcommands ?? [], `${verb} `)];
+    });
+
+  it.each(leaves(verbs))('%s prints JSON as above, or there is a reason why not', (verb, { options = [] }) => {
+    const hasJson = options.some(({ flags }) => flags === '--json');
+    expect([verb, hasJson]).toEqual([verb, reasons[verb] === undefined]);
+    if (hasJson) expect([...lines.map(([name]) => name), 'sandbox']).toContain(verb);
+  });
+
+  it('with a reason is a verb', () => {
+    const names = leaves(verbs).map(([verb]) => verb);
+    expect(Object.keys(reasons).filter((verb) => !names.includes(verb))).toEqual([]);
+  });
+});

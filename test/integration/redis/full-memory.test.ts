@@ -1,0 +1,370 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { noteTargetAction } from '../../../src/ledger/audit.ts';
+import { settle as settleCell } from '../../../src/ledger/cell.ts';
+import { claimList } from '../../../src/ledger/create-run.ts';
+import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
+import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { AnswerTally } from '../../../src/limiter/outage.ts';
+import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
+import { limiterKeys, openTargetCalls, type TargetCall } from '../../../src/limiter/target-call.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import type { Definition } from '../../../src/schedule/schedule.ts';
+import { addSchedule, steerSchedule, updateSchedule } from '../../../src/schedule/schedule-store.ts';
+import { openOwnRedis } from '../../support/own-redis.ts';
+import { writeTestRun } from '../ledger/lone-run.ts';
+
+// Redis refuses a script whose first write can take memory, and lets all others run to their end. So none does half of its work; what
+// must not happen either is that one passes that should say no.
+
+let redis: RedisClient;
+let ledger: Ledger;
+const atEnd: (() => Promise<void>)[] = [];
+beforeAll(async () => {
+  redis = (await openOwnRedis((task) => void atEnd.push(task))).connect();
+  ledger = openLedger(redis, haltRules);
+});
+beforeEach(() => redis.flushall());
+afterAll(async () => {
+  for (const task of atEnd) await task();
+});
+
+type Act = () => Promise<unknown>;
+type Case = { script: string; when?: string; arrange: () => Promise<Act> };
+
+const now = 1_800_000_000_000;
+const order = { at: now, by: 'operator', who: 'test', reason: '' } as const;
+
+/** A run with a chunk of three ids, in one of its states. */
+async function openRun(...actions: Steering['action'][]): Promise<string> {
+  const id = await writeTestRun(redis, [3, 2], 50);
+  for (const action of actions) await ledger.steer(id, now, { action, ...order });
+  return id;
+}
+
+async function claimed(): Promise<{ id: string; epoch: number }> {
+  const id = await openRun('start');
+  await ledger.feed(id);
+  const { epoch } = (await ledger.claim(id, 0)) as Claim;
+  return { id, epoch };
+}
+
+const call: TargetCall = {
+  ...{ process: 'p', wants: true, till: '0', unused: 0, epoch: '0', rate: '', burst: '', slots: 64, advised: null },
+  ...{ hold: { ms: 5_000, why: 'Retry-After' }, outage: { why: '', kind: '' }, tally: new AnswerTally() },
+  ...{ starved: false, busy: false, stop: '' },
+};
+
+function target(wish: Partial<TargetCall>): Act {
+  const { call: report } = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));
+  return () => report({ ...call, ...wish });
+}
+
+function pace(id: string, wants: boolean): Act {
+  const ask = openPaceCalls(redis, () => String(now));
+  const of = { run: keys.run(id), members: keys.paceMembers(id), quotas: keys.paceQuotas(id) };
+  return () => ask(of, { process: 'p', wants, till: '0', unused: 0 });
+}
+
+const definition: Definition = {
+  ...{ cron: '0 3 * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 1, maxGrowth: 3 },
+  ...{ allowEmpty: false, priority: 'normal', settings: {}, note: '' },
+};
+
+async function scheduled(): Promise<string> {
+  const fp = randomUUID();
+  await addSchedule(redis, fp, 'nightly', definition, { ...order, replace: false, protectedList: null });
+  await redis.set(keys.scheduleLease(fp, 'nightly'), 'token');
+  return fp;
+}
+
+const ledgerScripts = 'ledger/chunks.lua.ts';
+const storeScripts = 'schedule/schedule-store.ts';
+
+const refused: Case[] = [
+  {
+    script: 'ledger/step.lua.ts stepLua',
+    when: 'it marks',
+    arrange: async () => {
+      const { id, epoch } = await claimed();
+      return () => ledger.step(id, 0, epoch, [], [0, 1, 2]);
+    },
+  },
+  {
+    script: 'ledger/step.lua.ts stepLua',
+    when: 'it joins and marks',
+    arrange: async () => {
+      const { id, epoch } = await claimed();
+      await ledger.step(id, 0, epoch, [], [0, 1]);
+      const joins = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
+      return () => ledger.step(id, 0, epoch, joins, [2]);
+    },
+  },
+  { script: `${ledgerScripts} feedLua`, arrange: async () => feedOf(await openRun('start')) },
+  {
+    script: `${ledgerScripts} feedLua`,
+    when: 'a parked chunk is due',
+    arrange: async () => {
+      const { id, epoch } = await claimed();
+      await ledger.handBack(id, 0, epoch, 0);
+      await redis.hdel(keys.open(id), '1');
+      return feedOf(id);
+    },
+  },
+  {
+    script: `${ledgerScripts} claimLua`,
+    arrange: async () => {
+      const id = await openRun('start');
+      await ledger.feed(id);
+      return () => ledger.claim(id, 0);
+    },
+  },
+  {
+    script: `${ledgerScripts} handBackLua`,
+    arrange: async () => {
+      const { id, epoch } = await claimed();
+      return () => ledger.handBack(id, 0, epoch, null);
+    },
+  },
+  {
+    script: `${ledgerScripts} reclaimLua`,
+    when: 'chunks are held',
+    arrange: async () => {
+      const { id } = await claimed();
+      await ledger.steer(id, now, { action: 'cancel', ...order });
+      await redis.hset(keys.run(id), 'changedAt', 0); // long ago
+      return () => ledger.reclaim(id);
+    },
+  },
+  {
+    script: `${ledgerScripts} heartbeatLua`,
+    arrange: async () => {
+      const { id } = await claimed();
+      await ledger.steer(id, now, { action: 'cancel', ...order });
+      return () => ledger.heartbeat(id, 'p', 10_000);
+    },
+  },
+  {
+    script: `${ledgerScripts} recoverLua`,
+    arrange: async () => {
+      const id = await openRun('start');
+      return () => ledger.recover(id, [0, 1], 'lost sight of');
+    },
+  },
+  { script: 'ledger/doubt.lua.ts makeRecordLua', arrange: async () => () => writeTestRun(redis, [3]) },
+  {
+    script: `${ledgerScripts} claimLua`,
+    when: 'the run is in doubt',
+    arrange: async () => {
+      const { id, epoch } = await claimed();
+      await ledger.handBack(id, 0, epoch, 0);
+      await ledger.recover(id, [0], 'lost sight of');
+      await ledger.feed(id);
+      return () => ledger.claim(id, 0);
+    },
+  },
+  ...(['start', 'pause', 'cancel'] as const).map((action) => ({
+    script: 'ledger/steer.lua.ts steerLua',
+    when: `it is to ${action}`,
+    arrange: async () => {
+      const id = await openRun();
+      return () => ledger.steer(id, now, { action, ...order });
+    },
+  })),
+  {
+    script: 'ledger/steer.lua.ts changeRunLua',
+    arrange: async () => {
+      const id = await openRun('start');
+      return () => ledger.changePriority(id, now, { priority: 'high', ...order });
+    },
+  },
+  { script: 'limiter/run-pace.ts runPaceLua', arrange: async () => pace(await openRun('start'), true) },
+  { script: 'limiter/target.lua.ts targetLua', arrange: async () => target({}) },
+  {
+    script: 'limiter/target.lua.ts targetLua',
+    when: 'no permits are wanted',
+    arrange: async () => target({ wants: false }),
+  },
+  {
+    script: 'limiter/target.lua.ts learnedLua',
+    arrange: async () => {
+      const calls = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));
+      const { turn } = await calls.call(call);
+      const learned = { json: '{}', rate: 10, steps: true, drops: true, validFrom: now, phase: '', limitMet: 0 };
+      return () => calls.learned(turn, { ...learned, inFlight: 1 });
+    },
+  },
+  {
+    script: `${storeScripts} addLua`,
+    arrange: async () => () =>
+      addSchedule(redis, randomUUID(), 'nightly', definition, { ...order, replace: false, protectedList: null }),
+  },
+  ...(['pause', 'remove'] as const).map((action) => ({
+    script: `${storeScripts} steerLua`,
+    when: `it is to ${action}`,
+    arrange: async () => {
+      const fp = await scheduled();
+      return () => steerSchedule(redis, fp, 'nightly', action, order);
+    },
+  })),
+  {
+    script: `${storeScripts} updateLua`,
+    arrange: async () => {
+      const fp = await scheduled();
+      const claim = { slot: now, run: 'r' };
+      return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { claim, fields: { after: now } });
+    },
+  },
+  {
+    script: 'stop-all',
+    arrange: async () => {
+      const fp = randomUUID();
+      return () => stopTarget(redis, fp, order);
+    },
+  },
+  {
+    script: 'pin of a rate',
+    arrange: async () => {
+      const fp = randomUUID();
+      return () => pinRate(redis, fp, [{ count: 200, perMs: 1_000 }], order);
+    },
+  },
+  {
+    script: 'audit of a target',
+    arrange: async () => {
+      const fp = randomUUID();
+      return () => noteTargetAction(redis, fp, { ...order, action: 'remove' });
+    },
+  },
+  {
+    script: 'claim of a list',
+    arrange: async () => {
+      const list = randomUUID();
+      return () => claimList(redis, list, now);
+    },
+  },
+];
+
+/** What only reads, or gives back and may do so. */
+const done: Case[] = [
+  {
+    script: `${ledgerScripts} hasOrphansLua`,
+    arrange: async () => {
+      const { id } = await claimed();
+      return () => ledger.hasOrphans(id);
+    },
+  },
+  {
+    script: `${ledgerScripts} reclaimLua`,
+    when: 'no chunk is held',
+    arrange: async () => {
+      const { id } = await claimed();
+      await ledger.steer(id, now, { action: 'cancel', ...order });
+      await redis.del(keys.open(id));
+      return () => ledger.reclaim(id);
+    },
+  },
+  {
+    script: 'limiter/run-pace.ts runPaceLua',
+    when: 'no permits are wanted',
+    arrange: async () => pace(await openRun('start'), false),
+  },
+  {
+    script: 'start-all',
+    arrange: async () => {
+      const fp = randomUUID();
+      await stopTarget(redis, fp, order);
+      return () => startTarget(redis, fp, order);
+    },
+  },
+];
+
+function feedOf(id: string): Act {
+  return () => ledger.feed(id);
+}
+
+/** Every key with what it holds. */
+async function contents(): Promise<Record<string, unknown>> {
+  const names = (await redis.keys('*')).sort();
+  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await heldIn(name)])));
+}
+
+async function heldIn(name: string): Promise<unknown> {
+  switch (await redis.type(name)) {
+    case 'hash':
+      return withoutTimes(await redis.hgetall(name));
+    case 'list':
+      return redis.lrange(name, 0, -1);
+    case 'set':
+      return (await redis.smembers(name)).sort();
+    case 'zset':
+      return redis.zrange(name, '0', '-1', 'WITHSCORES');
+    default:
+      return (await redis.getBuffer(name))!.toString('base64');
+  }
+}
+
+/** The end of a run is by the clock of Redis, and the same write at another moment. */
+function withoutTimes({ sealed, endedAt, ...fields }: Record<string, string>): Record<string, string> {
+  return { ...fields, ...(sealed === endedAt ? {} : { sealed: sealed ?? '', endedAt: endedAt ?? '' }) };
+}
+
+/** Keeps all that is there now; gives a way back to it. */
+async function remember(): Promise<Act> {
+  const names = await redis.keys('*');
+  const dumps = await Promise.all(names.map((name) => redis.dumpBuffer(name)));
+  return async () => {
+    await redis.flushall();
+    for (const [i, name] of names.entries()) await redis.restore(name, 0, dumps[i]!);
+  };
+}
+
+/** What comes of it where Redis has no memory left: null, or why it failed. */
+async function whileFull(act: Act): Promise<string | null> {
+  await redis.config('SET', 'maxmemory', 1);
+  try {
+    return await act().then(() => null, String);
+  } finally {
+    await redis.config('SET', 'maxmemory', 0);
+  }
+}
+
+function nameOf({ script, when }: Case): string {
+  return when ? `${script}, when ${when}` : script;
+}
+
+describe('a Redis at maxmemory', () => {
+  test.each(refused.map((one) => [nameOf(one), one] as const))('refuses %s as a whole', async (_, { arrange }) => {
+    const act = await arrange();
+    const before = await contents();
+    expect(await whileFull(act)).toMatch(/OOM/);
+    expect(await contents()).toEqual(before);
+  });
+
+  test.each(done.map((one) => [nameOf(one), one] as const))('does %s as a whole', async (_, { arrange }) => {
+    const act = await arrange();
+    const goBack = await remember();
+    expect(await whileFull(act)).toBeNull();
+    const after = await contents();
+    await goBack();
+    await act();
+    expect(after).toEqual(await contents());
+  });
+
+  test('was asked with every script there is', () => {
+    const root = new URL('../../../src/', import.meta.url);
+    const files = readdirSync(root, { recursive: true }).map((path) => String(path).replaceAll('\\', '/'));
+    const scripts = files
+      .filter((path) => path.endsWith('.ts'))
+      .flatMap((path) =>
+        [...readFileSync(new URL(path, root), 'utf8').matchAll(/^ \* KEYS[\s\S]*?export const (\w+Lua)\b/gm)].map(
+          ([, name]) => `${path} ${name}`,
+        ),
+      );
+    expect(scripts.length).toBeGreaterThan(10);
+    expect(scripts.filter((script) => ![...refused, ...done].some((one) => one.script === script))).toEqual([]);
+  });
+});

@@ -1,0 +1,96 @@
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as parse from '../../src/config/parse-setting.ts';
+import { type SettingName, settings, settingText } from '../../src/config/settings.ts';
+
+type Schema = Record<string, unknown>;
+
+/** Where the schema stands; the build puts a copy into the package. */
+export const schemaFile = fileURLToPath(new URL('../../src/expunge.schema.json', import.meta.url));
+
+/** The JSON schema of the configuration file, for editors. What it allows is read; the reader takes some more, as numbers in quotes. */
+export function settingsSchema(): Schema {
+  const names = Object.keys(settings) as SettingName[];
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Configuration file of expunge',
+    type: 'object',
+    properties: {
+      $schema: { type: 'string', description: 'Where this schema is; expunge ignores it.' },
+      ...Object.fromEntries(names.map((name) => [name, settingSchema(name)])),
+      sources: sourcesSchema,
+    },
+    additionalProperties: false,
+  };
+}
+
+/** Writes it. Doing it twice changes nothing. */
+export function writeSchema(path = schemaFile): void {
+  writeFileSync(path, schemaText());
+}
+
+export function schemaText(): string {
+  return `${JSON.stringify(settingsSchema(), null, 2)}\n`;
+}
+
+function settingSchema(name: SettingName): Schema {
+  const { flag, env, help, fallback } = settings[name];
+  const also = [`--${flag}`, ...(env ? [env] : [])].join(', ');
+  return { ...valueSchema(name), description: `${help} (${also})`, ...defaultOf(name, fallback) };
+}
+
+function valueSchema(name: SettingName): Schema {
+  const parser: unknown = settings[name].parse;
+  const { words, range } = parse.takenBy(parser);
+  if (parser === parse.flag) return { type: 'boolean' };
+  if (words) return { enum: words };
+  if (range) return { type: 'integer', minimum: range.least, maximum: range.most };
+  if (parser === parse.listenAddress) return { type: ['string', 'integer'] };
+  return lists.get(parser) ?? { type: 'string' };
+}
+
+/** A text says the same with commas. */
+const lists = new Map<unknown, Schema>([
+  [parse.rate, listSchema(1)],
+  [parse.onStatus, listSchema(1)],
+  [parse.durations, listSchema(5, 5)],
+]);
+
+function listSchema(minItems: number, maxItems?: number): Schema {
+  const most = maxItems === undefined ? {} : { maxItems };
+  return { type: ['string', 'array'], items: { type: 'string' }, minItems, ...most };
+}
+
+function defaultOf(name: SettingName, fallback: unknown): Schema {
+  if (fallback === undefined || fallback === '') return {};
+  if (['boolean', 'number'].includes(typeof fallback) && settings[name].parse !== parse.duration)
+    return { default: fallback };
+  return { default: settingText(name, fallback as never) };
+}
+
+const text: Schema = { type: 'string', minLength: 1 };
+const time = { type: 'string', description: 'a duration: 500ms, 5s, 2min, 12h' };
+
+function source(needed: string, value: Schema, others: Schema): Schema {
+  return {
+    type: 'object',
+    properties: { [needed]: value, ...others },
+    required: [needed],
+    additionalProperties: false,
+  };
+}
+
+const sourcesSchema: Schema = {
+  type: 'object',
+  description: 'Where schedules get their lists from, by name.',
+  propertyNames: { pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' },
+  additionalProperties: {
+    anyOf: [
+      source('glob', text, { archive: text, settle: time }),
+      source('command', { type: 'array', items: { type: 'string' }, minItems: 1 }, { timeout: time }),
+      source('url', { ...text, format: 'uri' }, { caFile: text, timeout: time }),
+    ],
+  },
+};
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeSchema();

@@ -1,0 +1,40 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { verbs } from '../../../src/commands/verbs.ts';
+import { invoke } from '../../support/command.ts';
+
+/** What makes a run or a schedule, and what looks whether it could: they may begin a private Redis. */
+const beginning = ['run', 'worker', 'schedule add', 'check', 'quickstart'];
+const withoutRedis = ['completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop'];
+
+const all = verbs.flatMap((command) => [
+  ...(command.load === null ? [] : [[command.name, command] as const]),
+  ...(command.subcommands ?? []).map((sub) => [`${command.name} ${sub.name}`, sub] as const),
+]);
+const needed: Record<string, string> = { '<rate>': '5/s', '<rate|none>': '5/s', '<high|normal|low>': 'high' };
+const argumentsOf = (names = '') =>
+  names.split(' ').flatMap((name) => (name[0] === '<' ? [needed[name] ?? 'm4tz'] : []));
+
+test.each(all.filter(([verb]) => ![...beginning, ...withoutRedis].includes(verb)))(
+  '%s begins no Redis in a folder that never had one, and says whose folder it looked in',
+  async (verb, command) => {
+    const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const stateDir = join(folder, '.expunge');
+    const args = argumentsOf(command.arguments);
+    const env = {
+      PATH: '',
+      EXPUNGE_TOKEN: 'token',
+      EXPUNGE_BASE_URL: 'http://localhost:1',
+      EXPUNGE_STATE_DIR: stateDir,
+    };
+    await expect(invoke([...verb.split(' '), ...args], env).ended).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining(`${stateDir} has no Redis`),
+      next: expect.stringMatching(/go to .* --state-dir, or set REDIS_URL/),
+    });
+    expect(existsSync(stateDir)).toBe(false);
+  },
+);

@@ -1,0 +1,111 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { readTopic, topicNames } from '../../../src/help/topics.ts';
+import { readingWidth, renderMarkdown } from '../../../src/terminal/render-markdown.ts';
+import { plainStyle } from '../../../src/terminal/style.ts';
+
+const bold = { ...plainStyle, bold: (text: string) => `\u001b[1m${text}\u001b[22m` };
+const plain = (markdown: string, width = 60) => renderMarkdown(markdown, width, plainStyle);
+
+describe('renderMarkdown', () => {
+  it('breaks paragraphs at the width, and joins their lines', () => {
+    expect(plain('one two\nthree four\n\nfive', 9)).toBe('one two\nthree\nfour\n\nfive\n');
+  });
+
+  it('shows headings, the second level in capitals', () => {
+    expect(plain('# Rates: how\n## What you set\n### `--rate`')).toBe('Rates: how\n\nWHAT YOU SET\n\n--rate\n');
+  });
+
+  it('hangs the lines of an item behind its dash or number', () => {
+    expect(plain('- one two three\n  four\n- five\n\n1. six', 12)).toBe(
+      '  - one two\n    three\n    four\n  - five\n\n  1. six\n',
+    );
+  });
+
+  it('leaves code as it is, however long', () => {
+    const line = `expunge ${'x'.repeat(80)}  # | not a table`;
+    expect(plain(`Try:\n\n\`\`\`sh\n${line}\n\n- no item\n\`\`\``)).toBe(`Try:\n\n    ${line}\n\n    - no item\n`);
+  });
+
+  it('folds a long command at its options, as a shell takes it; one that is followed by a comment is left', () => {
+    const command = 'expunge run old.csv --resource annotations --column annotation_id --dry-run';
+    expect(plain(`\`\`\`sh\n${command}\n\`\`\``)).toBe(
+      '    expunge run old.csv --resource annotations \\\n        --column annotation_id --dry-run\n',
+    );
+    expect(plain(`\`\`\`sh\n${command} # a trial\n\`\`\``)).toBe(`    ${command} # a trial\n`);
+    expect(plain(`\`\`\`sh\n${command}\n\`\`\``, 100)).toBe(`    ${command}\n`);
+  });
+
+  it('leaves out comments, which mark generated parts', () => {
+    expect(plain('<!-- x -->\n| a | b |\n|---|---|\n| 1 | 2 |\n<!-- /x -->\n')).toBe('a  b\n-  -\n1  2\n');
+  });
+
+  it('shows a table in columns, of which the longest is wrapped', () => {
+    const text = `| exit | meaning |\n|---|---|\n| \`0\` | ${'word '.repeat(12)}|\n| 1 | a\\|b |`;
+    expect(plain(text, 40)).toBe(
+      [
+        'exit  meaning',
+        `----  ${'-'.repeat(34)}`,
+        '0     word word word word word word word',
+        '      word word word word word',
+        '1     a|b\n',
+      ].join('\n'),
+    );
+  });
+
+  it('shows a table as a list where a column would be too narrow: of several columns each with its name', () => {
+    const flag = '--refresh-token-file <file>';
+    const text = `| flag | default | meaning |\n|---|---|---|\n| \`${flag}\` |  | holds a refresh token, used instead |\n`;
+    expect(plain(text, 40)).toBe(`${flag}\n    meaning: holds a refresh token, used\n    instead\n`);
+    expect(plain('| flag | meaning |\n|---|---|\n| `--redis-username-file` | the user name |', 20)).toBe(
+      '--redis-username-file\n    the user name\n',
+    );
+  });
+
+  it('says what to type for a link to a topic', () => {
+    expect(plain('See [rates](rates.md), [halts](outcomes.md#halts), [it](https://x.example).', 100)).toBe(
+      'See expunge help rates, halts (expunge help outcomes), it.\n',
+    );
+  });
+
+  it('keeps the marks of code that would be lost in prose: signs, and a word where nothing is bold', () => {
+    const text = '`.` and `/s` and `run` and `--rate 5/s` and *in doubt* and `*` **now**';
+    expect(plain(text, 100)).toBe('`.` and /s and `run` and --rate 5/s and in doubt and `*` now\n');
+    expect(stripVTControlCharacters(renderMarkdown(text, 100, bold))).toBe(
+      '`.` and /s and run and --rate 5/s and in doubt and `*` now\n',
+    );
+  });
+
+  it('styles words one by one, so that no line ends within a style, and counts only what is seen', () => {
+    const text = renderMarkdown('`one two` three', 8, bold);
+    expect(text).toBe('\u001b[1mone\u001b[22m \u001b[1mtwo\u001b[22m\nthree\n');
+  });
+});
+
+describe('readingWidth', () => {
+  it.each([
+    ['a narrow terminal', 20, '', 60],
+    ['a terminal', 72, '90', 72],
+    ['a wide terminal', 300, '', 100],
+    ['a pipe', undefined, '', 80],
+    ['a pipe with COLUMNS', undefined, '90', 90],
+    ['a pipe with another COLUMNS', undefined, 'wide', 80],
+  ])('of %s (%s, %j) is %i', (_, columns, COLUMNS, width) => {
+    expect(readingWidth(columns === undefined ? {} : { columns }, { COLUMNS })).toBe(width);
+  });
+});
+
+describe.each(topicNames)('the topic %s', (name) => {
+  it.each([60, 80, 100])('fits in %i columns, but for code and words that are longer', (width) => {
+    const lines = plain(readTopic(name), width).split('\n');
+    const wide = lines.filter((line) => [...line].length > width && !line.startsWith('    ') && /\S\s/.test(line));
+    expect(wide).toEqual([]);
+  });
+
+  it('leaves no Markdown behind, and as plain text nothing that a terminal obeys', () => {
+    const text = plain(readTopic(name), 80);
+    const prose = text.split('\n').filter((line) => !line.startsWith('    '));
+    expect(prose.filter((line) => /\*\*|\]\(|^#|^\||<!--/.test(line))).toEqual([]);
+    expect(text).toBe(stripVTControlCharacters(text));
+  });
+});
