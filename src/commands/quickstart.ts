@@ -6,6 +6,7 @@ import { exitCodes } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
+import { anyResource as resource } from '../model/resource.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { quoteForShell, type Style, styleOf } from '../terminal/style.ts';
@@ -28,7 +29,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const style = styleOf(stdout);
   const say = (line: string) => stdout.write(`${line}\n`);
   const list = makeSampleList();
-  const objects = { annotations: heldAnnotations };
+  const objects = { [resource]: heldObjects };
   const sandbox = await startSandbox({ objects, faults: sandboxFaults, seed, latencyMs: 5 });
   try {
     const files = await writeFiles(config.stateDir, list, sandbox);
@@ -54,7 +55,7 @@ type Files = { list: string; token: string };
 
 async function writeFiles(stateDir: string, { csv }: SampleList, { token }: Sandbox): Promise<Files> {
   const folder = join(stateDir, 'quickstart');
-  const files = { list: join(folder, 'annotations.csv'), token: join(folder, 'token') };
+  const files = { list: join(folder, `${resource}.csv`), token: join(folder, 'token') };
   await makeStateDir(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeFile(files.list, csv, { mode: 0o600 });
@@ -67,7 +68,7 @@ type Flags = { [K in SettingName]?: string };
 /** The flags of the run, as text: the command line that is shown and the settings that are used both follow from them. */
 function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flags {
   const elsewhere = stateDir === settings.stateDir.fallback ? {} : { stateDir };
-  return { resource: 'annotations', baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
+  return { resource, baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
 }
 
 function commandOf({ list }: Files, flags: Flags): string {
@@ -111,7 +112,7 @@ function introduce({ url }: Sandbox, { rows }: SampleList, { list }: Files, styl
   const done = style.green('✓');
   return [
     style.bold('A complete run against an API on this machine'),
-    `  ${done} Sandbox  ${url} with ${count(heldAnnotations)} annotations`,
+    `  ${done} Sandbox  ${url} with ${count(heldObjects)} ${resource}`,
     '             2 % of its answers are 503, a few are 429, and some connections break',
     `  ${done} List     ${list} with ${count(rows)} rows`,
     '             some ids are listed twice, some are deleted already, some are invalid',
@@ -127,12 +128,12 @@ async function beginOf(report: string): Promise<string> {
 
 /** Whatever is not as it has to be, in words. The sandbox knows what really happened to its objects. */
 function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Summary, sandbox: Sandbox): string[] {
-  const remain = listedIds.filter((id) => sandbox.exists('annotations', id)).length;
-  const lost = otherIds.filter((id) => !sandbox.exists('annotations', id)).length;
+  const remain = listedIds.filter((id) => sandbox.exists(resource, id)).length;
+  const lost = otherIds.filter((id) => !sandbox.exists(resource, id)).length;
   const open = summary.failed + summary.unknown + summary.not_attempted;
   return [
-    remain > 0 ? `${count(remain)} of the listed annotations still exist` : '',
-    lost > 0 ? `${count(lost)} annotations are gone that were not in the list` : '',
+    remain > 0 ? `${count(remain)} of the listed ${resource} still exist` : '',
+    lost > 0 ? `${count(lost)} ${resource} are gone that were not in the list` : '',
     open > 0 ? `${count(open)} ids are failed, unknown or not_attempted` : '',
     summary.rejected === unusableRows ? '' : `${summary.rejected} rows were rejected, expected ${unusableRows}`,
   ].filter(Boolean);
@@ -143,7 +144,7 @@ function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: numbe
   const done = style.green('✓');
   return [
     `${done} Asked the sandbox: none of the ${count(listedIds.length)} ids exists any more,`,
-    `  and all ${otherIds.length} annotations that were not in the list still do.`,
+    `  and all ${otherIds.length} ${resource} that were not in the list still do.`,
     `${done} By itself the command ends with exit code ${exit}: ${plural(unusableRows, 'rows')} held no usable id.`,
   ];
 }
@@ -160,7 +161,7 @@ function nextSteps(run: string): string[] {
 }
 
 /** What the sandbox of the quickstart holds. */
-export const heldAnnotations = 2_000;
+export const heldObjects = 2_000;
 
 const listed = 1_940; // of the held ones; the others must survive
 const alreadyGone = 40; // listed, but nobody has them any more
@@ -174,9 +175,9 @@ export type SampleList = { csv: string; rows: number; listedIds: string[]; other
 
 /** 2,000 rows as somebody might export them: some stand twice, some are gone already, some are no ids. Always the same. */
 export function makeSampleList(): SampleList {
-  const ids = Array.from({ length: heldAnnotations + alreadyGone }, (_, i) => madeId('annotations', i + 1));
-  const otherIds = ids.slice(listed, heldAnnotations);
-  const listedIds = [...ids.slice(0, listed), ...ids.slice(heldAnnotations)];
+  const ids = Array.from({ length: heldObjects + alreadyGone }, (_, i) => madeId(resource, i + 1));
+  const otherIds = ids.slice(listed, heldObjects);
+  const listedIds = [...ids.slice(0, listed), ...ids.slice(heldObjects)];
   const twice = Array.from({ length: listedTwice }, (_, i) => listedIds[(i + 1) * 150]!);
   const cells = scatter(listedIds, [...twice, ...unusable]);
   const csv = ['id,author,last_opened', ...cells.map(rowOf), ''].join('\n');

@@ -8,7 +8,8 @@ import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } fro
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
-import type { JsonLines } from './command.ts';
+import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { findRun, sayOf, sayOn, withRedis } from './session.ts';
 
 export type ReportDeps = {
   redis: RedisClient;
@@ -21,6 +22,27 @@ export type ReportDeps = {
   say: (line: string) => void;
   print: JsonLines; // what was done, as --json has it
 };
+
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options, stdout, stderr } = invocation;
+  refuseMixture(invocation);
+  const say = sayOn(stderr);
+  const print = jsonLines(stdout, options.json);
+  return withRedis(invocation, sayOf(invocation), async (session) => {
+    const found = await findRun(session, args[0]);
+    const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
+    const { format = 'csv', output = null, verify = false, spreadsheetSafe = false } = options as Record<string, never>;
+    return reportRun({ redis: session.redis, run, format, output, verify, spreadsheetSafe, out: stdout, say, print });
+  });
+}
+
+/** One stream holds the report or what is told about it. */
+function refuseMixture({ options }: Invocation): void {
+  if (!options.json || options.output !== undefined || options.verify === true) return;
+  throw new ExpungeError('USAGE', '--json tells what --output or --verify did; here stdout holds the report itself', {
+    next: 'for a report as JSON: --format ndjson',
+  });
+}
 
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {

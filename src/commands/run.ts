@@ -6,6 +6,7 @@ import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
+import { anyResource, sumIds } from '../model/resource.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -64,7 +65,7 @@ export async function showDryRun(
 
 /** What stands below the plan: how to go on, where there is anything to delete, unless `isQuiet`. */
 export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
-  if (ids.annotations + ids.views === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
+  if (sumIds(ids) === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
   return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
@@ -100,6 +101,6 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
 function refuseSilentTerminal(args: string[], stdin: NodeJS.ReadStream): void {
   if (!args.includes('-') || !stdin.isTTY) return;
   throw new ExpungeError('USAGE', 'ids are expected on stdin, but it is a terminal', {
-    next: 'pipe them in, or name a file: expunge run FILE --resource annotations',
+    next: `pipe them in, or name a file: expunge run FILE --resource ${anyResource}`,
   });
 }

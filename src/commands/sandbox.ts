@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { anyResource, perResource, type Resource, resources } from '../model/resource.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
@@ -7,14 +8,18 @@ import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError } from '../system-errors.ts';
-import type { JsonLines } from './command.ts';
+import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { listenForInterrupts } from './interrupts.ts';
+
+/** How many objects of each resource to make. */
+type HowMany = { [R in Resource]?: number | undefined };
+
+const usuallyMade = 1_000;
 
 /** What the command line can say. Numbers are checked before they come here, the text of the faults isn't. */
-export type SandboxFlags = {
+export type SandboxFlags = HowMany & {
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
-  annotations?: number | undefined; // how many to make; 1,000 by default
-  views?: number | undefined;
   objects?: string | undefined; // a CSV of resource,id instead of made objects
   rate?: number | undefined; // requests per second; more are answered 429
   rateWindowMs?: number | undefined; // counted in windows of this length
@@ -30,6 +35,16 @@ export type SandboxFlags = {
   serviceMs?: number | undefined; // each for so long; 50 by default
   journal?: boolean | undefined; // keep every request, and show what became of it
 };
+
+export async function execute(invocation: Invocation): Promise<number> {
+  const { options, stdout } = invocation;
+  const interrupts = listenForInterrupts(invocation, () => {});
+  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options as Record<string, never>;
+  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
+  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
+  const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
+  return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
+}
 
 /**
  * Serves the sandbox until the signal aborts, and tells about it in lines, or to `print` as --json has it. Returns the exit code. Throws
@@ -56,11 +71,12 @@ export async function runSandbox(
 }
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
-  const { annotations = 1_000, views = 1_000 } = flags;
   refuseIdleFlags(flags);
   const faults = readFaults(flags);
   const capacity = flags.capacity ? { atOnce: flags.capacity, serviceMs: flags.serviceMs ?? 50 } : undefined;
-  const objects = flags.objects ? await readObjects(flags.objects) : { annotations, views };
+  const objects = flags.objects
+    ? await readObjects(flags.objects)
+    : perResource((resource) => flags[resource] ?? usuallyMade);
   try {
     return await startSandbox({ ...flags, objects, faults, capacity, record: flags.journal });
   } catch (error) {
@@ -102,7 +118,7 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
   const { url, tokenUrl, token, client } = sandbox;
   return [
     `sandbox API   ${url}`,
-    `objects       ${count(sandbox.remaining('annotations'))} annotations, ${count(sandbox.remaining('views'))} views`,
+    `objects       ${resources.map((resource) => `${count(sandbox.remaining(resource))} ${resource}`).join(', ')}`,
     `faults        ${faultsOf(flags).join(', ') || 'nothing'}`,
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
@@ -134,8 +150,8 @@ function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   ];
 }
 
-function example({ url, token }: Sandbox, { objects, tokenFile, annotations }: SandboxFlags): string {
-  const resource = annotations === 0 ? 'views' : 'annotations';
+function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags): string {
+  const resource = resources.find((each) => remaining(each) > 0) ?? anyResource;
   const list = objects
     ? `expunge run ${objects} --resource-column resource`
     : `expunge run - --resource ${resource} --yes`;

@@ -11,7 +11,7 @@ import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
-import { learnedStart, readPin, readTargetState } from '../limiter/read-target.ts';
+import { learnedStart, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, type Stop, stopAdvice, stopText, type TargetStops } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
@@ -186,8 +186,13 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const reads = [readStops(redis, target.fp), readTargetState(redis, target.fp), readPin(redis, target.fp)] as const;
   const [stops, limiters, pin] = await Promise.all(reads);
-  const scopes = separateLimits ? (['annotations', 'views'] as const) : (['all'] as const);
-  return { target, stops, limiters, pin, learned: learnedStart(limiters, scopes, pin && paceOf(pin.rate)) };
+  return {
+    target,
+    stops,
+    limiters,
+    pin,
+    learned: learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate)),
+  };
 }
 
 /** What is told of a target that Redis knows nothing of, and which ones are live: most likely one of those was meant. */

@@ -3,7 +3,7 @@ import { type SettingName, settings } from '../config/settings.ts';
 import { type Command, json, reason, sending, share, store, target, yes } from './command.ts';
 import { shells } from './completion-scripts.ts';
 import { runs } from './runs-verb.ts';
-import { sandboxOptions } from './sandbox-options.ts';
+import { sandbox } from './sandbox-verb.ts';
 import { schedule } from './schedule-verbs.ts';
 import { startAll, stopAll, target as targetVerbs } from './target-verbs.ts';
 
@@ -183,7 +183,7 @@ const report: Command = {
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
-  load: () => import('./report-verb.ts'),
+  load: () => import('./report.ts'),
 };
 
 const check: Command = {
@@ -260,19 +260,6 @@ const redis: Command = {
     },
   ],
   load: null,
-};
-
-const sandbox: Command = {
-  name: 'sandbox',
-  summary: 'serve a test API on this machine, with fault injection',
-  settings: [],
-  options: sandboxOptions,
-  examples: [
-    ['expunge sandbox --port 8080', 'with 1,000 annotations and 1,000 views'],
-    ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with faults'],
-    ['expunge sandbox --rate-limit 6000/min --rate-window 1min --retry-after seconds', 'with a quota for each minute'],
-  ],
-  load: () => import('./sandbox-options.ts'),
 };
 
 const quickstart: Command = {

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { ExpungeError, messageOf } from '../errors.ts';
+import { resourcesText } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 import { explainFileError } from '../system-errors.ts';
 import { type ListSources, readSources } from './list-source.ts';
@@ -46,7 +47,7 @@ export const settings = {
     arg: '<kind>',
     parse: parse.resource,
     fallback: undefined,
-    help: 'what the ids name: annotations or views',
+    help: `what the ids name: ${resourcesText('or')}`,
   }),
   resourceColumn: setting({
     flag: 'resource-column',
@@ -176,7 +177,7 @@ export const settings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'the API limits annotations and views separately',
+    help: `the API limits ${resourcesText('and')} separately`,
   }),
   maxConcurrency: setting({
     flag: 'max-concurrency',

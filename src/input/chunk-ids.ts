@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type Resource, resources } from '../model/outcome.ts';
+import { perResource, type Resource, resources } from '../model/resource.ts';
 import { type Chunk, chunkSize, type Position, type Row, type SettledBlock, type SettledRow } from '../model/row.ts';
 import type { Spool } from './spool.ts';
 import {
@@ -39,7 +39,7 @@ export function* readChunks(spool: Spool, size = chunkSize): Generator<Chunk | S
 class OpenChunks {
   #chunks = 0;
   #blocks = 0;
-  ids: Record<Resource, SpooledRow[]> = { annotations: [], views: [] };
+  ids: Record<Resource, SpooledRow[]> = perResource(() => []);
   settled: SettledRow[] = [];
 
   addId(row: SpooledRow): number {

@@ -4,6 +4,7 @@ import { countChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
+import { sumIds } from '../model/resource.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -182,7 +183,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     files: spool.files,
     layout: spool.layout,
     rows: spool.rows,
-    ids: spool.ids.annotations + spool.ids.views,
+    ids: sumIds(spool.ids),
     ...countChunks(spool),
     settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
     protectedRead: spool.protectedList?.ids ?? null,

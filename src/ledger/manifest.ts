@@ -1,6 +1,6 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ExpungeError } from '../errors.ts';
-import { type Resource, resources } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';

@@ -1,7 +1,3 @@
-/** The two kinds of objects the API can delete. */
-export const resources = ['annotations', 'views'] as const;
-export type Resource = (typeof resources)[number];
-
 /** What finally happened to one id that could be sent, in the order of their rank: a higher one replaces a lower one. */
 export const sentOutcomes = ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'] as const;
 export type SentOutcome = (typeof sentOutcomes)[number];

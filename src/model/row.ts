@@ -1,4 +1,4 @@
-import type { Resource } from './outcome.ts';
+import type { Resource } from './resource.ts';
 
 /** The name of the list that comes on stdin. */
 export const stdinName = '(stdin)';

@@ -2,8 +2,9 @@ import { count, duration, rate as perSecond, plural, roughly } from '../format.t
 import type { RunState } from '../ledger/run.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
-import { type Outcome, outcomes, type Resource } from '../model/outcome.ts';
+import { type Outcome, outcomes } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
+import { type Resource, resources, sumIds } from '../model/resource.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
@@ -53,7 +54,7 @@ export function planText(plan: Plan, style: Style = plainStyle): string {
 
 /** `1,203 views`, `5 annotations and 1 view`. */
 export function idsText(ids: Record<Resource, number>): string {
-  const parts = (['annotations', 'views'] as const).filter((resource) => ids[resource] > 0);
+  const parts = resources.filter((resource) => ids[resource] > 0);
   return parts.map((resource) => plural(ids[resource], resource)).join(' and ') || 'nothing';
 }
 
@@ -141,7 +142,7 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
   const text = paceText(rate, learned);
   if (rate === null) return text || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
   if (isSlower(learned, rate)) return text;
-  const left = existing?.left ?? ids.annotations + ids.views;
+  const left = existing?.left ?? sumIds(ids);
   return `${text}: about ${duration(leastMs(rate, left))}, longer if the API is slower`;
 }
 

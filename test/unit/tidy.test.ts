@@ -7,6 +7,7 @@ import { runStates } from '../../src/ledger/run.ts';
 import { outcomes } from '../../src/model/outcome.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { pages, readPage } from '../support/docs.ts';
+import { resources } from '../../src/model/resource.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -26,6 +27,11 @@ function read(path: string): Source {
 /** A path from the root for our own files, the name of the package for all else. */
 function resolved(path: string, specifier: string): string {
   return specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : specifier;
+}
+
+/** The code alone. No string of ours holds two slashes but those of addresses. */
+function withoutComments(text: string): string {
+  return text.replace(/\/\*.*?\*\//gs, '').replace(/(?<!:)\/\/.*/g, '');
 }
 
 /** Files that match and import something that matches: `file → import`. */
@@ -123,6 +129,14 @@ describe('the sources', () => {
     expect(
       containing(/^src\/(input|guard|token|limiter|delete|ledger)\//, /process\.(env|argv)|from 'node:process'/),
     ).toEqual([]);
+  });
+
+  it('name a resource in the table of resources only: else one more would be forgotten there', () => {
+    const named = new RegExp(`'(?:${resources.join('|')})'|\\.(?:${resources.join('|')})\\b`);
+    expect(named.test("ids.views + ids['annotations']")).toBe(true);
+    expect(sources.filter(({ text }) => named.test(withoutComments(text))).map(({ path }) => path)).toEqual([
+      'src/model/resource.ts',
+    ]);
   });
 
   it('never show a code of the system instead of words', () => {

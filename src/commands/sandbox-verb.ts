@@ -1,16 +1,18 @@
 import * as parse from '../config/parse-setting.ts';
+import { resources } from '../model/resource.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
-import { type Invocation, json, jsonLines, type OwnOption } from './command.ts';
-import { listenForInterrupts } from './interrupts.ts';
-import { runSandbox } from './sandbox.ts';
+import { type Command, json, type OwnOption } from './command.ts';
 
 /** What the sandbox can be told: what it holds, how fast it is and what goes wrong. */
-export const sandboxOptions: readonly OwnOption[] = [
+const options: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
   { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
-  { flags: '--annotations <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
-  { flags: '--views <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+  ...resources.map((resource) => ({
+    flags: `--${resource} <n>`,
+    help: 'create this many (default: 1000)',
+    parse: parse.integerFrom(0, 10_000_000),
+  })),
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
   { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.perSecond },
   {
@@ -54,12 +56,15 @@ function windowMs(text: string): number {
   throw new Error(`expected a duration above 0, got "${text}"`);
 }
 
-export async function execute(invocation: Invocation): Promise<number> {
-  const { options, stdout } = invocation;
-  const interrupts = listenForInterrupts(invocation, () => {});
-  const { writeToken, tokenLife, rateLimit, rateWindow, json, ...rest } = options as Record<string, never>;
-  const renamed = { tokenFile: writeToken, rate: rateLimit, rateWindowMs: rateWindow };
-  const flags = { ...rest, ...renamed, tokenLifeSeconds: tokenLife && tokenLife / 1_000 };
-  const out = json ? () => {} : (line: string) => void stdout.write(`${line}\n`);
-  return runSandbox(flags, out, interrupts.signal, jsonLines(stdout, json));
-}
+export const sandbox: Command = {
+  name: 'sandbox',
+  summary: 'serve a test API on this machine, with fault injection',
+  settings: [],
+  options,
+  examples: [
+    ['expunge sandbox --port 8080', 'with 1,000 annotations and 1,000 views'],
+    ['expunge sandbox --rate-limit 300/s --faults status-503=0.02,reset=0.005', 'with faults'],
+    ['expunge sandbox --rate-limit 6000/min --rate-window 1min --retry-after seconds', 'with a quota for each minute'],
+  ],
+  load: () => import('./sandbox.ts'),
+};
