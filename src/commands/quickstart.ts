@@ -6,7 +6,9 @@ import { exitCodes } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
+import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import { anyResource as resource } from '../model/resource.ts';
+import { throttlingStatus } from '../model/status.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { quoteForShell, type Style, styleOf } from '../terminal/style.ts';
@@ -14,7 +16,12 @@ import { type Invocation, store } from './command.ts';
 import { execute as run } from './run.ts';
 
 /** Every tenth of a percent is a handful of the 2,000 requests. The seed makes it the same weather every time. */
-const sandboxFaults = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
+const sandboxFaults = {
+  'status-503': 0.02,
+  [`status-${throttlingStatus}-seconds`]: 0.001,
+  reset: 0.002,
+  'reset-executed': 0.002,
+};
 const seed = 1;
 
 /** The list holds rows that must be rejected, so the run itself should end with the second. */
@@ -113,7 +120,7 @@ function introduce({ url }: Sandbox, { rows }: SampleList, { list }: Files, styl
   return [
     style.bold('A complete run against an API on this machine'),
     `  ${done} Sandbox  ${url} with ${count(heldObjects)} ${resource}`,
-    '             2 % of its answers are 503, a few are 429, and some connections break',
+    `             2 % of its answers are 503, a few are ${throttlingStatus}, and some connections break`,
     `  ${done} List     ${list} with ${count(rows)} rows`,
     '             some ids are listed twice, some are deleted already, some are invalid',
   ];
@@ -130,7 +137,7 @@ async function beginOf(report: string): Promise<string> {
 function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Summary, sandbox: Sandbox): string[] {
   const remain = listedIds.filter((id) => sandbox.exists(resource, id)).length;
   const lost = otherIds.filter((id) => !sandbox.exists(resource, id)).length;
-  const open = summary.failed + summary.unknown + summary.not_attempted;
+  const open = sumOutcomes(summary, isWorthAnotherRun);
   return [
     remain > 0 ? `${count(remain)} of the listed ${resource} still exist` : '',
     lost > 0 ? `${count(lost)} ${resource} are gone that were not in the list` : '',

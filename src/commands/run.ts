@@ -2,6 +2,7 @@ import { readTarget } from '../config/check-target.ts';
 import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
+import { settledIn } from '../input/chunk-ids.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { type List, withList } from '../input/with-list.ts';
@@ -48,14 +49,12 @@ export async function showDryRun(
   plan: Plan,
 ): Promise<number> {
   stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
-  const { rows, ids, duplicates, rejected, sha256 } = spool;
+  const { rows, ids, sha256 } = spool;
   const facts = {
     rows,
     ...ids,
-    duplicate: duplicates,
-    protected: spool.protected,
+    ...settledIn(spool),
     protected_read: spool.protectedList?.ids ?? null,
-    rejected,
     sha256,
     first_url: plan.firstUrl,
   };

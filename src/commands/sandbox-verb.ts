@@ -1,5 +1,6 @@
 import * as parse from '../config/parse-setting.ts';
 import { resources } from '../model/resource.ts';
+import { throttlingStatus } from '../model/status.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
 import { type Command, json, type OwnOption } from './command.ts';
@@ -14,7 +15,7 @@ const options: readonly OwnOption[] = [
     parse: parse.integerFrom(0, 10_000_000),
   })),
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
-  { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.perSecond },
+  { flags: '--rate-limit <n/s>', help: `answer ${throttlingStatus} above this rate`, parse: parse.perSecond },
   {
     flags: '--rate-window <duration>',
     help: 'count the rate in windows of this length instead of evenly: 1s, 1min',
@@ -27,7 +28,7 @@ const options: readonly OwnOption[] = [
   },
   {
     flags: '--retry-after <form>',
-    help: `send Retry-After with those 429: ${retryAfterForms.join(', ')}`,
+    help: `send Retry-After with those ${throttlingStatus}: ${retryAfterForms.join(', ')}`,
     parse: parse.oneOf(retryAfterForms),
   },
   { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },

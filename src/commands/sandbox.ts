@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import { anyResource, perResource, type Resource, resources } from '../model/resource.ts';
+import { throttlingStatus } from '../model/status.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
@@ -145,7 +146,7 @@ function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
 function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   return [
     ...(faults ? [faults] : []),
-    ...(rate === undefined ? [] : [`429 above ${count(rate)}/s`]),
+    ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`]),
     ...(capacity === undefined ? [] : [`a queue behind ${count(capacity)} at once`]),
   ];
 }

@@ -1,7 +1,8 @@
 import pRetry from 'p-retry';
 import { attemptsOf, type Cell, isDoubtful, isSettled, settle, timesMarked, unmark } from '../ledger/cell.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import { codeOfStatus, codeOfWord } from '../model/outcome.ts';
+import { codeOfStatus, codeOfWord, inDoubt } from '../model/outcome.ts';
+import { isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { RetryReason } from './meters.ts';
@@ -104,11 +105,11 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
 }
 
 /**
- * A 429 is about the rate, so the id goes again with the next permit. Whatever else a run takes for "not now" may be about this id alone,
+ * A throttled request is about the rate, so the id goes again with the next permit. Whatever else a run takes for "not now" may be about this id alone,
  * which permits would only send again and again: it comes back later.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
-  if (id.answer.kind === 'status' && id.answer.status === 429)
+  if (id.answer.kind === 'status' && isThrottling(id.answer.status))
     return { cell: openCell(id), mayResend: true, waitMs: 0 };
   return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }
@@ -129,7 +130,7 @@ function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retri
 /** Out of quick tries: due again in a later pass, or at the end of all attempts. */
 function park(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
-  const cell = settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer));
+  const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', id.attempts, codeOf(id.answer));
   return { cell, mayResend: false, waitMs: 0 };
 }
 

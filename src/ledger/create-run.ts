@@ -1,6 +1,6 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { countChunks } from '../input/chunk-ids.ts';
+import { countChunks, settledIn } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
@@ -127,9 +127,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     settled: 0,
     next: 0,
     epoch: 0,
-    rejected: settled.rejected,
-    duplicate: settled.duplicate,
-    protected: settled.protected,
+    ...settled,
     protectedRead: plan.protectedRead ?? '',
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
@@ -185,7 +183,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     rows: spool.rows,
     ids: sumIds(spool.ids),
     ...countChunks(spool),
-    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
+    settled: settledIn(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,

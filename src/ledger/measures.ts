@@ -4,7 +4,7 @@ import { keys } from '../redis/keys.ts';
 /** What the processes that work on a run have measured, summed up. Best effort: a killed process takes its last second along. */
 export type Measures = {
   requests: number;
-  refused: number; // answers 429
+  refused: number; // throttled requests
   refreshes: number; // tokens fetched during the run
   workMs: number; // of all processes together
   heldMs: number; // of those, while nothing might leave: Retry-After, an outage, no token

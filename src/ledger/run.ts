@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
-import type { Outcome } from '../model/outcome.ts';
+import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import { type Rate, rateFromStored } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -76,7 +76,7 @@ export type Run = {
   settled: number;
   attempts: number;
   late: number;
-  counts: Record<Outcome, number>;
+  counts: OutcomeCounts;
   protectedRead: number | null; // ids of the protect file, whether they matched or not; null without one
   createdAt: number;
   startedAt: number;
@@ -106,7 +106,7 @@ export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): 
 
 /** Rows without an outcome: what conservation says must be 0 at the end. */
 export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
-  return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
+  return run.rows - sumOutcomes(run.counts);
 }
 
 /** Deleting time so far, without pauses and without time in which nobody worked on it, in ms. */
@@ -160,17 +160,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     settled: number('settled'),
     attempts: number('attempts'),
     late: number('late'),
-    counts: {
-      deleted: number('deleted'),
-      absent: number('absent'),
-      gone_unconfirmed: number('gone_unconfirmed'),
-      failed: number('failed'),
-      unknown: number('unknown'),
-      not_attempted: number('not_attempted'),
-      rejected: number('rejected'),
-      duplicate: number('duplicate'),
-      protected: number('protected'),
-    },
+    counts: perOutcome(number),
     protectedRead: hash.protectedRead ? Number(hash.protectedRead) : null,
     createdAt: number('createdAt'),
     startedAt: number('startedAt'),

@@ -1,3 +1,5 @@
+import type { StatusFacts } from '../model/status.ts';
+
 /** So many answers in a row that were no progress open the breaker. */
 const inARow = { unreachable: 5, trouble: 20, refused: 64 };
 const windowSize = 64;
@@ -52,15 +54,18 @@ export class OutageDetector {
  * What one answer tells about the target: it took the request (whatever it thought of the id), it wants fewer, it is in trouble (5xx),
  * nothing came back, it could not be reached, it told how long to wait (by a 429, or closed by a 5xx), or it tells nothing.
  */
-export type Signal =
-  | 'accepted'
-  | 'refused'
-  | 'trouble'
-  | 'lost'
-  | 'unreachable'
-  | 'throttled'
-  | 'unavailable'
-  | 'nothing';
+export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled' | 'unavailable';
+
+/** What the estimate of the rate counts an answer as. */
+const countedAs: Record<Exclude<Signal, 'accepted'>, 'refused' | 'trouble' | null> = {
+  refused: 'refused',
+  throttled: 'refused',
+  unavailable: 'refused',
+  trouble: 'trouble',
+  lost: 'trouble',
+  unreachable: 'trouble',
+  nothing: null,
+};
 
 type Counts = { epoch: number; accepted: number; refused: number; trouble: number };
 
@@ -83,8 +88,10 @@ export class AnswerTally {
       this.latencies++;
       this.latencySum += ms;
       this.latencySquares += ms * ms;
-    } else if (['refused', 'throttled', 'unavailable'].includes(signal)) counts.refused++;
-    else if (signal !== 'nothing') counts.trouble++;
+      return;
+    }
+    const kind = countedAs[signal];
+    if (kind !== null) counts[kind]++;
     if (signal === 'lost') this.lost++;
   }
 

@@ -1,7 +1,7 @@
 import type { RunState, SteeredBy } from '../ledger/run.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
-import type { Outcome } from '../model/outcome.ts';
+import type { OutcomeCounts } from '../model/outcome.ts';
 import type { Rate } from '../model/rate.ts';
 
 /** A run at one moment, as the panel shows it. */
@@ -16,7 +16,7 @@ export type Snapshot = {
   isAbandoned: boolean; // it is running, and the command that works on it has ended
   rows: number;
   ids: number; // rows that are sent: without rejected, duplicate and protected ones
-  counts: Record<Outcome, number>;
+  counts: OutcomeCounts;
   pending: number; // rows without an outcome
   inFlight: number | null; // requests on the wire; null when seen from another machine
   perSecond: number | null; // ids settled lately; null when nobody has watched yet

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { runStates } from '../../src/ledger/run.ts';
 import { outcomes } from '../../src/model/outcome.ts';
+import { resources } from '../../src/model/resource.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { pages, readPage } from '../support/docs.ts';
-import { resources } from '../../src/model/resource.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -137,6 +137,39 @@ describe('the sources', () => {
     expect(sources.filter(({ text }) => named.test(withoutComments(text))).map(({ path }) => path)).toEqual([
       'src/model/resource.ts',
     ]);
+  });
+
+  it('list and add up outcomes by the table of outcomes only: else one more would be missing there', () => {
+    const word = `(?:${outcomes.join('|')})`;
+    const listed = new RegExp(`'${word}'\\s*(?:,|\\||&&)[^'\\n]*'${word}'|\\.${word} \\+ [\\w.]*\\.${word}\\b`);
+    for (const text of [
+      "x === 'failed' || x === 'unknown'",
+      "['absent', 'deleted']",
+      'run.failed + run.counts.unknown',
+    ])
+      expect(listed.test(text)).toBe(true);
+    const elsewhere = /^src\/(model\/|queue\/queue\.ts$)/; // states of a job have the same words
+    const found = sources.filter(({ path, text }) => !elsewhere.test(path) && listed.test(withoutComments(text)));
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('know the numbers of a cell by their names, in Lua as well', () => {
+    const numbers = /\b(?:8192|16384|24576|32768|4096|0x2000)\b|>> ?13\b|& ?511\b|% ?512\b/;
+    expect(containing(/^src\/(ledger|delete)\//, numbers)).toEqual([]);
+    expect(numbers.test('new < 8192')).toBe(true);
+  });
+
+  it('compare a status with the table of statuses only: else another meaning of it would be missed there', () => {
+    const compared = /\bstatus\w*\s*[!=<>]=*\s*(?:204|[45]\d\d)\b/i;
+    expect(compared.test('if (answer.status >= 500)')).toBe(true);
+    const ours = /^src\/(delete|limiter|ledger|worker|terminal|commands|model)\//; // other protocols have other meanings
+    expect(
+      sources
+        .filter(({ path, text }) => ours.test(path) && compared.test(withoutComments(text)))
+        .map(({ path }) => path),
+    ).toEqual(['src/model/outcome.ts']); // the bounds of what a cell can hold
+    const throttling = sources.filter(({ text }) => /\b429\b/.test(withoutComments(text))).map(({ path }) => path);
+    expect(throttling).toEqual(['src/model/status.ts']);
   });
 
   it('never show a code of the system instead of words', () => {
