@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { parseRate } from '../../../src/model/rate.ts';
+import { perResource } from '../../../src/model/resource.ts';
 import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts } from './snapshots.ts';
 
+const none = perResource(() => 0);
+
 const plan: Plan = {
   files: ['old.csv.gz'],
   rows: 250_000,
-  ids: { annotations: 249_981, views: 0 },
+  ids: { ...none, annotations: 249_981 },
   samples: ['a-1', 'a-2', 'a-3'],
   column: 'id',
   rejected: { too_long: 2, empty_id: 5 },
@@ -186,7 +189,7 @@ describe('planText', () => {
   });
 
   it('names each resource by its count', () => {
-    expect(idsText({ annotations: 5, views: 1 })).toBe('5 annotations and 1 view');
-    expect(idsText({ annotations: 0, views: 0 })).toBe('nothing');
+    expect(idsText({ ...none, annotations: 5, views: 1 })).toBe('5 annotations and 1 view');
+    expect(idsText(none)).toBe('nothing');
   });
 });
