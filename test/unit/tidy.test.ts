@@ -3,6 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import type { Command } from '../../src/commands/command.ts';
+import { verbs } from '../../src/commands/verbs.ts';
+import { type SettingName, settings } from '../../src/config/settings.ts';
 import { runStates } from '../../src/ledger/run.ts';
 import { outcomes } from '../../src/model/outcome.ts';
 import { resources } from '../../src/model/resource.ts';
@@ -151,6 +154,21 @@ describe('the sources', () => {
     const elsewhere = /^src\/(model\/|queue\/queue\.ts$)/; // states of a job have the same words
     const found = sources.filter(({ path, text }) => !elsewhere.test(path) && listed.test(withoutComments(text)));
     expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('take every setting as a flag of a verb that uses it, and read it', () => {
+    const all = (commands: readonly Command[]): Command[] =>
+      commands.flatMap((command) => [command, ...all(command.subcommands ?? [])]);
+    const names = Object.keys(settings) as SettingName[];
+    const taken = new Set(
+      all(verbs).flatMap((verb) => (verb.settings.length === names.length ? [] : verb.settings)), // not by `config show`
+    );
+    expect(names.filter((name) => !taken.has(name))).toEqual([]);
+    const lists = /^src\/(config\/settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
+    const readers = sources.filter(({ path }) => !lists.test(path)).map(({ text }) => withoutComments(text));
+    const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
+    expect(names.filter((name) => !isRead(name))).toEqual([]);
+    expect(isRead('noSuchSetting')).toBe(false);
   });
 
   it('know the numbers of a cell by their names, in Lua as well', () => {
