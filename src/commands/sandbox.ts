@@ -133,7 +133,7 @@ function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: Sa
   return {
     ...{ url, token, token_file: flags.tokenFile ?? null, token_url: tokenUrl },
     ...{ client_id: client.id, client_secret: client.secret },
-    ...{ annotations: remaining('annotations'), views: remaining('views') },
+    ...perResource(remaining),
     journal: flags.journal ? new URL(journalPath, url).href : null,
   };
 }

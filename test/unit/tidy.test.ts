@@ -68,6 +68,11 @@ function floorOf(path: string): number {
   return floors.findIndex((floor) => floor.test(path));
 }
 
+/** Verbs and their subcommands. */
+function allVerbs(commands: readonly Command[]): Command[] {
+  return commands.flatMap((command) => [command, ...allVerbs(command.subcommands ?? [])]);
+}
+
 /** Every circle of imports once: the files on the way, from the first to itself. */
 function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const done = new Set<string>();
@@ -157,11 +162,9 @@ describe('the sources', () => {
   });
 
   it('take every setting as a flag of a verb that uses it, and read it', () => {
-    const all = (commands: readonly Command[]): Command[] =>
-      commands.flatMap((command) => [command, ...all(command.subcommands ?? [])]);
     const names = Object.keys(settings) as SettingName[];
     const taken = new Set(
-      all(verbs).flatMap((verb) => (verb.settings.length === names.length ? [] : verb.settings)), // not by `config show`
+      allVerbs(verbs).flatMap((verb) => (verb.settings.length === names.length ? [] : verb.settings)), // not by `config show`
     );
     expect(names.filter((name) => !taken.has(name))).toEqual([]);
     const lists = /^src\/(config\/settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
@@ -169,6 +172,15 @@ describe('the sources', () => {
     const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
     expect(names.filter((name) => !isRead(name))).toEqual([]);
     expect(isRead('noSuchSetting')).toBe(false);
+  });
+
+  it('show every verb by examples of it, and name it on a page for users', () => {
+    const loaded = allVerbs(verbs).filter(({ load }) => load !== null);
+    expect(loaded.filter(({ examples }) => examples.length === 0).map(({ name }) => name)).toEqual([]);
+    const text = pages.map(readPage).join('\n');
+    const hidden = verbs.filter((verb) => verb.hidden === true);
+    const shown = verbs.filter((verb) => !hidden.includes(verb)).map(({ name }) => name);
+    expect(shown.filter((name) => !new RegExp(`(?:expunge |^\\| \`)${name}\\b`, 'm').test(text))).toEqual([]);
   });
 
   it('know the numbers of a cell by their names, in Lua as well', () => {
