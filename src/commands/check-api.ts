@@ -12,7 +12,7 @@ import { noteTargetAction } from '../ledger/audit.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { checkId, idPath } from '../model/check-id.ts';
-import type { Resource } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { type Finding, fail } from '../redis/server.ts';
 import { explainConnectionError } from '../system-errors.ts';
@@ -31,7 +31,7 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
   const { resource } = config;
   if (resource === undefined) {
     throw new ExpungeError('USAGE', '--probe-id needs the resource of the object it deletes', {
-      next: 'add --resource annotations or --resource views',
+      next: `add ${resources.map((resource) => `--resource ${resource}`).join(' or ')}`,
     });
   }
   const reject = checkId(id, config.allowIdChars);

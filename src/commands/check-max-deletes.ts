@@ -1,10 +1,10 @@
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
-import type { Resource } from '../model/outcome.ts';
+import { type Resource, sumIds } from '../model/resource.ts';
 
 /** Throws GUARD if the list holds more ids than `--max-deletes` allows; nothing was sent by then. */
 export function checkMaxDeletes(ids: Record<Resource, number>, most: number | undefined): void {
-  const total = ids.annotations + ids.views;
+  const total = sumIds(ids);
   if (most === undefined || total <= most) return;
   throw new ExpungeError(
     'GUARD',

@@ -125,7 +125,7 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
 export function printVerdicts({ config, options, stdout }: Invocation): number {
   const table = verdictsWith(config.onStatus);
   const verdicts = [
-    ...table.map(({ answers, means, overridden }) => ({ answer: answers, means, overridden })),
+    ...table.map(({ name, answers, means }) => ({ answer: answers, means, overridden: name === null })),
     { answer: 'no answer', means: 'retried; may have been executed', overridden: false },
     { answer: 'not sent', means: 'waits until the API can be reached; not an attempt', overridden: false },
   ];

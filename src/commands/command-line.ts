@@ -3,6 +3,7 @@ import type { SettingName } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isTopic, topicNames } from '../help/topics.ts';
 import type { Verbosity } from '../logger.ts';
+import { resourcesText } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 import type { Command, OwnOption } from './command.ts';
 import { configureHelp, settingOption } from './help.ts';
@@ -62,7 +63,7 @@ function topicCall(call: Call, program: Program): Call | null {
 /** The model of all verbs and flags. `found` gets the call that a line makes; with `all`, help shows every option. */
 export function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
   const program = new Program('expunge')
-    .description('Deletes annotations and views in bulk, and says what happened to every id.')
+    .description(`Deletes ${resourcesText('and')} in bulk, and says what happened to every id.`)
     .version(version, '-V, --version', 'print the version')
     .option('--config <file>', 'read settings from this file (else EXPUNGE_CONFIG, else ./expunge.config.json)')
     .option('--no-color', 'no colours (also: NO_COLOR=1)')

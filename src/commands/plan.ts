@@ -1,4 +1,4 @@
-import { readChunks } from '../input/chunk-ids.ts';
+import { readChunks, settledIn } from '../input/chunk-ids.ts';
 import { formatOf } from '../input/input-options.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
@@ -40,10 +40,9 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
     ids: spool.ids,
     samples: samplesOf(spool),
     column: hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
-    duplicates: spool.duplicates,
     rejected: spool.rejectedByCode,
     rejectsFile,
-    protected: spool.protected,
+    settled: settledIn(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     limited: spool.limited ? (config.limit ?? null) : null,
     baseUrl: target.baseUrl,

@@ -6,6 +6,9 @@ import { exitCodes } from '../errors.ts';
 import { count, plural, utcTime } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
+import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
+import { anyResource as resource } from '../model/resource.ts';
+import { throttlingStatus } from '../model/status.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { quoteForShell, type Style, styleOf } from '../terminal/style.ts';
@@ -13,7 +16,12 @@ import { type Invocation, store } from './command.ts';
 import { execute as run } from './run.ts';
 
 /** 0.1 % is about two of the 2,000 requests. The seed repeats the same faults. */
-const sandboxFaults = { 'status-503': 0.02, 'status-429-seconds': 0.001, reset: 0.002, 'reset-executed': 0.002 };
+const sandboxFaults = {
+  'status-503': 0.02,
+  [`status-${throttlingStatus}-seconds`]: 0.001,
+  reset: 0.002,
+  'reset-executed': 0.002,
+};
 const seed = 1;
 
 /** The list holds rows that are rejected, so the run normally ends with the second one. */
@@ -28,7 +36,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const style = styleOf(stdout);
   const say = (line: string) => stdout.write(`${line}\n`);
   const list = makeSampleList();
-  const objects = { annotations: heldAnnotations };
+  const objects = { [resource]: heldObjects };
   const sandbox = await startSandbox({ objects, faults: sandboxFaults, seed, latencyMs: 5 });
   try {
     const files = await writeFiles(config.stateDir, list, sandbox);
@@ -54,7 +62,7 @@ type Files = { list: string; token: string };
 
 async function writeFiles(stateDir: string, { csv }: SampleList, { token }: Sandbox): Promise<Files> {
   const folder = join(stateDir, 'quickstart');
-  const files = { list: join(folder, 'annotations.csv'), token: join(folder, 'token') };
+  const files = { list: join(folder, `${resource}.csv`), token: join(folder, 'token') };
   await makeStateDir(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeFile(files.list, csv, { mode: 0o600 });
@@ -67,7 +75,7 @@ type Flags = { [K in SettingName]?: string };
 /** The flags of the run, as text: the printed command line and the settings follow from them. */
 function flagsOf({ stateDir }: Config, { url }: Sandbox, { token }: Files): Flags {
   const elsewhere = stateDir === settings.stateDir.fallback ? {} : { stateDir };
-  return { resource: 'annotations', baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
+  return { resource, baseUrl: url, tokenFile: token, rate: '500/s', ...elsewhere };
 }
 
 function commandOf({ list }: Files, flags: Flags): string {
@@ -111,8 +119,8 @@ function introduce({ url }: Sandbox, { rows }: SampleList, { list }: Files, styl
   const done = style.green('✓');
   return [
     style.bold('A complete run against an API on this machine'),
-    `  ${done} Sandbox  ${url} with ${count(heldAnnotations)} annotations`,
-    '             2 % of its answers are 503, a few are 429, and some connections break',
+    `  ${done} Sandbox  ${url} with ${count(heldObjects)} ${resource}`,
+    `             2 % of its answers are 503, a few are ${throttlingStatus}, and some connections break`,
     `  ${done} List     ${list} with ${count(rows)} rows`,
     '             some ids are listed twice, some are deleted already, some are invalid',
   ];
@@ -127,12 +135,12 @@ async function beginOf(report: string): Promise<string> {
 
 /** Compares the summary with the objects that the sandbox still holds, and describes each difference. */
 function compare({ listedIds, otherIds, unusableRows }: SampleList, summary: Summary, sandbox: Sandbox): string[] {
-  const remain = listedIds.filter((id) => sandbox.exists('annotations', id)).length;
-  const lost = otherIds.filter((id) => !sandbox.exists('annotations', id)).length;
-  const open = summary.failed + summary.unknown + summary.not_attempted;
+  const remain = listedIds.filter((id) => sandbox.exists(resource, id)).length;
+  const lost = otherIds.filter((id) => !sandbox.exists(resource, id)).length;
+  const open = sumOutcomes(summary, isWorthAnotherRun);
   return [
-    remain > 0 ? `${count(remain)} of the listed annotations still exist` : '',
-    lost > 0 ? `${count(lost)} annotations are gone that were not in the list` : '',
+    remain > 0 ? `${count(remain)} of the listed ${resource} still exist` : '',
+    lost > 0 ? `${count(lost)} ${resource} are gone that were not in the list` : '',
     open > 0 ? `${count(open)} ids are failed, unknown or not_attempted` : '',
     summary.rejected === unusableRows ? '' : `${summary.rejected} rows were rejected, expected ${unusableRows}`,
   ].filter(Boolean);
@@ -143,7 +151,7 @@ function conclude({ listedIds, otherIds, unusableRows }: SampleList, exit: numbe
   const done = style.green('✓');
   return [
     `${done} Asked the sandbox: none of the ${count(listedIds.length)} ids exists any more,`,
-    `  and all ${otherIds.length} annotations that were not in the list still do.`,
+    `  and all ${otherIds.length} ${resource} that were not in the list still do.`,
     `${done} By itself the command ends with exit code ${exit}: ${plural(unusableRows, 'rows')} held no usable id.`,
   ];
 }
@@ -160,7 +168,7 @@ function nextSteps(run: string): string[] {
 }
 
 /** What the sandbox of the quickstart holds. */
-export const heldAnnotations = 2_000;
+export const heldObjects = 2_000;
 
 const listed = 1_940; // of the held ones; the others must remain
 const alreadyGone = 40; // listed, but the sandbox does not hold them
@@ -174,9 +182,9 @@ export type SampleList = { csv: string; rows: number; listedIds: string[]; other
 
 /** 2,000 rows like an export: some ids are listed twice, some are gone already, some are invalid. Always the same. */
 export function makeSampleList(): SampleList {
-  const ids = Array.from({ length: heldAnnotations + alreadyGone }, (_, i) => madeId('annotations', i + 1));
-  const otherIds = ids.slice(listed, heldAnnotations);
-  const listedIds = [...ids.slice(0, listed), ...ids.slice(heldAnnotations)];
+  const ids = Array.from({ length: heldObjects + alreadyGone }, (_, i) => madeId(resource, i + 1));
+  const otherIds = ids.slice(listed, heldObjects);
+  const listedIds = [...ids.slice(0, listed), ...ids.slice(heldObjects)];
   const twice = Array.from({ length: listedTwice }, (_, i) => listedIds[(i + 1) * 150]!);
   const cells = scatter(listedIds, [...twice, ...unusable]);
   const csv = ['id,author,last_opened', ...cells.map(rowOf), ''].join('\n');

@@ -9,7 +9,7 @@ import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
 import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
-import { resources } from '../model/outcome.ts';
+import { resources, sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
@@ -125,7 +125,7 @@ function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
 
 /** The operator types the number of ids left to delete: of a resumed run fewer than the list holds. */
 async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: Plan): Promise<void> {
-  const expected = plan.existing?.left ?? plan.ids.annotations + plan.ids.views;
+  const expected = plan.existing?.left ?? sumIds(plan.ids);
   const confirm = (options.confirm as number | undefined) ?? null;
   if (expected === 0 && (confirm === null || plan.existing !== null)) return; // an export that went wrong may hold nothing
   const host = new URL(plan.baseUrl).host;

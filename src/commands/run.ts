@@ -2,10 +2,12 @@ import { readTarget } from '../config/check-target.ts';
 import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
+import { settledIn } from '../input/chunk-ids.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
+import { anyResource, sumIds } from '../model/resource.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
@@ -47,14 +49,12 @@ export async function showDryRun(
   plan: Plan,
 ): Promise<number> {
   stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
-  const { rows, ids, duplicates, rejected, sha256 } = spool;
+  const { rows, ids, sha256 } = spool;
   const facts = {
     rows,
     ...ids,
-    duplicate: duplicates,
-    protected: spool.protected,
+    ...settledIn(spool),
     protected_read: spool.protectedList?.ids ?? null,
-    rejected,
     sha256,
     first_url: plan.firstUrl,
   };
@@ -64,7 +64,7 @@ export async function showDryRun(
 
 /** The last lines of a dry run: how to delete the ids, if there are any, unless `isQuiet`. */
 export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
-  if (ids.annotations + ids.views === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
+  if (sumIds(ids) === 0) return 'Dry run: nothing was sent, and the list holds no id to delete.';
   return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
@@ -100,6 +100,6 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
 function refuseSilentTerminal(args: string[], stdin: NodeJS.ReadStream): void {
   if (!args.includes('-') || !stdin.isTTY) return;
   throw new ExpungeError('USAGE', 'ids are expected on stdin, but it is a terminal', {
-    next: 'pipe them in, or name a file: expunge run FILE --resource annotations',
+    next: `pipe them in, or name a file: expunge run FILE --resource ${anyResource}`,
   });
 }

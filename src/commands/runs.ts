@@ -7,6 +7,7 @@ import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
+import { anyResource } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { confirmYes } from '../terminal/ask.ts';
@@ -62,7 +63,7 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
 function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: string): string {
   if (runs.length === 0 && filtered) return 'No run matches. List all: expunge runs --all';
   if (runs.length === 0)
-    return `No runs in ${where}. Start one: expunge run FILE --resource annotations --base-url URL`;
+    return `No runs in ${where}. Start one: expunge run FILE --resource ${anyResource} --base-url URL`;
   const more = hasMore ? ['There are more runs: add --all or a larger --limit.'] : [];
   const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
   return [columns([header, ...runs.map(cellsOf)]), ...more].join('\n');

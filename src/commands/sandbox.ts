@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { ExpungeError, messageOf, systemCode } from '../errors.ts';
 import { count } from '../format.ts';
+import { anyResource, perResource, type Resource, resources } from '../model/resource.ts';
+import { throttlingStatus } from '../model/status.ts';
 import type { RetryAfterForm } from '../sandbox/fault-kinds.ts';
 import { type FaultTable, parseFaults } from '../sandbox/faults.ts';
 import { madeId, readObjects } from '../sandbox/objects.ts';
@@ -10,6 +12,11 @@ import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { explainListenError } from '../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
+
+/** How many objects of each resource to make. */
+type HowMany = { [R in Resource]?: number | undefined };
+
+const usuallyMade = 1_000; // without its flag
 
 /** Serves the sandbox until a signal comes, and prints where it listens and, at the end, what it was asked. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -23,16 +30,14 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** The options of the command line. Numbers are checked already, the text of `faults` is not. */
-export type SandboxFlags = {
+export type SandboxFlags = HowMany & {
   port?: number | undefined;
   host?: string | undefined; // 127.0.0.1 by default
-  annotations?: number | undefined; // how many to make; 1,000 by default
-  views?: number | undefined;
   objects?: string | undefined; // a CSV of resource,id instead of made objects
-  rate?: number | undefined; // requests per second; more are answered 429
+  rate?: number | undefined; // requests per second; more are throttled
   rateWindowMs?: number | undefined; // counted in windows of this length
   rateHeaders?: RateHeaderKind | undefined; // which rate headers every answer has
-  retryAfter?: RetryAfterForm | undefined; // the header of those 429
+  retryAfter?: RetryAfterForm | undefined; // the header of those answers
   faults?: string | undefined; // 'status-503=0.01,reset=0.005'
   tokenFile?: string | undefined; // where to write the token
   tokenLifeSeconds?: number | undefined; // of tokens from the token endpoint
@@ -69,11 +74,12 @@ export async function runSandbox(
 }
 
 async function start(flags: SandboxFlags): Promise<Sandbox> {
-  const { annotations = 1_000, views = 1_000 } = flags;
   refuseIdleFlags(flags);
   const faults = readFaults(flags);
   const capacity = flags.capacity ? { atOnce: flags.capacity, serviceMs: flags.serviceMs ?? 50 } : undefined;
-  const objects = flags.objects ? await readObjects(flags.objects) : { annotations, views };
+  const objects = flags.objects
+    ? await readObjects(flags.objects)
+    : perResource((resource) => flags[resource] ?? usuallyMade);
   try {
     return await startSandbox({ ...flags, objects, faults, capacity, record: flags.journal });
   } catch (error) {
@@ -115,7 +121,7 @@ function introduce(sandbox: Sandbox, flags: SandboxFlags): string[] {
   const { url, tokenUrl, token, client } = sandbox;
   return [
     `sandbox API   ${url}`,
-    `objects       ${count(sandbox.remaining('annotations'))} annotations, ${count(sandbox.remaining('views'))} views`,
+    `objects       ${resources.map((resource) => `${count(sandbox.remaining(resource))} ${resource}`).join(', ')}`,
     `faults        ${faultsOf(flags).join(', ') || 'nothing'}`,
     `token         ${token}${flags.tokenFile ? `, also in ${flags.tokenFile}` : ''}`,
     `token URL     ${tokenUrl}, client ${client.id}, secret ${client.secret}`,
@@ -129,7 +135,7 @@ function factsOf({ url, tokenUrl, token, client, remaining }: Sandbox, flags: Sa
   return {
     ...{ url, token, token_file: flags.tokenFile ?? null, token_url: tokenUrl },
     ...{ client_id: client.id, client_secret: client.secret },
-    ...{ annotations: remaining('annotations'), views: remaining('views') },
+    ...perResource(remaining),
     journal: flags.journal ? new URL(journalPath, url).href : null,
   };
 }
@@ -142,13 +148,13 @@ function summaryOf({ counts, remaining }: Sandbox): Record<string, unknown> {
 function faultsOf({ faults, rate, capacity }: SandboxFlags): string[] {
   return [
     ...(faults ? [faults] : []),
-    ...(rate === undefined ? [] : [`429 above ${count(rate)}/s`]),
+    ...(rate === undefined ? [] : [`${throttlingStatus} above ${count(rate)}/s`]),
     ...(capacity === undefined ? [] : [`a queue behind ${count(capacity)} at once`]),
   ];
 }
 
-function example({ url, token }: Sandbox, { objects, tokenFile, annotations }: SandboxFlags): string {
-  const resource = annotations === 0 ? 'views' : 'annotations';
+function example({ url, token, remaining }: Sandbox, { objects, tokenFile }: SandboxFlags): string {
+  const resource = resources.find((each) => remaining(each) > 0) ?? anyResource;
   const list = objects
     ? `expunge run ${objects} --resource-column resource`
     : `expunge run - --resource ${resource} --yes`;

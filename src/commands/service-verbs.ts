@@ -1,5 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import { type SettingName, settings } from '../config/settings.ts';
+import { resources } from '../model/resource.ts';
+import { throttlingStatus } from '../model/status.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
 import { type Command, json, type OwnOption, reason, sending, store, target, yes } from './command.ts';
@@ -107,10 +109,13 @@ export const redis: Command = {
 const sandboxOptions: readonly OwnOption[] = [
   { flags: '--port <n>', help: 'listen here (default: any free port)', parse: parse.integerFrom(0, 65_535) },
   { flags: '--host <address>', help: 'listen on this address (default: 127.0.0.1)' },
-  { flags: '--annotations <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
-  { flags: '--views <n>', help: 'create this many (default: 1000)', parse: parse.integerFrom(0, 10_000_000) },
+  ...resources.map((resource) => ({
+    flags: `--${resource} <n>`,
+    help: 'create this many (default: 1000)',
+    parse: parse.integerFrom(0, 10_000_000),
+  })),
   { flags: '--objects <file>', help: 'a CSV of resource,id instead of made objects' },
-  { flags: '--rate-limit <n/s>', help: 'answer 429 above this rate', parse: parse.perSecond },
+  { flags: '--rate-limit <n/s>', help: `answer ${throttlingStatus} above this rate`, parse: parse.perSecond },
   {
     flags: '--rate-window <duration>',
     help: 'count the rate in windows of this length instead of evenly: 1s, 1min',
@@ -123,7 +128,7 @@ const sandboxOptions: readonly OwnOption[] = [
   },
   {
     flags: '--retry-after <form>',
-    help: `send Retry-After with those 429: ${retryAfterForms.join(', ')}`,
+    help: `send Retry-After with those ${throttlingStatus}: ${retryAfterForms.join(', ')}`,
     parse: parse.oneOf(retryAfterForms),
   },
   { flags: '--faults <list>', help: 'faults and how often: status-503=0.01,reset=0.005' },

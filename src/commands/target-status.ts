@@ -2,7 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { isLive, knownTargets } from '../ledger/known-targets.ts';
-import { learnedStart, readPin, readTargetState } from '../limiter/read-target.ts';
+import { learnedStart, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, stopAdvice, type TargetStops } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
@@ -49,8 +49,8 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
   const reads = [readStops(redis, target.fp), readTargetState(redis, target.fp), readPin(redis, target.fp)] as const;
   const [stops, limiters, pin] = await Promise.all(reads);
-  const scopes = separateLimits ? (['annotations', 'views'] as const) : (['all'] as const);
-  return { target, stops, limiters, pin, learned: learnedStart(limiters, scopes, pin && paceOf(pin.rate)) };
+  const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
+  return { target, stops, limiters, pin, learned };
 }
 
 /** Says that Redis does not know a target, and lists the live ones, one of which was most likely meant; none if it does. */

@@ -5,9 +5,8 @@ import { readTarget } from '../config/check-target.ts';
 import type { ListenAddress } from '../config/parse-setting.ts';
 import type { Config } from '../config/settings.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
-import { readStart, readTargetState } from '../limiter/read-target.ts';
+import { readStart, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
-import { resources } from '../model/outcome.ts';
 import type { Target } from '../model/target.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
@@ -172,7 +171,7 @@ async function aborted(signal: AbortSignal): Promise<void> {
 
 /** Describes where the rate begins. */
 async function learnedPace({ redis }: Session, fp: string, { separateLimits, rate }: Config): Promise<string> {
-  const learned = await readStart(redis, fp, separateLimits ? resources : ['all']);
+  const learned = await readStart(redis, fp, scopesOf({ separateLimits }));
   return paceText(rate ?? null, learned) || 'its limit is not known yet';
 }
 

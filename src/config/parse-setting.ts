@@ -1,6 +1,6 @@
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
-import { resources } from '../model/outcome.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
+import { resources } from '../model/resource.ts';
 import { suggest } from '../model/suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.

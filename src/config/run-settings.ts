@@ -1,3 +1,4 @@
+import { resourcesText } from '../model/resource.ts';
 import * as parse from './parse-setting.ts';
 import { setting } from './setting.ts';
 
@@ -25,7 +26,7 @@ export const runSettings = {
     arg: '<kind>',
     parse: parse.resource,
     fallback: undefined,
-    help: 'what the ids name: annotations or views',
+    help: `what the ids name: ${resourcesText('or')}`,
   }),
   resourceColumn: setting({
     flag: 'resource-column',
@@ -155,7 +156,7 @@ export const runSettings = {
     arg: null,
     parse: parse.flag,
     fallback: false,
-    help: 'the API limits annotations and views separately',
+    help: `the API limits ${resourcesText('and')} separately`,
   }),
   maxConcurrency: setting({
     flag: 'max-concurrency',

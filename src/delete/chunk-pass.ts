@@ -1,6 +1,7 @@
 import { attemptsOf, type Cell, isSettled, type Join, settle, unmark } from '../ledger/cell.ts';
 import type { Grant } from '../ledger/ledger.ts';
 import { codeOfStatus } from '../model/outcome.ts';
+import { successStatus } from '../model/status.ts';
 import type { QueuedRequest } from './connection-pool.ts';
 import { type DeleteIdDeps, deleteId } from './delete-id.ts';
 import type { PoolHandle } from './run-request-queue.ts';
@@ -12,7 +13,7 @@ const timeSliceMs = 2_000; // a pass that delays another run ends after so long
 /** A pass ends when it would have to wait longer than this, or until an operator lifts a stop. */
 export const longestWaitMs = 5_000;
 const markLifetimeMs = 1_000;
-const code204 = codeOfStatus(204);
+const successCode = codeOfStatus(successStatus);
 
 /** What a pass depends on. */
 export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
@@ -161,7 +162,7 @@ export class ChunkPass {
     const cell = this.cells[index]!;
     if (answer !== null) this.#deps.measure(answer, ms);
     if (answer === noContent) {
-      this.#finish(index, settle('deleted', attemptsOf(cell) + 1, code204), false);
+      this.#finish(index, settle('deleted', attemptsOf(cell) + 1, successCode), false);
     } else if (answer === null) {
       this.#finish(index, unmark(cell, attemptsOf(cell), false), true);
     } else {

@@ -1,5 +1,6 @@
 import { type FairQueue, FairScheduler } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
+import { successStatus } from '../model/status.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** A request that waits to be sent. */
@@ -178,7 +179,7 @@ export class ConnectionPool {
 }
 
 function isNoContent(answer: Answer): boolean {
-  return answer.kind === 'status' && answer.status === 204;
+  return answer.kind === 'status' && answer.status === successStatus;
 }
 
 /** `askedMs`: when the queue last asked for room, by the clock. */

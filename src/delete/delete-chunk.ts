@@ -5,7 +5,7 @@ import { bucketOf } from '../ledger/measures.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import type { Log } from '../logger.ts';
 import { idPath } from '../model/check-id.ts';
-import type { Resource } from '../model/outcome.ts';
+import type { Resource } from '../model/resource.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';

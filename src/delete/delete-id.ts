@@ -1,7 +1,8 @@
 import pRetry from 'p-retry';
 import { attemptsOf, type Cell, isDoubtful, isSettled, settle, timesMarked, unmark } from '../ledger/cell.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import { codeOfStatus, codeOfWord } from '../model/outcome.ts';
+import { codeOfStatus, codeOfWord, inDoubt } from '../model/outcome.ts';
+import { isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { RetryReason } from './meters.ts';
@@ -104,11 +105,11 @@ function conclude(id: OpenId, verdict: Verdict, deps: DeleteIdDeps): IdPassResul
 }
 
 /**
- * A 429 is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about this id alone,
- * and with permits it would be sent over and over: it is parked for a later pass.
+ * A throttled request is about the rate, so the id is sent again with the next permit. Another status that means "not now" may be about
+ * this id alone, and with permits it would be sent over and over: it is parked for a later pass.
  */
 function deferThrottled(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
-  if (id.answer.kind === 'status' && id.answer.status === 429)
+  if (id.answer.kind === 'status' && isThrottling(id.answer.status))
     return { cell: openCell(id), mayResend: true, waitMs: 0 };
   return { cell: openCell(id), mayResend: false, waitMs: waitDelayMs(timesMarked(id.marked), retryDelaysMs) };
 }
@@ -129,7 +130,7 @@ function waitForTarget({ answer }: OpenId, { limits, unreachableTimeoutMs, retri
 /** No quick attempt is left: the id is due in a later pass, or it is settled after its last attempt. */
 function park(id: OpenId, { retryDelaysMs }: DeleteIdDeps): IdPassResult {
   if (id.attempts < maxAttempts(retryDelaysMs)) return { cell: openCell(id), mayResend: false, waitMs: 0 };
-  const cell = settle(id.doubtful ? 'unknown' : 'failed', id.attempts, codeOf(id.answer));
+  const cell = settle(id.doubtful ? inDoubt('failed') : 'failed', id.attempts, codeOf(id.answer));
   return { cell, mayResend: false, waitMs: 0 };
 }
 

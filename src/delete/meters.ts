@@ -1,6 +1,7 @@
-import { isSettled, type Join } from '../ledger/cell.ts';
+import { isSettled, type Join, sentOutcomeOf } from '../ledger/cell.ts';
 import type { MeasureChanges } from '../ledger/measures.ts';
 import { type CodeWord, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
+import { isThrottling, successStatus } from '../model/status.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** Why an id is sent once more: its status, a request without an answer, or something that costs it no attempt. */
@@ -20,7 +21,7 @@ export class RequestMeter {
   readonly latencies: number[] = [];
   latencySumMs = 0;
   readonly retries = new Map<RetryReason, number>();
-  readonly #outcomes = sentOutcomes.map(() => 0); // by rank
+  readonly #outcomes = Object.fromEntries(sentOutcomes.map((outcome) => [outcome, 0])) as Record<SentOutcome, number>;
 
   /** `ms`: the latency; `bucket`: its bucket. */
   recordAnswer(answer: Answer, ms: number, bucket: number): void {
@@ -37,16 +38,16 @@ export class RequestMeter {
 
   /** These results are in the ledger. */
   recordResults(joins: readonly Join[]): void {
-    for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[(cell >> 13) - 1]!++;
+    for (const { cell } of joins) if (isSettled(cell)) this.#outcomes[sentOutcomeOf(cell)]++;
   }
 
   /** Requests by code: `204`, `503`, `timeout`, `not_sent`. Beyond 40 codes, further ones are counted as `4xx` and the like. */
   get codes(): readonly (readonly [code: string, requests: number])[] {
-    return [['204', this.#noContents], ...this.#codes];
+    return [[String(successStatus), this.#noContents], ...this.#codes];
   }
 
   get outcomes(): readonly (readonly [SentOutcome, ids: number])[] {
-    return sentOutcomes.map((outcome, at) => [outcome, this.#outcomes[at]!]);
+    return sentOutcomes.map((outcome) => [outcome, this.#outcomes[outcome]]);
   }
 
   #note(code: string): void {
@@ -73,7 +74,7 @@ export class RunMeter {
   recordAnswer(answer: Answer, bucket: number): void {
     this.#requests++;
     if (answer.kind !== 'status') return;
-    if (answer.status === 429) this.#throttled++;
+    if (answer !== noContent && isThrottling(answer.status)) this.#throttled++;
     this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
   }
 

@@ -1,6 +1,7 @@
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
 import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
+import { successStatus } from '../model/status.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 export type TargetConnectionOptions = {
@@ -198,7 +199,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #answer(): Answer {
-    if (this.#status === 204 && !hasAdvice(this.#headers)) return noContent;
+    if (this.#status === successStatus && !hasAdvice(this.#headers)) return noContent;
     const body = Buffer.concat(this.#body ?? []).toString('utf8');
     return { kind: 'status', status: this.#status, headers: this.#headers, body, authorization: this.#authorization };
   }

@@ -2,6 +2,7 @@ import { adviceOf } from '../http/rate-headers.ts';
 import { longestThrottleMs, retryAfterMs } from '../http/retry-after.ts';
 import type { Signal } from '../limiter/outage.ts';
 import type { TargetLimiter } from '../limiter/target-limiter.ts';
+import { classOf, factsOf, isThrottling } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import type { Token } from '../token/token.ts';
 import type { PoolLimits } from './connection-pool.ts';
@@ -72,7 +73,7 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
         ms,
         whyOf(answer),
       );
-      if (answer.kind === 'status' && answer.status !== 401) token.accepted();
+      if (answer.kind === 'status' && classOf(answer.status) !== 'unauthorized') token.accepted();
     },
   };
 }
@@ -83,8 +84,8 @@ function requestedThrottle(
   waitStatuses: ReadonlySet<number>,
   now: number,
 ) {
-  const isThrottled = status === 429 || waitStatuses.has(status);
-  if (!isThrottled && status < 500) return null;
+  const isThrottled = isThrottling(status) || waitStatuses.has(status);
+  if (!isThrottled && !factsOf(status).mayAskToWait) return null;
   const ms = retryAfterMs(headers, now);
   if (ms === null) return null;
   const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
@@ -113,9 +114,5 @@ export function signalOf(answer: Answer, waitStatuses: ReadonlySet<number>): Sig
   if (answer === noContent) return 'accepted';
   if (answer.kind === 'not-sent') return 'unreachable';
   if (answer.kind === 'maybe-sent') return 'lost';
-  if (answer.status === 429 || waitStatuses.has(answer.status)) return 'refused';
-  if (answer.status === 401) return 'nothing'; // about the token, not about the load
-  if (answer.status === 408 || (answer.status >= 500 && answer.status !== 501 && answer.status !== 505))
-    return 'trouble';
-  return 'accepted';
+  return waitStatuses.has(answer.status) ? 'refused' : factsOf(answer.status).signal;
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type Resource, resources } from '../model/outcome.ts';
+import type { ReadOutcome } from '../model/outcome.ts';
+import { perResource, type Resource, resources } from '../model/resource.ts';
 import { type Chunk, chunkSize, type Position, type Row, type SettledBlock, type SettledRow } from '../model/row.ts';
 import type { Spool } from './spool.ts';
 import {
@@ -17,7 +18,13 @@ import {
 /** How many chunks and blocks `readChunks` yields for a spool. */
 export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {
   const chunks = resources.reduce((sum, resource) => sum + Math.ceil(spool.ids[resource] / size), 0);
-  return { chunks, blocks: Math.ceil((spool.rejected + spool.duplicates + spool.protected) / size) };
+  const settled = Object.values(settledIn(spool)).reduce((sum, rows) => sum + rows, 0);
+  return { chunks, blocks: Math.ceil(settled / size) };
+}
+
+/** How many rows were settled while reading, by how. */
+export function settledIn({ rejected, duplicates, protected: kept }: Spool): Record<ReadOutcome, number> {
+  return { rejected, duplicate: duplicates, protected: kept };
 }
 
 /**
@@ -58,7 +65,7 @@ export function* readSpool(spool: Spool): Generator<SpooledRow> {
 class OpenChunks {
   #chunks = 0;
   #blocks = 0;
-  ids: Record<Resource, SpooledRow[]> = { annotations: [], views: [] };
+  ids: Record<Resource, SpooledRow[]> = perResource(() => []);
   settled: SettledRow[] = [];
 
   addId(row: SpooledRow): number {
@@ -104,7 +111,7 @@ function readPosition(reader: BlockReader): Position {
 }
 
 /** Whether a valid row is settled already; `first` is the first position of the id of a duplicate. */
-type Settled = { settled: 'duplicate' | 'protected' | null; first: Position | null };
+type Settled = { settled: Exclude<ReadOutcome, 'rejected'> | null; first: Position | null };
 
 const toSend: Settled = { settled: null, first: null };
 

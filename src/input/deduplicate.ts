@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import type { Resource } from '../model/outcome.ts';
+import { perResource, type Resource } from '../model/resource.ts';
 import { ByteIndex } from './byte-index.ts';
 import {
   BlockFile,
@@ -42,7 +42,7 @@ const recordsAtOnce = 10_000; // a worker that plans a scheduled run must not bl
 
 class Deduplicator {
   readonly found: DeduplicationResult = {
-    ids: { annotations: 0, views: 0 },
+    ids: perResource(() => 0),
     duplicates: 0,
     protected: 0,
     first: null,

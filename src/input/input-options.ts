@@ -1,7 +1,7 @@
 import { type Config, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { checkId, isPlaceholder } from '../model/check-id.ts';
-import { type Resource, resources } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemCode } from '../errors.ts';
-import { type Resource, resources } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import { type RejectCode, rejectCodes } from '../model/row.ts';
 
 // A spool is a folder with:
@@ -43,7 +43,7 @@ export function rejectAt(bytes: Buffer, at: number): RejectCode | null {
   return rejectCodes[bytes[at + 1]! - 1] ?? null;
 }
 
-/** The bucket of an id: the same for annotations and views, since a protected id protects both. */
+/** The bucket of an id: the same for every resource, since a protected id protects all of them. */
 export function bucketOf(id: string): number {
   let hash = id.length;
   for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError, systemCode } from '../errors.ts';
 import { count } from '../format.ts';
+import { anyResource, resourcesText } from '../model/resource.ts';
 import { csvCell, neutralised, type RejectCode, type Row } from '../model/row.ts';
 import { describeFileError } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
@@ -133,7 +134,7 @@ const advice: Partial<Record<RejectCode, string>> = {
     'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
   placeholder: 'if ids of this API are such words: --allow-placeholders',
   missing_id: 'name the field that holds the id with --column',
-  unknown_resource: 'name the column that holds annotations or views with --resource-column',
+  unknown_resource: `name the column that holds ${resourcesText('or')} with --resource-column`,
   spreadsheet_number: 'export the ids as text, not through a spreadsheet',
 };
 
@@ -146,7 +147,7 @@ export async function* readProtected(path: string, options: InputOptions): Async
   const files = await openInputs([path]);
   const format = formatByName(path) ?? 'lines';
   let read = 0;
-  for await (const rows of readRows(files, { ...options, format, resource: 'annotations', resourceColumn: null })) {
+  for await (const rows of readRows(files, { ...options, format, resource: anyResource, resourceColumn: null })) {
     const ids = rows.filter((row) => row.reject !== 'repeated_header');
     const wrong = ids.find((row) => row.reject !== null);
     if (wrong) throw inputError(path, wrong.line, `this protected id cannot match any id (${wrong.reject})`, fixLine);

@@ -1,4 +1,12 @@
-import { type Outcome, type SentOutcome, sentOutcomes, statusOfCode, textOfCode } from '../model/outcome.ts';
+import {
+  inDoubt,
+  type Outcome,
+  rankOf,
+  type SentOutcome,
+  sentOutcomes,
+  statusOfCode,
+  textOfCode,
+} from '../model/outcome.ts';
 import { chunkSize } from '../model/row.ts';
 import { isSealed, type Run } from './run.ts';
 
@@ -13,12 +21,23 @@ import { isSealed, type Run } from './run.ts';
  */
 export type Cell = number;
 
-const settledFrom = 0x2000;
-const rankStep = 0x2000;
-const doubt = 0x1000;
+const rankShift = 13;
+const settledFrom = 1 << rankShift;
+const attemptsShift = 9; // of a settled cell; below it stands the code
+const codeMax = (1 << attemptsShift) - 1;
+export const doubt = 0x1000;
+const markShift = 4;
 const marksMax = 255;
 const attemptsMax = 15;
 const manyMarks = 128;
+
+/** Lua: the numbers above as divisors; by rank, the field of the run record that counts an outcome, and the rank that it has in doubt. */
+export const cellConstants = `
+local rankStep, settledFrom, attemptsStep, doubt, markStep = ${1 << rankShift}, ${settledFrom}, ${1 << attemptsShift}, ${doubt}, ${1 << markShift}
+local marksSize, attemptsSize = ${marksMax + 1}, ${attemptsMax + 1}
+local outcomes = {${sentOutcomes.map((outcome) => `'${outcome}'`).join(', ')}}
+local inDoubt = {${sentOutcomes.map((outcome) => rankOf(inDoubt(outcome))).join(', ')}}
+`;
 
 /** What marks are reset to: enough to show that the id has waited often. */
 export const marksKept = 16;
@@ -31,7 +50,7 @@ export function isSettled(cell: Cell): boolean {
 
 /** Requests sent for the id; they stop counting at 15. */
 export function attemptsOf(cell: Cell): number {
-  return isSettled(cell) ? (cell >> 9) & 15 : cell & 15;
+  return (isSettled(cell) ? cell >> attemptsShift : cell) & attemptsMax;
 }
 
 /** Whether an earlier request of an open id may have been executed. */
@@ -40,7 +59,7 @@ export function isDoubtful(cell: Cell): boolean {
 }
 
 function marksOf(cell: Cell): number {
-  return (cell >> 4) & marksMax;
+  return (cell >> markShift) & marksMax;
 }
 
 /** How often the id was marked since its marks were last reset. */
@@ -56,7 +75,7 @@ export function hasManyMarks(cell: Cell): boolean {
 /** What a hand-back with `resetsMarks` makes of a cell: the marks of an id whose request may be in flight stay. Its script does the same in Lua. */
 export function resetMarks(cell: Cell): Cell {
   const marks = marksOf(cell);
-  return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << 4);
+  return isSettled(cell) || marks % 2 === 1 || marks <= marksKept ? cell : cell - ((marks - marksKept) << markShift);
 }
 
 /**
@@ -66,20 +85,19 @@ export function resetMarks(cell: Cell): Cell {
 export function mark(cell: Cell): Cell {
   const marks = marksOf(cell);
   if (marks % 2 === 1) return cell | doubt;
-  const marked = cell + (1 << 4);
+  const marked = cell + (1 << markShift);
   return marks + 1 === marksMax ? marked | doubt : marked;
 }
 
 /** A marked cell whose requests have all ended, none with a final answer. `ambiguous`: one of them may have been executed. */
 export function unmark(marked: Cell, attempts: number, ambiguous: boolean): Cell {
   const marks = Math.min(marksMax, marksOf(marked) + 1);
-  return (marked & doubt) | (ambiguous ? doubt : 0) | (marks << 4) | Math.min(attemptsMax, attempts);
+  return (marked & doubt) | (ambiguous ? doubt : 0) | (marks << markShift) | Math.min(attemptsMax, attempts);
 }
 
 /** The final cell of an id. */
 export function settle(outcome: SentOutcome, attempts: number, code: number): Cell {
-  const rank = sentOutcomes.indexOf(outcome) + 1;
-  return (rank << 13) | (Math.min(attemptsMax, attempts) << 9) | code;
+  return (rankOf(outcome) << rankShift) | (Math.min(attemptsMax, attempts) << attemptsShift) | code;
 }
 
 /** Joins two results for one id: the one with the better evidence wins. */
@@ -88,15 +106,15 @@ export function join(a: Cell, b: Cell): Cell {
 }
 
 /**
- * Merges a result into the ledger's cell. A former holder cannot be sure of failed or absent: the next holder may have sent a request
- * since, so it becomes unknown or gone_unconfirmed. Nor does it know whether a request is in flight: of an open cell only its doubt
- * counts. The step script does the same in Lua.
+ * Merges a result into the ledger's cell. A former holder cannot be sure of an outcome: the next holder may have sent a request since, so
+ * it becomes what it is in doubt. Nor does it know whether a request is in flight: of an open cell only its doubt counts. The step script
+ * does the same in Lua.
  */
 export function mergeResult(known: Cell, result: Cell, isHolder: boolean): Cell {
   if (!isHolder && !isSettled(result)) return isSettled(known) ? known : known | (result & doubt);
-  const { outcome } = readCell(result);
-  const isTooSure = !isHolder && (outcome === 'failed' || outcome === 'absent');
-  return join(known, isTooSure ? result + rankStep : result);
+  if (isHolder || !isSettled(result)) return join(known, result);
+  const outcome = sentOutcomeOf(result);
+  return join(known, result + ((rankOf(inDoubt(outcome)) - rankOf(outcome)) << rankShift));
 }
 
 /** What a report says about one id. */
@@ -106,8 +124,13 @@ export type IdState = { outcome: Outcome | 'pending'; status: number | null; cod
 export function readCell(cell: Cell): IdState {
   const attempts = attemptsOf(cell);
   if (!isSettled(cell)) return { outcome: 'pending', status: null, code: '', attempts };
-  const code = cell & 511;
-  return { outcome: sentOutcomes[(cell >> 13) - 1]!, status: statusOfCode(code), code: textOfCode(code), attempts };
+  const code = cell & codeMax;
+  return { outcome: sentOutcomeOf(cell), status: statusOfCode(code), code: textOfCode(code), attempts };
+}
+
+/** The outcome in a settled cell. */
+export function sentOutcomeOf(cell: Cell): SentOutcome {
+  return sentOutcomes[(cell >> rankShift) - 1]!;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
-import { headerBytes, marksKept } from './cell.ts';
+import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
 import { priorityWeights, schemaVersion } from './run.ts';
 
@@ -94,7 +94,7 @@ return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], now), run
  *       5 1 = marks of open cells are reset: no request is in flight, and open cells of former holders count for their doubt only
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
-export const handBackLua = `${sealFunction}${timeFunctions}
+export const handBackLua = `${sealFunction}${timeFunctions}${cellConstants}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
@@ -107,8 +107,8 @@ if ARGV[5] == '1' then
   for at = 1, #bytes, 2 do
     local high, low = string.byte(bytes, at, at + 1)
     local cell = high * 256 + low
-    local marks = math.floor(cell / 16) % 256
-    if cell < 8192 and marks % 2 == 0 and marks > ${marksKept} then cell = cell - 16 * (marks - ${marksKept}) end
+    local marks = math.floor(cell / markStep) % marksSize
+    if cell < settledFrom and marks % 2 == 0 and marks > ${marksKept} then cell = cell - markStep * (marks - ${marksKept}) end
     cells[#cells + 1] = string.char(math.floor(cell / 256), cell % 256)
   end
   redis.call('SETRANGE', KEYS[4], ${headerBytes}, table.concat(cells))

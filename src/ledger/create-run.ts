@@ -1,9 +1,10 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { countChunks } from '../input/chunk-ids.ts';
+import { countChunks, settledIn } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
+import { sumIds } from '../model/resource.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -55,9 +56,9 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     files: spool.files,
     layout: spool.layout,
     rows: spool.rows,
-    ids: spool.ids.annotations + spool.ids.views,
+    ids: sumIds(spool.ids),
     ...countChunks(spool),
-    settled: { rejected: spool.rejected, duplicate: spool.duplicates, protected: spool.protected },
+    settled: settledIn(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,
@@ -154,9 +155,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     settled: 0,
     next: 0,
     epoch: 0,
-    rejected: settled.rejected,
-    duplicate: settled.duplicate,
-    protected: settled.protected,
+    ...settled,
     protectedRead: plan.protectedRead ?? '',
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',

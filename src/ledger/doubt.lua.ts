@@ -1,6 +1,6 @@
 import type { ServerIdentity } from '../redis/server-identity.ts';
 import { noteAuditLua } from './audit.ts';
-import { headerBytes } from './cell.ts';
+import { doubt, headerBytes } from './cell.ts';
 
 /*
  * Runs in doubt. Redis loses the newest of what it acknowledged: with a cut append-only file, an old snapshot, or a replica that was
@@ -86,8 +86,8 @@ local function doubtCells(key, bytes)
   local cells, changed = {}, false
   for at = ${headerBytes + 1}, #bytes, 2 do
     local high, low = byte(bytes, at, at + 1)
-    if high < 16 then
-      high = high + 16
+    if high < ${doubt / 256} then
+      high = high + ${doubt / 256}
       changed = true
     end
     cells[#cells + 1] = char(high, low)

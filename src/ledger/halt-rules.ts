@@ -1,4 +1,5 @@
-import { codeOfStatus } from '../model/outcome.ts';
+import { codeOfStatus, isFailure, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
+import type { StatusRange } from '../model/status.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { decodeLedgerChunk, type IdState, readCell } from './cell.ts';
@@ -12,7 +13,7 @@ import type { HaltCode, Run } from './run.ts';
 export type HaltRule = {
   halt: HaltCode;
   /** Statuses, both ends included, of ids that ended `failed` or `unknown`. */
-  statuses: readonly (readonly [from: number, to: number])[];
+  statuses: readonly StatusRange[];
   /** Ids that ended `absent` count here, whatever their status. */
   isAbsence?: boolean;
   /** Halts at so many ids. */
@@ -28,8 +29,7 @@ export type HaltRule = {
 /** Whether a rule counts an id with this outcome. The step script does the same in Lua. */
 export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: IdState): boolean {
   if (outcome === 'absent') return isAbsence === true;
-  if (outcome !== 'failed' && outcome !== 'unknown') return false;
-  return statuses.some(([from, to]) => status !== null && status >= from && status <= to);
+  return isFailure(outcome) && statuses.some(([from, to]) => status !== null && status >= from && status <= to);
 }
 
 /** The statuses of a rule for people: `405, 406, 501-505`. */
@@ -62,13 +62,19 @@ async function examplesIn(redis: RedisClient, { id }: Run, n: number, rule: Halt
 const codes = 512;
 const never = 1e15;
 
-/** A Lua string with one digit for each code of a cell: the number of the rule that counts it, from 1, or 0. */
+/**
+ * A Lua table by rank, without those that no rule counts: a string with one digit for each code of a cell, which is the number of the rule
+ * that counts it, from 1, or 0. The same as `counts` above.
+ */
 export function ruleOfCodeLua(rules: readonly HaltRule[]): string {
-  const digits = new Array<number>(codes).fill(0);
+  const byStatus = new Array<number>(codes).fill(0);
   for (const [i, { statuses }] of rules.entries()) {
-    for (const [from, to] of statuses) digits.fill(i + 1, codeOfStatus(from), codeOfStatus(to) + 1);
+    for (const [from, to] of statuses) byStatus.fill(i + 1, codeOfStatus(from), codeOfStatus(to) + 1);
   }
-  return `'${digits.join('')}'`;
+  const absent = new Array<number>(codes).fill(ruleOfAbsence(rules));
+  const counted = sentOutcomes.filter((outcome) => outcome === 'absent' || isFailure(outcome));
+  const digits = (outcome: SentOutcome) => (outcome === 'absent' ? absent : byStatus).join('');
+  return `{${counted.map((outcome) => `[${rankOf(outcome)}] = '${digits(outcome)}'`).join(', ')}}`;
 }
 
 /** The number of the rule that counts absent ids, or 0. */

@@ -1,5 +1,5 @@
 import { normalize } from 'node:path';
-import { outcomes } from '../model/outcome.ts';
+import { isFailure, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -144,7 +144,7 @@ const orders = {
   changed: (run: ListedRun) => Math.max(run.changedAt, run.endedAt, run.createdAt),
   rows: (run: ListedRun) => run.rows,
   pending: pendingOf,
-  failed: (run: ListedRun) => run.counts.failed + run.counts.unknown,
+  failed: (run: ListedRun) => sumOutcomes(run.counts, isFailure),
 } satisfies Record<string, ((run: ListedRun) => number) | null>;
 
 export type RunOrder = keyof typeof orders;

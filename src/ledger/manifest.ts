@@ -1,6 +1,7 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { ExpungeError } from '../errors.ts';
-import { type Resource, resources } from '../model/outcome.ts';
+import { isFailure } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -176,7 +177,7 @@ export async function noteDetail(
   { chunk, index, cell, excerpt }: Detail,
 ): Promise<void> {
   const { outcome, code } = readCell(cell);
-  if (excerpt === '' || (outcome !== 'failed' && outcome !== 'unknown')) return;
+  if (excerpt === '' || !isFailure(outcome)) return;
   const kept = await redis.hincrby(keys.details(run), `count:${code}`, 1);
   if (kept <= detailsPerCode) await redis.hset(keys.details(run), `${chunk}.${index}`, excerpt);
 }

@@ -4,7 +4,7 @@ import { keys } from '../redis/keys.ts';
 /** The sums of what the processes that delete a run have measured. Best effort: the last second of a killed process is missing. */
 export type Measures = {
   requests: number;
-  refused: number; // answers 429
+  refused: number; // throttled requests
   refreshes: number; // tokens fetched during the run
   workMs: number; // of all processes together
   heldMs: number; // of those, while nothing might be sent: Retry-After, an outage, no token

@@ -1,5 +1,6 @@
 import { ExpungeError } from '../errors.ts';
-import { type Outcome, type Resource, resources } from '../model/outcome.ts';
+import { isFailure, type Outcome } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledRow } from '../model/row.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -99,8 +100,7 @@ async function readExcerpts(
 }
 
 function isBad(cell: number): boolean {
-  const { outcome } = readCell(cell);
-  return outcome === 'failed' || outcome === 'unknown';
+  return isFailure(readCell(cell).outcome);
 }
 
 function present(run: Run, what: string, bytes: Buffer | null): Buffer {

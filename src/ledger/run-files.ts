@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Outcome } from '../model/outcome.ts';
+import { isSuccess, isWorthAnotherRun, type Outcome, outcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { auditFacts, readAudit } from './audit.ts';
 import { keepUntil } from './file-retention.ts';
@@ -15,7 +15,6 @@ type RunFile = { path: string; rows: number };
 export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: FailureGroup[] };
 
 const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
-const failures: readonly OutcomeRow['outcome'][] = ['failed', 'unknown', 'not_attempted'];
 
 /**
  * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson` with
@@ -66,7 +65,7 @@ async function fillLists(pages: AsyncIterable<OutcomeRow[]>, all: List, failed: 
   for await (const page of pages) {
     for (const row of page) groups.add(row);
     await all.add(page);
-    await failed.add(page.filter((row) => failures.includes(row.outcome)));
+    await failed.add(page.filter((row) => isWorthAnotherRun(row.outcome)));
   }
   return groups.list();
 }
@@ -102,11 +101,8 @@ class List {
   }
 }
 
-const grouped = ['failed', 'unknown', 'not_attempted', 'rejected'] as const satisfies readonly Outcome[];
-type Grouped = (typeof grouped)[number];
-
 /** Rows with the same outcome for the same reason, and the first three of their ids. */
-type FailureGroup = { outcome: Grouped; code: string; count: number; samples: string[] };
+type FailureGroup = { outcome: Outcome; code: string; count: number; samples: string[] };
 
 const samplesMax = 3;
 
@@ -115,7 +111,7 @@ export class FailureGroups {
   readonly #groups = new Map<string, FailureGroup>();
 
   add({ outcome, code, id }: OutcomeRow): void {
-    if (!isGrouped(outcome)) return;
+    if (outcome === 'pending' || isSuccess(outcome)) return;
     const key = `${outcome} ${code}`;
     const group = this.#groups.get(key) ?? { outcome, code, count: 0, samples: [] };
     group.count += 1;
@@ -125,11 +121,7 @@ export class FailureGroups {
 
   /** The groups by outcome, the largest first within each. */
   list(): FailureGroup[] {
-    const rank = ({ outcome }: FailureGroup) => grouped.indexOf(outcome);
+    const rank = ({ outcome }: FailureGroup) => outcomes.indexOf(outcome);
     return [...this.#groups.values()].sort((a, b) => rank(a) - rank(b) || b.count - a.count);
   }
-}
-
-function isGrouped(outcome: OutcomeRow['outcome']): outcome is Grouped {
-  return (grouped as readonly string[]).includes(outcome);
 }

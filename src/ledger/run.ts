@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
-import type { Outcome } from '../model/outcome.ts';
+import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import { type Rate, rateFromStored } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -76,7 +76,7 @@ export type Run = {
   settled: number;
   attempts: number;
   late: number;
-  counts: Record<Outcome, number>;
+  counts: OutcomeCounts;
   protectedRead: number | null; // ids in the protect file, whether they matched or not; null without one
   createdAt: number;
   startedAt: number;
@@ -107,7 +107,7 @@ export function isOver({ state, delivered }: Pick<Run, 'state' | 'delivered'>): 
 
 /** How many rows have no outcome; it must be 0 at the end. */
 export function pendingOf(run: Pick<Run, 'rows' | 'counts'>): number {
-  return run.rows - Object.values(run.counts).reduce((sum, count) => sum + count, 0);
+  return run.rows - sumOutcomes(run.counts);
 }
 
 /** The deleting time so far in ms, without pauses and without time in which no process worked on the run. `now`: ms since 1970. */
@@ -162,17 +162,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     settled: number('settled'),
     attempts: number('attempts'),
     late: number('late'),
-    counts: {
-      deleted: number('deleted'),
-      absent: number('absent'),
-      gone_unconfirmed: number('gone_unconfirmed'),
-      failed: number('failed'),
-      unknown: number('unknown'),
-      not_attempted: number('not_attempted'),
-      rejected: number('rejected'),
-      duplicate: number('duplicate'),
-      protected: number('protected'),
-    },
+    counts: perOutcome(number),
     protectedRead: hash.protectedRead ? Number(hash.protectedRead) : null,
     createdAt: number('createdAt'),
     startedAt: number('startedAt'),

@@ -1,6 +1,6 @@
 import { sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
-import { headerBytes, placeLua, writeTimesFunction } from './cell.ts';
+import { cellConstants, headerBytes, placeLua, writeTimesFunction } from './cell.ts';
 import { type HaltRule, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.ts';
 
 /**
@@ -13,7 +13,7 @@ import { type HaltRule, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './hal
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
  *   running, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
-export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}${writeTimesFunction}
+export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}${writeTimesFunction}${cellConstants}
 local header = ${headerBytes}
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -46,34 +46,39 @@ for i = low, high do
 end
 
 -- 1. Join. A sealed run only counts late results.
-local ruleOfCode = ${ruleOfCodeLua(rules)}
-local names = {'failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'}
-local change, attempts, settled, changed, late = {0, 0, 0, 0, 0}, 0, 0, false, 0
+local ruleOfCode = ${ruleOfCodeLua(rules)} -- by rank
+local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: by rank
+for rank = 1, #outcomes do change[rank] = 0 end
 local found, isAnyFound = {}, false -- by rule of section 2
 local timed, isAnyTimed = {}, false -- places of times
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
   local old = cells[i]
-  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So failed becomes unknown, and absent
-  -- gone_unconfirmed.
-  if not isHolder and (new >= 8192 and new < 16384 or new >= 24576 and new < 32768) then new = new + 8192 end
+  -- A former holder cannot be sure: the next holder may have sent a request for the id since. So the outcome becomes what it is in doubt.
   -- Nor does it know whether a request is in flight: marks may have been reset since (see handBackLua). Of its open cells only doubt counts.
-  if not isHolder and new < 8192 then new = new >= 4096 and old < 4096 and old + 4096 or old end
+  if not isHolder then
+    if new < settledFrom then
+      new = new >= doubt and old < doubt and old + doubt or old
+    else
+      local rank = math.floor(new / rankStep)
+      new = new + (inDoubt[rank] - rank) * rankStep
+    end
+  end
   if run[4] then
     late = late + 1
   elseif new > old then
-    local rank, oldRank = math.floor(new / 8192), math.floor(old / 8192)
-    local sent = rank > 0 and math.floor(new / 512) % 16 or new % 16
-    local sentBefore = oldRank > 0 and math.floor(old / 512) % 16 or old % 16
+    local rank, oldRank = math.floor(new / rankStep), math.floor(old / rankStep)
+    local sent = rank > 0 and math.floor(new / attemptsStep) % attemptsSize or new % attemptsSize
+    local sentBefore = oldRank > 0 and math.floor(old / attemptsStep) % attemptsSize or old % attemptsSize
     attempts = attempts + sent - sentBefore
     if oldRank > 0 then change[oldRank] = change[oldRank] - 1 elseif rank > 0 then settled = settled + 1 end
     if rank > 0 then
       change[rank] = change[rank] + 1
       timed[${placeLua('i', 'sent')}] = true
       isAnyTimed = true
-      if rank <= 3 and oldRank == 0 then
-        local rule = rank == 3 and ${ruleOfAbsence(rules)} or byte(ruleOfCode, new % 512 + 1) - 48
+      if ruleOfCode[rank] and oldRank == 0 then
+        local rule = byte(ruleOfCode[rank], new % attemptsStep + 1) - 48
         if rule > 0 then
           found[rule] = (found[rule] or 0) + 1
           isAnyFound = true
@@ -84,8 +89,8 @@ for at = 1, #results, 4 do
     changed = true
   end
 end
-for rank = 1, 5 do
-  if change[rank] ~= 0 then redis.call('HINCRBY', KEYS[2], names[rank], change[rank]) end
+for rank, outcome in ipairs(outcomes) do
+  if change[rank] ~= 0 then redis.call('HINCRBY', KEYS[2], outcome, change[rank]) end
 end
 if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
@@ -133,13 +138,13 @@ if state == 'running' and isHolder then
     local a, b = byte(wanted, at, at + 1)
     local i = a * 256 + b
     local cell = cells[i]
-    if cell < 8192 then
-      local marks = math.floor(cell / 16) % 256
+    if cell < settledFrom then
+      local marks = math.floor(cell / markStep) % marksSize
       if marks % 2 == 1 then
-        if cell < 4096 then cell = cell + 4096 end
+        if cell < doubt then cell = cell + doubt end
       else
-        cell = cell + 16
-        if marks + 1 == 255 and cell < 4096 then cell = cell + 4096 end
+        cell = cell + markStep
+        if marks + 2 == marksSize and cell < doubt then cell = cell + doubt end
       end
       cells[i] = cell
       marked = marked + 1

@@ -1,5 +1,5 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
-import { isSuccess, outcomes } from '../model/outcome.ts';
+import { isGone, isSuccess, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import type { ListedRun } from './list-runs.ts';
 import { activeMsOf, type HaltCode, isSealed, pendingOf } from './run.ts';
 
@@ -8,12 +8,10 @@ export type Summary = ReturnType<typeof summaryOf>;
 
 /** The summary of a run. `exit`: its exit code, null until it ends; `now`: ms since 1970. Pure. */
 export function summaryOf(run: ListedRun, exit: number | null, now: number) {
-  const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = run.counts;
-  const { rejected, duplicate, protected: kept } = run.counts;
   return {
     ...{ v: 1, type: 'summary', run: run.id, state: run.state, reason: run.reason },
     ...{ rows: run.rows, pending: pendingOf(run) },
-    ...{ deleted, absent, gone_unconfirmed, failed, unknown, not_attempted, rejected, duplicate, protected: kept },
+    ...perOutcome((outcome) => run.counts[outcome]),
     ...{
       protected_read: run.protectedRead,
       attempts: run.attempts,
@@ -47,12 +45,11 @@ function endOf(run: ListedRun): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
   // The open cells of a cancelled run are in no counter before `sealTally`.
   if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'INCOMPLETE' : 'INTERNAL';
   if (isNoneThere(run)) return 'INCOMPLETE';
-  return outcomes.every((outcome) => isSuccess(outcome) || run.counts[outcome] === 0) ? 'OK' : 'INCOMPLETE';
+  return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'OK' : 'INCOMPLETE';
 }
 
 /** Whether no id of a sealed run existed, without --expect-absent: it may have called the wrong API. */
 export function isNoneThere({ state, ids, counts, expectAbsent }: ListedRun): boolean {
   // After a crash, some absent ids can only be reported as gone_unconfirmed.
-  const gone = counts.absent + counts.gone_unconfirmed;
-  return isSealed(state) && counts.absent > 0 && gone === ids && !expectAbsent;
+  return isSealed(state) && counts.absent > 0 && sumOutcomes(counts, isGone) === ids && !expectAbsent;
 }

@@ -1,5 +1,13 @@
 import { ExpungeError } from '../errors.ts';
-import { type Outcome, outcomes } from '../model/outcome.ts';
+import {
+  idOutcomes,
+  isFailure,
+  type OutcomeCounts,
+  outcomes,
+  perOutcome,
+  type SentOutcome,
+  sumOutcomes,
+} from '../model/outcome.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type Cell, cellReader, decodeLedgerChunk, headerBytes, type IdState } from './cell.ts';
@@ -8,11 +16,11 @@ import { decodeBlock, decodeChunk } from './manifest.ts';
 import { isSealed, type Run, readRun } from './run.ts';
 
 /** How many ids failed, or are unknown, for one reason. */
-type BadCode = { outcome: 'failed' | 'unknown'; code: string; count: number };
+type BadCode = { outcome: SentOutcome; code: string; count: number };
 
 /** What a scan of a run's ledger found. `broken` names chunks and blocks that are missing or have a wrong size. */
 export type Tally = {
-  counts: Record<Outcome, number>;
+  counts: OutcomeCounts;
   pending: number;
   attempts: number;
   badCodes: BadCode[]; // the most frequent first
@@ -26,13 +34,9 @@ const cellValues = 2 ** 16;
 export async function tallyLedger(redis: RedisClient, run: Run): Promise<Tally> {
   const tally = tallyCells(await countCells(redis, run), cellReader(run));
   await addBlocks(redis, run, tally);
-  const rows = tally.pending + sumOf(tally.counts);
+  const rows = tally.pending + sumOutcomes(tally.counts);
   if (rows !== run.rows) tally.broken = await findBrokenChunks(redis, run);
   return tally;
-}
-
-function sumOf(counts: Record<Outcome, number>): number {
-  return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
 /** How often each value of a cell occurs in the ledger: 65,536 counters, whatever the number of ids. */
@@ -48,7 +52,7 @@ async function countCells(redis: RedisClient, run: Run): Promise<Float64Array> {
 }
 
 function tallyCells(found: Float64Array, readState: (cell: Cell) => IdState): Tally {
-  const tally: Tally = { counts: noCounts(), pending: 0, attempts: 0, badCodes: [], broken: [] };
+  const tally: Tally = { counts: perOutcome(() => 0), pending: 0, attempts: 0, badCodes: [], broken: [] };
   const bad = new Map<string, BadCode>();
   found.forEach((count, cell) => {
     if (count === 0) return;
@@ -56,16 +60,12 @@ function tallyCells(found: Float64Array, readState: (cell: Cell) => IdState): Ta
     tally.attempts += attempts * count;
     if (outcome === 'pending') tally.pending += count;
     else tally.counts[outcome] += count;
-    if (outcome !== 'failed' && outcome !== 'unknown') return;
+    if (!isFailure(outcome)) return;
     const before = bad.get(`${outcome} ${code}`)?.count ?? 0;
     bad.set(`${outcome} ${code}`, { outcome, code, count: before + count });
   });
   tally.badCodes = [...bad.values()].sort((a, b) => b.count - a.count);
   return tally;
-}
-
-function noCounts(): Record<Outcome, number> {
-  return Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as Record<Outcome, number>;
 }
 
 async function addBlocks(redis: RedisClient, run: Run, { counts }: Tally): Promise<void> {
@@ -93,9 +93,8 @@ export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
 async function writeTally(redis: RedisClient, run: Run): Promise<void> {
   const { counts, broken } = await tallyLedger(redis, run);
   if (broken.length > 0) return;
-  const { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted } = counts;
-  const sent = { deleted, absent, gone_unconfirmed, failed, unknown, not_attempted };
-  await redis.hset(keys.run(run.id), { ...sent, tallied: 1 });
+  const ofIds = Object.fromEntries(idOutcomes.map((outcome) => [outcome, counts[outcome]]));
+  await redis.hset(keys.run(run.id), { ...ofIds, tallied: 1 });
 }
 
 const manifestWindowSize = 16;
@@ -141,7 +140,7 @@ function* compare(n: number, manifest: Buffer | null, ledger: Buffer | null): Ge
  */
 export function checkConservation(run: Run, tally: Tally): string | null {
   if (tally.broken.length > 0) return sentence(tally.broken);
-  const rows = sumOf(tally.counts) + tally.pending;
+  const rows = sumOutcomes(tally.counts) + tally.pending;
   if (rows !== run.rows) return sentence([`the list had ${count(run.rows)} rows, the ledger holds ${count(rows)}`]);
   const mismatches = hasFinalCounters(run) ? compareCounters(run, tally) : compareProgress(run, tally);
   return mismatches.length === 0 ? null : sentence(mismatches);
@@ -151,7 +150,7 @@ export function checkConservation(run: Run, tally: Tally): string | null {
 export function sumInWords(tally: Tally): string {
   const parts = [...outcomes.map((outcome) => [tally.counts[outcome], outcome] as const), [tally.pending, 'pending']];
   const words = parts.filter(([n]) => n !== 0).map(([n, word]) => `${count(Number(n))} ${word}`);
-  return `${count(sumOf(tally.counts) + tally.pending)} rows = ${words.join(' + ') || '0'}`;
+  return `${count(sumOutcomes(tally.counts) + tally.pending)} rows = ${words.join(' + ') || '0'}`;
 }
 
 function hasFinalCounters(run: Run): boolean {

@@ -1,3 +1,4 @@
+import { rangesOf, statusesText, successStatus } from '../model/status.ts';
 import type { HaltRule } from './halt-rules.ts';
 
 /**
@@ -8,32 +9,27 @@ export const haltRules: readonly HaltRule[] = [
   {
     halt: 'unexpected_answers',
     statuses: [
-      [200, 203],
-      [205, 399],
+      [200, successStatus - 1],
+      [successStatus + 1, 399],
     ],
     count: 3,
     reason:
-      '{count} answers were neither 204 nor an error (another 2xx, or a redirect): ' +
+      `{count} answers were neither ${successStatus} nor an error (another 2xx, or a redirect): ` +
       'something else than the API may be answering, a login page for example; check --base-url',
   },
   {
     halt: 'wrong_endpoint',
-    statuses: [
-      [405, 406],
-      [415, 415],
-      [501, 501],
-      [505, 505],
-    ],
+    statuses: [[405, 406], [415, 415], ...rangesOf('unsupported')],
     count: 3,
     reason: '{count} answers said that nothing can be deleted there ({statuses}): check --base-url and --resource',
   },
   {
     halt: 'forbidden',
-    statuses: [[403, 403]],
+    statuses: rangesOf('forbidden'),
     allOfFirst: 20,
     percent: { over: 10, after: 1_000 },
     reason:
-      '{count} of {total} ids were forbidden (403): the token may lack the right to delete them, or belong to another account',
+      '{count} of {total} ids were forbidden ({statuses}): the token may lack the right to delete them, or belong to another account',
   },
   {
     halt: 'refused_input',
@@ -51,15 +47,12 @@ export const haltRules: readonly HaltRule[] = [
   },
   {
     halt: 'all_absent',
-    statuses: [
-      [404, 404],
-      [410, 410],
-    ],
+    statuses: rangesOf('gone'),
     isAbsence: true,
     allOfFirst: 50,
     percent: { over: 50, after: 1_000 },
     reason:
-      '{count} of {total} ids were not there (404 or 410): check --base-url, --resource and the account of the token; ' +
+      `{count} of {total} ids were not there (${statusesText('gone')}): check --base-url, --resource and the account of the token; ` +
       'if they are expected to be gone, resume with --expect-absent',
   },
 ];

@@ -1,3 +1,5 @@
+import type { StatusFacts } from '../model/status.ts';
+
 /** How many failed answers in a row open the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20, refused: 64 };
 const windowSize = 64;
@@ -50,17 +52,20 @@ export class OutageDetector {
 
 /**
  * What one answer says about the target: it accepted the request (whatever the result for the id), throttled it, failed (5xx), did not answer, or
- * could not be reached; it asked for a wait (429: `throttled`, 5xx: `unavailable`); or it says nothing.
+ * could not be reached; it asked for a wait (`throttled`; by a 5xx: `unavailable`); or it says nothing.
  */
-export type Signal =
-  | 'accepted'
-  | 'refused'
-  | 'trouble'
-  | 'lost'
-  | 'unreachable'
-  | 'throttled'
-  | 'unavailable'
-  | 'nothing';
+export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled' | 'unavailable';
+
+/** What the estimate of the rate counts an answer as. */
+const countedAs: Record<Exclude<Signal, 'accepted'>, 'refused' | 'trouble' | null> = {
+  refused: 'refused',
+  throttled: 'refused',
+  unavailable: 'refused',
+  trouble: 'trouble',
+  lost: 'trouble',
+  unreachable: 'trouble',
+  nothing: null,
+};
 
 type Counts = { epoch: number; accepted: number; refused: number; trouble: number };
 
@@ -83,8 +88,10 @@ export class AnswerTally {
       this.latencies++;
       this.latencySum += ms;
       this.latencySquares += ms * ms;
-    } else if (['refused', 'throttled', 'unavailable'].includes(signal)) counts.refused++;
-    else if (signal !== 'nothing') counts.trouble++;
+      return;
+    }
+    const kind = countedAs[signal];
+    if (kind !== null) counts[kind]++;
     if (signal === 'lost') this.lost++;
   }
 

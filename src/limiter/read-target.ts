@@ -1,4 +1,5 @@
 import { paceOf, type Rate, rateFromStored } from '../model/rate.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { InFlight } from './learn-in-flight.ts';
@@ -33,9 +34,14 @@ export function isSilent({ silentMs }: TargetState): boolean {
 }
 
 /** What a limiter is for: all requests of a target, or those of one resource. */
-export type LimiterScope = 'all' | 'annotations' | 'views';
+export type LimiterScope = 'all' | Resource;
 
-export const limiterScopes: readonly LimiterScope[] = ['all', 'annotations', 'views'];
+export const limiterScopes: readonly LimiterScope[] = ['all', ...resources];
+
+/** The limiters of a target that has one for everything, or one for each resource. */
+export function scopesOf({ separateLimits }: { separateLimits: boolean }): readonly LimiterScope[] {
+  return separateLimits ? resources : ['all'];
+}
 
 /** The rate that an operator pinned a target to: where it begins, and what it never exceeds. */
 export type Pin = { rate: Rate; who: string; reason: string; at: number };

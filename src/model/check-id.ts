@@ -1,4 +1,4 @@
-import type { Resource } from './outcome.ts';
+import { anyResource, collectionPath, type Resource } from './resource.ts';
 import type { RejectCode } from './row.ts';
 
 /** Most bytes of UTF-8 an id may have. */
@@ -6,7 +6,7 @@ const maxIdBytes = 1024;
 
 /** The path of one object below the base URL. Throws URIError for an id with a lone surrogate, which `checkId` rejects. */
 export function idPath(resource: Resource, id: string): string {
-  return `/v2/${resource}/${plain.test(id) ? id : encodeURIComponent(id)}`;
+  return collectionPath(resource) + (plain.test(id) ? id : encodeURIComponent(id));
 }
 
 // Ids of this shape pass every check below and need no encoding: most lists cost one test per id.
@@ -55,7 +55,7 @@ const scientific = /^[-−]?\d{1,3}(?:(?:[.,٫]\d*)?e\+|[.,٫]\d+e[-−])\d{1,3}
 function checkShape(id: string): RejectCode | null {
   if (Buffer.byteLength(id) > maxIdBytes) return 'too_long';
   if (scientific.test(id)) return 'spreadsheet_number';
-  return isStable(idPath('annotations', id)) ? null : 'path_not_stable';
+  return isStable(idPath(anyResource, id)) ? null : 'path_not_stable';
 }
 
 /** Whether a URL parser leaves the path alone, byte for byte. */

@@ -1,17 +1,8 @@
+import { factsOf, type StatusAction, statusActions } from './status.ts';
 import { suggest } from './suggest.ts';
-
-/** What `--on-status` can make of a status. Never `deleted`: only a 204 proves that. */
-export const statusActions = ['failed', 'absent', 'retry', 'wait', 'halt'] as const;
-export type StatusAction = (typeof statusActions)[number];
 
 /** One status and what it means instead of the default. */
 export type StatusOverride = { status: number; word: StatusAction };
-
-/** Whether a request with this answer may have been executed: another 2xx, a 408, any 5xx but "I don't know how" (501, 505). */
-export function isAmbiguous(status: number): boolean {
-  if (status === 501 || status === 505) return false;
-  return (status >= 200 && status < 300 && status !== 204) || status === 408 || status >= 500;
-}
 
 /**
  * Reads a text like `409=retry,404=failed`, sorted by status; '' gives none. Throws an Error that says what was expected. It rejects
@@ -39,27 +30,12 @@ function readOne(part: string): StatusOverride {
     throw new Error(`${left}: "${word}" is not one of ${statusActions.join(', ')}.${suggest(word, statusActions)}`);
   }
   const status = Number(left);
-  const allowed = allowedFor(status);
-  if (allowed.words.includes(word)) return { status, word };
-  const instead = allowed.words.length === 0 ? '' : `; it can be ${allowed.words.join(', ')}`;
-  throw new Error(`${status} cannot be ${word}: ${allowed.why}${instead}`);
+  const { actions, why } = factsOf(status);
+  if (actions.includes(word)) return { status, word };
+  const instead = actions.length === 0 ? '' : `; it can be ${actions.join(', ')}`;
+  throw new Error(`${status} cannot be ${word}: ${why}${instead}`);
 }
 
 function isWord(word: string): word is StatusAction {
   return (statusActions as readonly string[]).includes(word);
-}
-
-type Allowed = { words: readonly StatusAction[]; why: string };
-
-function allowedFor(status: number): Allowed {
-  const of = (why: string, ...words: StatusAction[]) => ({ words, why });
-  if (status === 204) return of('it is the one answer that says deleted');
-  if (status === 401) return of('it speaks about the token, not about the id', 'halt');
-  if (status === 429) return of('no id is lost to a rate limit', 'wait', 'halt');
-  if (status === 404 || status === 410) return of('waiting would never end', 'failed', 'absent', 'retry', 'halt');
-  if (status < 300) return of('it may have been executed, and nothing says that it was', 'failed', 'retry', 'halt');
-  if (status < 400) return of('a redirect says nothing about the id', 'failed', 'retry', 'halt');
-  if (status === 408 || status >= 500)
-    return of('it says nothing about whether the object is there', 'failed', 'retry', 'wait', 'halt');
-  return of('', ...statusActions);
 }

@@ -1,40 +1,148 @@
-/** The two kinds of objects the API can delete. */
-export const resources = ['annotations', 'views'] as const;
-export type Resource = (typeof resources)[number];
+import { statusesText, successStatus } from './status.ts';
 
-/** What finally happened to one id that could be sent, by rank: a higher one replaces a lower one. */
-export const sentOutcomes = ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'] as const;
-export type SentOutcome = (typeof sentOutcomes)[number];
+/** The facts about an outcome. `rank`: see `Cell`; Redis stores it, so it never changes. */
+type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 'seal' | 'reading' }) & {
+  isSuccess: boolean;
+  isGone?: boolean;
+  isAlwaysShown?: boolean;
+  means: string;
+};
+
+/**
+ * What finally happened to one row: every value of the `outcome` column of a report, in the order in which they are shown. Every row of a
+ * run gets exactly one. Cells and the scripts that join them, counters, summaries, files and schedules follow from this table.
+ *
+ * by            what settles the row: an answer to its request, the seal of an unfinished run, or reading; then it is never sent
+ * rank          of those by an answer, from 1 to 7 without a gap: a higher rank replaces a lower one
+ * inDoubt       the outcome instead, of a higher rank, if another request for the id may have executed the delete
+ * isSuccess     the row needs no attention
+ * isGone        the object was gone without our own delete being confirmed
+ * isAlwaysShown the progress of a run shows it even at 0
+ * means         for people, after the count
+ */
+const table = {
+  deleted: {
+    by: 'answer',
+    rank: 5,
+    isSuccess: true,
+    isAlwaysShown: true,
+    means: `the API confirmed it with ${successStatus}`,
+  },
+  absent: {
+    by: 'answer',
+    rank: 3,
+    inDoubt: 'gone_unconfirmed',
+    isSuccess: true,
+    isGone: true,
+    isAlwaysShown: true,
+    means: `was not there: ${statusesText('gone')}`,
+  },
+  gone_unconfirmed: {
+    by: 'answer',
+    rank: 4,
+    isSuccess: true,
+    isGone: true,
+    means: `gone, but not confirmed by our own ${successStatus}`,
+  },
+  failed: {
+    by: 'answer',
+    rank: 1,
+    inDoubt: 'unknown',
+    isSuccess: false,
+    isAlwaysShown: true,
+    means: 'rejected by the API; presumably still exists',
+  },
+  unknown: { by: 'answer', rank: 2, isSuccess: false, means: 'may have been executed; no definite answer came' },
+  not_attempted: { by: 'seal', isSuccess: false, means: 'never sent' },
+  rejected: { by: 'reading', isSuccess: false, means: 'not usable as an id; never sent' },
+  duplicate: { by: 'reading', isSuccess: true, means: 'listed earlier; sent once' },
+  protected: { by: 'reading', isSuccess: true, means: 'never sent, as --protect asks' },
+} as const satisfies Record<string, OutcomeFacts>;
+
+export type Outcome = keyof typeof table;
+
+type SettledBy<By> = { [O in Outcome]: (typeof table)[O]['by'] extends By ? O : never }[Outcome];
+
+/** The outcomes of ids that were sent. */
+export type SentOutcome = SettledBy<'answer'>;
 
 /** The outcomes of rows that are settled while reading; they are never sent. */
-export type ReadOutcome = 'rejected' | 'duplicate' | 'protected';
+export type ReadOutcome = SettledBy<'reading'>;
 
-/** Every value of the `outcome` column of a report. Every row of a run gets exactly one. */
-export const outcomes = [
-  'deleted',
-  'absent',
-  'gone_unconfirmed',
-  'failed',
-  'unknown',
-  'not_attempted',
-  'rejected',
-  'duplicate',
-  'protected',
-] as const;
-export type Outcome = (typeof outcomes)[number];
+const facts: Readonly<Record<Outcome, OutcomeFacts & { inDoubt?: SentOutcome }>> = table;
 
-const successes: readonly Outcome[] = ['deleted', 'absent', 'gone_unconfirmed', 'duplicate', 'protected'];
+/** In the order in which they are shown. */
+export const outcomes = Object.keys(table) as Outcome[];
+
+/** The outcomes of ids, without those of rows settled while reading. */
+export const idOutcomes = outcomes.filter((outcome) => facts[outcome].by !== 'reading');
+
+/** By rank. */
+export const sentOutcomes = outcomes.filter(isSent).sort((a, b) => rankOf(a) - rankOf(b));
+
+function isSent(outcome: Outcome): outcome is SentOutcome {
+  return facts[outcome].by === 'answer';
+}
+
+export function rankOf(outcome: SentOutcome): number {
+  return table[outcome].rank;
+}
+
+/** The outcome instead, if another request for the id may have executed the delete. */
+export function inDoubt(outcome: SentOutcome): SentOutcome {
+  return facts[outcome].inDoubt ?? outcome;
+}
+
+/** Whether it is what another outcome becomes in doubt. */
+export function isUncertain(outcome: Outcome): boolean {
+  return sentOutcomes.some((sure) => sure !== outcome && inDoubt(sure) === outcome);
+}
 
 /** Whether a row with this outcome needs no attention. */
 export function isSuccess(outcome: Outcome): boolean {
-  return successes.includes(outcome);
+  return facts[outcome].isSuccess;
+}
+
+/** Whether the id was sent and the object may still exist. False for `pending`, which is no outcome. */
+export function isFailure(outcome: Outcome | 'pending'): outcome is SentOutcome {
+  return outcome !== 'pending' && isSent(outcome) && !isSuccess(outcome);
+}
+
+/** Whether another run may still delete the object. */
+export function isWorthAnotherRun(outcome: Outcome | 'pending'): boolean {
+  return outcome !== 'pending' && !isSuccess(outcome) && idOutcomes.includes(outcome);
+}
+
+export function isGone(outcome: Outcome): boolean {
+  return facts[outcome].isGone === true;
+}
+
+export function isAlwaysShown(outcome: Outcome): boolean {
+  return facts[outcome].isAlwaysShown === true;
+}
+
+/** For people: `was not there: 404 or 410`. */
+export function outcomeText(outcome: Outcome): string {
+  return facts[outcome].means;
+}
+
+/** How many rows had each outcome. */
+export type OutcomeCounts = Record<Outcome, number>;
+
+export function perOutcome<T>(make: (outcome: Outcome) => T): Record<Outcome, T> {
+  return Object.fromEntries(outcomes.map((outcome) => [outcome, make(outcome)])) as Record<Outcome, T>;
+}
+
+/** How many rows had an outcome that is counted; by default every one is. */
+export function sumOutcomes(counts: Readonly<OutcomeCounts>, isCounted: (outcome: Outcome) => boolean = () => true) {
+  return outcomes.reduce((sum, outcome) => sum + (isCounted(outcome) ? counts[outcome] : 0), 0);
 }
 
 /**
  * What decided a cell, as 9 bits: an HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
  * this table. Append only: the numbers are in ledgers that outlive a release.
  */
-const words = [
+const codeWords = [
   'none',
   'timeout', // no answer within the request's deadline
   'reset', // the connection broke after the request was written
@@ -43,7 +151,7 @@ const words = [
 ] as const;
 
 /** A code that is not an HTTP status. */
-export type CodeWord = (typeof words)[number];
+export type CodeWord = (typeof codeWords)[number];
 
 const firstStatus = 112;
 const shift = 88;
@@ -55,7 +163,7 @@ export function codeOfStatus(status: number): number {
 
 /** The 9-bit number of a word of the table. */
 export function codeOfWord(word: CodeWord): number {
-  return words.indexOf(word);
+  return codeWords.indexOf(word);
 }
 
 /** The HTTP status behind a code, or null. */
@@ -66,5 +174,5 @@ export function statusOfCode(code: number): number | null {
 /** The stable text of a code, as reports show it: `http_404`, `timeout`. A number of a later release reads `code_57`. */
 export function textOfCode(code: number): string {
   if (code >= firstStatus) return `http_${code + shift}`;
-  return words[code] ?? `code_${code}`;
+  return codeWords[code] ?? `code_${code}`;
 }

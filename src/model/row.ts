@@ -1,4 +1,5 @@
-import type { Resource } from './outcome.ts';
+import type { ReadOutcome } from './outcome.ts';
+import type { Resource } from './resource.ts';
 
 /** The name of a list read from stdin. */
 export const stdinName = '(stdin)';
@@ -40,8 +41,8 @@ export type Chunk = { n: number; resource: Resource; ids: string[]; positions: P
 export type SettledRow = Position & {
   resource: Resource | null;
   id: string;
-  outcome: 'rejected' | 'duplicate' | 'protected';
-  code: RejectCode | 'duplicate' | 'protected';
+  outcome: ReadOutcome;
+  code: RejectCode | Exclude<ReadOutcome, 'rejected'>;
   first: Position | null;
 };
 

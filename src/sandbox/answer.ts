@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { Resource } from '../model/outcome.ts';
+import { collectionPath, perResource, type Resource, resources } from '../model/resource.ts';
 import { type Fault, formatRetryAfter } from './fault-kinds.ts';
 
 /** The fast path: a 204 without body. */
@@ -64,14 +64,13 @@ export type Paths = {
 };
 
 export function createPaths(basePath: string): Paths {
-  const annotations = `${basePath}/v2/annotations/`;
-  const views = `${basePath}/v2/views/`;
+  const roots = perResource((resource) => basePath + collectionPath(resource));
   return {
     resourceOf(target) {
-      if (target.startsWith(annotations)) return 'annotations';
-      return target.startsWith(views) ? 'views' : null;
+      for (const resource of resources) if (target.startsWith(roots[resource])) return resource;
+      return null;
     },
-    idIn: (target, resource) => decodeId(target.slice((resource === 'views' ? views : annotations).length)),
+    idIn: (target, resource) => decodeId(target.slice(roots[resource].length)),
   };
 }
 

@@ -1,3 +1,4 @@
+import { throttlingStatus } from '../model/status.ts';
 import { suggest } from '../model/suggest.ts';
 
 /** The forms a Retry-After header can have: seconds, and the three dates of RFC 9110, section 5.6.7. */
@@ -39,8 +40,8 @@ const plainKinds = ['reset', 'reset-executed', 'hang', 'hang-executed', 'html-20
 
 const exampleKinds = [
   ...plainKinds,
-  ...['302', '429', '500', '502', '503', '504'].flatMap((status) => [`status-${status}`, `status-${status}-executed`]),
-  ...retryAfterForms.flatMap((form) => [`status-429-${form}`, `status-503-${form}`]),
+  ...[302, throttlingStatus, 500, 502, 503, 504].flatMap((status) => [`status-${status}`, `status-${status}-executed`]),
+  ...retryAfterForms.flatMap((form) => [`status-${throttlingStatus}-${form}`, `status-503-${form}`]),
 ];
 
 /** A fault to answer with. `status` is 0 if there is no answer. */

@@ -1,4 +1,4 @@
-import type { Resource } from '../model/outcome.ts';
+import type { Resource } from '../model/resource.ts';
 import { type Fault, type FaultKind, readFault } from './fault-kinds.ts';
 import type { RateLimit } from './rate-limit.ts';
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Resource } from '../model/outcome.ts';
+import type { Resource } from '../model/resource.ts';
 
 /** What the sandbox has done. A request without an answer counts under no status. */
 export type Counts = { requests: number; executed: number; byStatus: Map<number, number>; tokens: number };

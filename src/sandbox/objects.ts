@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
 import { resource as parseResource } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { type Resource, resources } from '../model/outcome.ts';
+import { perResource, type Resource, resources } from '../model/resource.ts';
 import { describeFileError, isFileError } from '../system-errors.ts';
 
 /** One thing the sandbox holds and can delete. */
@@ -22,7 +22,7 @@ export function madeId(resource: Resource, n: number): string {
 
 /** A store of the given objects; repeated ones are stored once. */
 export function createStore(objects: Objects): ObjectStore {
-  const store = { annotations: new Set<string>(), views: new Set<string>() };
+  const store: ObjectStore = perResource(() => new Set());
   if (Symbol.iterator in objects) {
     for (const { resource, id } of objects) store[resource].add(id);
     return store;

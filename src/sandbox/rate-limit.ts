@@ -1,3 +1,4 @@
+import { throttlingStatus } from '../model/status.ts';
 import type { Fault, RetryAfterForm } from './fault-kinds.ts';
 
 /** A rate limit; requests above it are answered 429. */
@@ -39,7 +40,12 @@ export function startLimit(rate: RateLimit, now: () => number, remaining = Numbe
     remaining: () => store.state().remaining,
     refusal() {
       const seconds = rate.retryAfterSeconds ?? Math.ceil(store.roomInMs() / 1_000);
-      return { ending: 'status', executes: false, status: 429, retryAfter: form ? { form, seconds } : null };
+      return {
+        ending: 'status',
+        executes: false,
+        status: throttlingStatus,
+        retryAfter: form ? { form, seconds } : null,
+      };
     },
     headers: () => (kind ? formatRateHeaders(kind, store.state(), now()) : null),
   };

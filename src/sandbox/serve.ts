@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { ExpungeError, systemCode } from '../errors.ts';
-import type { Resource } from '../model/outcome.ts';
+import type { Resource } from '../model/resource.ts';
 import { explainFileError } from '../system-errors.ts';
 import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts';
 import type { CapacityLimiter } from './capacity.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Resource } from '../model/outcome.ts';
+import { perResource, type Resource, sumIds } from '../model/resource.ts';
 import { createPaths } from './answer.ts';
 import { type Capacity, CapacityLimiter, type Load } from './capacity.ts';
 import { compileFaults, type FaultTable } from './faults.ts';
@@ -156,7 +156,7 @@ function createSandbox(state: SandboxState, server: Server, origin: string, opti
     },
     resetLoad: () => state.capacityLimiter.resetLoad(),
     exists: (resource, id) => store[resource].has(id),
-    remaining: (resource) => (resource ? store[resource].size : store.annotations.size + store.views.size),
+    remaining: (resource) => (resource ? store[resource].size : sumIds(perResource((each) => store[each].size))),
     revokeTokens: () => tokenService.tokens.revokeIssued(),
     get refreshToken() {
       return tokenService.tokens.refreshToken;

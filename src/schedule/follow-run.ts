@@ -2,6 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { noteCompleted, removeRun } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
+import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { acquireLease, type ScheduleLease } from './lease.ts';
@@ -33,8 +34,8 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
   if (last.state === 'planned')
     return startDetachedRun(deps.ledger, deps.feeder, last, { who: last.createdBy, reason: '' });
   const { id, state, counts } = await sealTally(redis, last);
-  const left = counts.failed + counts.unknown + counts.not_attempted + counts.rejected;
-  const ended = { state, deleted: counts.deleted, gone: counts.absent + counts.gone_unconfirmed, left };
+  const left = sumOutcomes(counts, (outcome) => !isSuccess(outcome));
+  const ended = { state, deleted: counts.deleted, gone: sumOutcomes(counts, isGone), left };
   const history = withEnd(await readHistory(redis, lease.fp, lease.name), id, ended);
   const isWell = state === 'completed' && left === 0;
   const files = isWell ? {} : { toArchive: '' };

@@ -4,6 +4,7 @@ import { readChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
+import { sumIds } from '../model/resource.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { isRedisError } from '../redis/errors.ts';
 import { type ListFacts, type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
@@ -75,7 +76,7 @@ export function evaluateList(
 }
 
 export function factsOf({ spool: { rows, ids, sha256, protectedList } }: ScheduledList): ListFacts {
-  return { rows, ids: ids.annotations + ids.views, sha256, protectedList };
+  return { rows, ids: sumIds(ids), sha256, protectedList };
 }
 
 async function rejectList(

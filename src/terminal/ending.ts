@@ -1,6 +1,6 @@
 import { count, duration, plural, rate } from '../format.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import { type Outcome, outcomes } from '../model/outcome.ts';
+import { isUncertain, type Outcome, type OutcomeCounts, outcomes, outcomeText, sumOutcomes } from '../model/outcome.ts';
 import { plainLine, plainStyle, quoteForShell, type Style } from './style.ts';
 
 /** How a command that deletes or detaches a run ended. */
@@ -22,7 +22,7 @@ export type Ending = {
   ids: number;
   isNoneThere: boolean; // none of the ids was there, without --expect-absent
   pending: number;
-  counts: Record<Outcome, number>;
+  counts: OutcomeCounts;
   protectedRead: number | null; // ids of the protect file; null without one
   attempts: number;
   activeMs: number; // deleting time, without pauses
@@ -91,21 +91,8 @@ function tableLines({ counts, pending, protectedRead }: Ending, style: Style): s
 
 function meaningOf(word: Outcome | 'pending', protectedRead: number | null): string {
   const read = word === 'protected' && protectedRead !== null ? `: ${plural(protectedRead, 'ids')} read` : '';
-  return meanings[word] + read;
+  return (word === 'pending' ? 'without an outcome yet' : outcomeText(word)) + read;
 }
-
-const meanings: Record<Outcome | 'pending', string> = {
-  deleted: 'the API confirmed it with 204',
-  absent: 'was not there: 404 or 410',
-  gone_unconfirmed: 'gone, but not confirmed by our own 204',
-  failed: 'rejected by the API; presumably still exists',
-  unknown: 'may have been executed; no definite answer came',
-  not_attempted: 'never sent',
-  rejected: 'not usable as an id; never sent',
-  duplicate: 'listed earlier; sent once',
-  protected: 'never sent, as --protect asks',
-  pending: 'without an outcome yet',
-};
 
 /** A list for another API, account or resource ends like this. */
 function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
@@ -116,7 +103,7 @@ function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
 
 /** Shown if the doubt affects an outcome. */
 function doubtLines({ doubt, counts, pending }: Ending): string[] {
-  if (doubt === '' || counts.gone_unconfirmed + counts.unknown + pending === 0) return [];
+  if (doubt === '' || sumOutcomes(counts, isUncertain) + pending === 0) return [];
   return [`  In doubt: ${plainLine(doubt)}. Ids found gone since then are gone_unconfirmed, not absent.`];
 }
 

@@ -3,6 +3,7 @@ import type { Measures } from '../ledger/measures.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { paceOf, quotasText, type Rate } from '../model/rate.ts';
+import { statusesText } from '../model/status.ts';
 import type { Waiting } from './snapshot.ts';
 
 /** What decides how fast a running run goes. */
@@ -127,10 +128,10 @@ function capital(text: string): string {
 
 /** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
 export type PaceSummary = {
-  achieved: number | null; // without those answered 429, over the deleting time
+  achieved: number | null; // without throttled requests, over the deleting time
   allowed: number | null; // by the learned limit and --rate, on average while there was one
   waitedMs: number; // part of the deleting time in which no request was allowed
-  refused: number; // answers 429
+  refused: number; // throttled requests
   refreshes: number; // of the token
   latencyMs: Measures['latencyMs'];
 };
@@ -156,7 +157,7 @@ export function paceLines({ achieved, allowed, waitedMs, refused, refreshes, lat
   const pace = [
     `${rate(achieved)}${allowed === null ? '' : ` of ${rate(allowed)} allowed`}`,
     waitedMs < leastWaitMs ? '' : `waited ${duration(waitedMs)}`,
-    refused === 0 ? '' : `${count(refused)} × 429`,
+    refused === 0 ? '' : `${count(refused)} × ${statusesText('throttled')}`,
     refreshes === 0 ? '' : `token refreshed ${count(refreshes)} ×`,
   ].filter(Boolean);
   const latency = latencyMs && `Latency: p50 ${ms(latencyMs.p50)}, p95 ${ms(latencyMs.p95)}, p99 ${ms(latencyMs.p99)}`;
@@ -169,7 +170,7 @@ export function paceFacts({ achieved, allowed, waitedMs, refused, refreshes, lat
     rate_achieved: achieved && tenths(achieved),
     rate_allowed: allowed && tenths(allowed),
     waited_seconds: Math.round(waitedMs) / 1_000,
-    refused_429: refused,
+    throttled: refused,
     token_refreshes: refreshes,
     latency_ms: latencyMs && { p50: tenths(latencyMs.p50), p95: tenths(latencyMs.p95), p99: tenths(latencyMs.p99) },
   };

@@ -1,6 +1,6 @@
 import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
 import type { RunState } from '../ledger/run.ts';
-import type { Outcome } from '../model/outcome.ts';
+import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
 import { describePace } from './pace.ts';
 import { type Snapshot, settledOf } from './snapshot.ts';
 import { clip, plainLine, plainStyle, type Style, wrap } from './style.ts';
@@ -56,18 +56,18 @@ function pace({ state, perSecond, secondsLeft }: Snapshot): string[] {
 
 function outcomes(snapshot: Snapshot, style: Style): string {
   const { inFlight } = snapshot;
-  const words = outcomeCounts(snapshot).map((word) => (/^(failed|unknown) (?!0$)/.test(word) ? style.red(word) : word));
+  const words = outcomeCounts(snapshot, (word) => style.red(word));
   return [...words, ...(inFlight === null ? [] : [`in flight ${count(inFlight)}`])].join(' · ');
 }
 
-const always: readonly Outcome[] = ['deleted', 'absent', 'failed'];
-const ofInterest: readonly Outcome[] = ['deleted', 'absent', 'gone_unconfirmed', 'failed', 'unknown', 'not_attempted'];
-
-/** The outcomes of ids that were sent; of the rare ones only those that happened. */
-function outcomeCounts({ counts }: Snapshot): string[] {
-  return ofInterest
-    .filter((outcome) => counts[outcome] > 0 || always.includes(outcome))
-    .map((outcome) => `${outcome} ${count(counts[outcome])}`);
+/** The outcomes of ids that were to be sent; of the rare ones only those that happened. */
+function outcomeCounts({ counts }: Snapshot, emphasize: (word: string) => string = (word) => word): string[] {
+  return idOutcomes
+    .filter((outcome) => counts[outcome] > 0 || isAlwaysShown(outcome))
+    .map((outcome) => {
+      const word = `${outcome} ${count(counts[outcome])}`;
+      return isFailure(outcome) && counts[outcome] > 0 ? emphasize(word) : word;
+    });
 }
 
 const windowMs = 5_000;

@@ -2,8 +2,9 @@ import { count, duration, rate as perSecond, plural, roughly, utcTime } from '..
 import type { RunState } from '../ledger/run.ts';
 import type { LearnedStart } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
-import { type Outcome, outcomes, type Resource } from '../model/outcome.ts';
+import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
+import { type Resource, resources, sumIds } from '../model/resource.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
@@ -14,10 +15,9 @@ export type Plan = {
   ids: Record<Resource, number>;
   samples: readonly string[]; // the first ids to be sent
   column: string | null; // the column of the ids; null without columns
-  duplicates: number;
   rejected: Record<string, number>; // by code
   rejectsFile: string | null;
-  protected: number;
+  settled: Record<ReadOutcome, number>; // rows that are not to be sent
   protectedRead: number | null; // ids of the protect file; null without one
   limited: number | null; // --limit, if the input had more rows
   baseUrl: string;
@@ -40,7 +40,7 @@ export type Plan = {
 type ExistingRun = { runId: string; state: RunState; reason: string; left: number; who: string };
 
 /** A run that has ended. */
-type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: Record<Outcome, number> };
+type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: OutcomeCounts };
 
 /** The plan as lines of labels and values, shown before the confirmation. Pure. */
 export function planText(plan: Plan, style: Style = plainStyle): string {
@@ -53,30 +53,33 @@ export function planText(plan: Plan, style: Style = plainStyle): string {
 
 /** `1,203 views`, `5 annotations and 1 view`. */
 export function idsText(ids: Record<Resource, number>): string {
-  const parts = (['annotations', 'views'] as const).filter((resource) => ids[resource] > 0);
+  const parts = resources.filter((resource) => ids[resource] > 0);
   return parts.map((resource) => plural(ids[resource], resource)).join(' and ') || 'nothing';
 }
 
 type Line = [label: string, text: string];
 
 function inputLines(plan: Plan, style: Style): Line[] {
-  const rejected = Object.values(plan.rejected).reduce((sum, n) => sum + n, 0);
-  const apart = [
-    plan.duplicates > 0 ? plural(plan.duplicates, 'duplicates') : '',
-    plan.protected > 0 ? `${count(plan.protected)} protected` : '',
-    rejected > 0 ? `${count(rejected)} rejected` : '',
-  ].filter(Boolean);
+  const apart = (Object.keys(apartText) as ReadOutcome[])
+    .filter((outcome) => plan.settled[outcome] > 0)
+    .map((outcome) => apartText[outcome](plan.settled[outcome]));
   const sums = [`${plural(plan.rows, 'rows')} → ${style.bold(idsText(plan.ids))} to delete`, ...apart].join(' · ');
   return [
     ['Input', files(plan.files)],
     ['', sums],
     ...protectLines(plan, style),
-    ...rejectLines(plan, rejected),
+    ...rejectLines(plan),
     ...limitLines(plan, style),
   ];
 }
 
-function protectLines({ protectedRead, protected: matched }: Plan, style: Style): Line[] {
+const apartText: Record<ReadOutcome, (rows: number) => string> = {
+  duplicate: (rows) => plural(rows, 'duplicates'),
+  protected: (rows) => `${count(rows)} protected`,
+  rejected: (rows) => `${count(rows)} rejected`,
+};
+
+function protectLines({ protectedRead, settled: { protected: matched } }: Plan, style: Style): Line[] {
   if (protectedRead === null) return [];
   const read = `${plural(protectedRead, 'ids')} read`;
   if (matched > 0) return [['Protected', `${read}, ${plural(matched, 'rows')} ${matched === 1 ? 'matches' : 'match'}`]];
@@ -89,8 +92,8 @@ function files(names: readonly string[]): string {
   return names.length > 3 ? `${shown} and ${plural(names.length - 3, 'other files')}` : shown;
 }
 
-function rejectLines({ rejected, rejectsFile }: Plan, sum: number): Line[] {
-  if (sum === 0) return [];
+function rejectLines({ settled, rejected, rejectsFile }: Plan): Line[] {
+  if (settled.rejected === 0) return [];
   const byCode = Object.entries(rejected).sort(([, a], [, b]) => b - a);
   const codes = byCode.map(([code, n]) => `${code} ${count(n)}`).join(', ');
   return [['Rejected', `${codes}${rejectsFile ? ` · all in ${plainLine(rejectsFile)}` : ''}`]];
@@ -141,7 +144,7 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
   const text = paceText(rate, learned);
   if (rate === null) return text || `as fast as the API and ${plural(maxConcurrency, 'requests')} at once allow`;
   if (isSlower(learned, rate)) return text;
-  const left = existing?.left ?? ids.annotations + ids.views;
+  const left = existing?.left ?? sumIds(ids);
   return `${text}: about ${duration(leastMs(rate, left))}, longer if the API is slower`;
 }
 
@@ -200,7 +203,7 @@ function overlapLines(plan: Plan, style: Style): Line[] {
 
 /** A command that is repeated with --protect, or without it, makes a second run; each protects only its own ids. */
 function protectionWarning(plan: Plan, { runId, protectedRead }: Plan['overlapping'][number]): string {
-  if (plan.protected > 0 && protectedRead === null)
+  if (plan.settled.protected > 0 && protectedRead === null)
     return `, and that run has no --protect: it deletes ids protected here. Cancel it first: expunge cancel ${runId}`;
   if (plan.protectedRead === null && protectedRead !== null)
     return `, and that one protects ${plural(protectedRead, 'ids')}, but this one protects none: add --protect`;

@@ -1,7 +1,7 @@
 import type { RunState, SteeredBy } from '../ledger/run.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
-import type { Outcome } from '../model/outcome.ts';
+import type { OutcomeCounts } from '../model/outcome.ts';
 import type { Rate } from '../model/rate.ts';
 
 /** A run at one moment, as the panel shows it. */
@@ -16,7 +16,7 @@ export type Snapshot = {
   isAbandoned: boolean; // its state is running, but its command has ended
   rows: number;
   ids: number; // rows that are sent: without rejected, duplicate and protected ones
-  counts: Record<Outcome, number>;
+  counts: OutcomeCounts;
   pending: number; // rows without an outcome
   inFlight: number | null; // requests of this process; null for a run of other processes
   perSecond: number | null; // ids settled in the last seconds; null at first

@@ -1,6 +1,7 @@
 import * as oauth from 'oauth4webapi';
 import { Client, type Dispatcher, ProxyAgent } from 'undici';
 import { retryAfterMs } from '../http/retry-after.ts';
+import { throttlingStatus } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import { maskSecrets } from './fixed-token.ts';
 import { type IssueResult, refused, unavailable } from './token.ts';
@@ -59,7 +60,7 @@ export async function checkTokenAnswer(client: OAuthClient, { access_token, toke
 /** An answer of a token endpoint; `body` is null if it is no JSON object. */
 type ErrorAnswer = { status: number; headers: Headers; body: Record<string, unknown> | null };
 
-const tryLaterStatuses = [408, 425, 429];
+const tryLaterStatuses = [408, 425, throttlingStatus];
 const tryLaterErrors = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
 /**

@@ -4,13 +4,13 @@ import type { Sender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { LimiterScope } from '../limiter/read-target.ts';
+import { type LimiterScope, scopesOf } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
 import { type Hold, TargetLimiter } from '../limiter/target-limiter.ts';
 import type { Log } from '../logger.ts';
-import { type Resource, resources } from '../model/outcome.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
+import { perResource, type Resource } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { withTimeout } from '../queue/with-timeout.ts';
 import type { WriteStatus } from '../redis/writes.ts';
@@ -26,7 +26,7 @@ export type SendersOptions = {
   /** The limit on all requests to the target, over all processes; null = none but the learned one. */
   rate: Rate | null;
   burst: number | null;
-  /** Whether the target limits annotations and views separately. */
+  /** Whether the target limits each resource separately. */
   separateLimits: boolean;
   /** While this file exists nothing is sent; null = no file is checked. */
   stopFile: string | null;
@@ -67,7 +67,7 @@ type SenderDeps = SharedSenderDeps & { process: string };
 
 /** One sender for both resources, or one for each if the target limits them separately. */
 export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Senders {
-  const scopes = options.separateLimits ? resources : (['all'] as const);
+  const scopes = scopesOf(options);
   const logStop = stopLogger(options.log);
   const stop = () => all[0]?.limiter.stopped ?? null;
   const changed = () => {
@@ -81,9 +81,8 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
     for (const { connections: pool } of all) pool.pump();
     changed();
   };
-  const [first, second = first] = all;
   return {
-    of: { annotations: first!, views: second! },
+    of: perResource((resource) => all.find(({ scope }) => scope === resource) ?? all[0]!),
     all,
     start: () => {
       file.start();

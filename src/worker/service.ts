@@ -6,7 +6,7 @@ import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
-import type { Resource } from '../model/outcome.ts';
+import { perResource, type Resource } from '../model/resource.ts';
 import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
@@ -82,7 +82,7 @@ export function openService(
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);
   const feeder = createFeeder(ledger, queue);
-  const meters = { annotations: new RequestMeter(), views: new RequestMeter() };
+  const meters = perResource(() => new RequestMeter());
   const deleting: DeleteDeps = {
     ...options,
     writes,

@@ -1,7 +1,7 @@
 import { type OutcomeRow, readOutcomes } from '../../src/ledger/outcome-rows.ts';
 import { isSealed, type Run } from '../../src/ledger/run.ts';
 import { checkConservation, sealTally, tallyLedger } from '../../src/ledger/tally.ts';
-import type { Resource } from '../../src/model/outcome.ts';
+import type { Resource } from '../../src/model/resource.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type Resource, resources } from '../../src/model/outcome.ts';
+import { type Resource, resources } from '../../src/model/resource.ts';
 import type { SandboxObject } from '../../src/sandbox/objects.ts';
 import { summaryIn } from './command.ts';
 import { openHarness } from './harness.ts';

@@ -1,6 +1,6 @@
 import { resetMarks } from '../../src/ledger/cell.ts';
 import type { Claim, Ledger } from '../../src/ledger/ledger.ts';
-import type { Resource } from '../../src/model/outcome.ts';
+import type { Resource } from '../../src/model/resource.ts';
 import { RunModel } from './run-model.ts';
 
 /** What `deleteChunk` asks of a ledger. */

@@ -1,7 +1,15 @@
-import { attemptsOf, type Cell, isSettled, type Join, mark, mergeResult } from '../../src/ledger/cell.ts';
+import {
+  attemptsOf,
+  type Cell,
+  isSettled,
+  type Join,
+  mark,
+  mergeResult,
+  sentOutcomeOf,
+} from '../../src/ledger/cell.ts';
 import type { Steering } from '../../src/ledger/ledger.ts';
 import type { RunState } from '../../src/ledger/run.ts';
-import { type SentOutcome, sentOutcomes } from '../../src/model/outcome.ts';
+import { isFailure, type SentOutcome, sentOutcomes } from '../../src/model/outcome.ts';
 
 const allowed: Record<Steering['action'], Partial<Record<RunState, RunState>>> = {
   start: { planned: 'running', paused: 'running', halted: 'running' },
@@ -81,7 +89,7 @@ export class RunModel {
     cells[index] = cell;
     const status = (cell & 511) + 88;
     const isNew = isSettled(cell) && !isSettled(known);
-    if (isNew && cell >> 13 <= 2 && status >= 200 && status < 400 && status !== 204) this.unexpected++;
+    if (isNew && isFailure(sentOutcomeOf(cell)) && status >= 200 && status < 400 && status !== 204) this.unexpected++;
   }
 
   handBack(chunk: number, epoch: number, dueAt: number | null): RunState | 'stale' {
@@ -134,7 +142,9 @@ export class RunModel {
   }
 
   get counts(): Record<SentOutcome, number> {
-    const of = (rank: number) => this.cells.flat().filter((cell) => cell >> 13 === rank).length;
-    return Object.fromEntries(sentOutcomes.map((outcome, i) => [outcome, of(i + 1)])) as Record<SentOutcome, number>;
+    const settled = this.cells.flat().filter(isSettled).map(sentOutcomeOf);
+    return Object.fromEntries(
+      sentOutcomes.map((outcome) => [outcome, settled.filter((found) => found === outcome).length]),
+    ) as Record<SentOutcome, number>;
   }
 }

@@ -3,8 +3,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import type { Command } from '../../src/commands/command.ts';
+import { verbs } from '../../src/commands/verbs.ts';
+import { type SettingName, settings } from '../../src/config/settings.ts';
 import { runStates } from '../../src/ledger/run.ts';
 import { outcomes } from '../../src/model/outcome.ts';
+import { resources } from '../../src/model/resource.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { pages, readPage } from '../support/docs.ts';
 
@@ -26,6 +30,11 @@ function read(path: string): Source {
 /** A path from the root for our own files, the name of the package for all else. */
 function resolved(path: string, specifier: string): string {
   return specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : specifier;
+}
+
+/** The code alone. No string of ours holds two slashes but those of addresses. */
+function withoutComments(text: string): string {
+  return text.replace(/\/\*.*?\*\//gs, '').replace(/(?<!:)\/\/.*/g, '');
 }
 
 /** Files that match and import something that matches: `file → import`. */
@@ -57,6 +66,11 @@ const floors = [
 
 function floorOf(path: string): number {
   return floors.findIndex((floor) => floor.test(path));
+}
+
+/** Verbs and their subcommands. */
+function allVerbs(commands: readonly Command[]): Command[] {
+  return commands.flatMap((command) => [command, ...allVerbs(command.subcommands ?? [])]);
 }
 
 /** Every circle of imports once: the files on the way, from the first to itself. */
@@ -123,6 +137,69 @@ describe('the sources', () => {
     expect(
       containing(/^src\/(input|guard|token|limiter|delete|ledger)\//, /process\.(env|argv)|from 'node:process'/),
     ).toEqual([]);
+  });
+
+  it('name a resource in the table of resources only: else one more would be forgotten there', () => {
+    const named = new RegExp(`'(?:${resources.join('|')})'|\\.(?:${resources.join('|')})\\b`);
+    expect(named.test("ids.views + ids['annotations']")).toBe(true);
+    expect(sources.filter(({ text }) => named.test(withoutComments(text))).map(({ path }) => path)).toEqual([
+      'src/model/resource.ts',
+    ]);
+  });
+
+  it('list and add up outcomes by the table of outcomes only: else one more would be missing there', () => {
+    const word = `(?:${outcomes.join('|')})`;
+    const listed = new RegExp(`'${word}'\\s*(?:,|\\||&&)[^'\\n]*'${word}'|\\.${word} \\+ [\\w.]*\\.${word}\\b`);
+    for (const text of [
+      "x === 'failed' || x === 'unknown'",
+      "['absent', 'deleted']",
+      'run.failed + run.counts.unknown',
+    ])
+      expect(listed.test(text)).toBe(true);
+    const elsewhere = /^src\/(model\/|queue\/queue\.ts$)/; // states of a job have the same words
+    const found = sources.filter(({ path, text }) => !elsewhere.test(path) && listed.test(withoutComments(text)));
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('take every setting as a flag of a verb that uses it, and read it', () => {
+    const names = Object.keys(settings) as SettingName[];
+    const taken = new Set(
+      allVerbs(verbs).flatMap((verb) => (verb.settings.length === names.length ? [] : verb.settings)), // not by `config show`
+    );
+    expect(names.filter((name) => !taken.has(name))).toEqual([]);
+    const lists = /^src\/(config\/settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
+    const readers = sources.filter(({ path }) => !lists.test(path)).map(({ text }) => withoutComments(text));
+    const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
+    expect(names.filter((name) => !isRead(name))).toEqual([]);
+    expect(isRead('noSuchSetting')).toBe(false);
+  });
+
+  it('show every verb by examples of it, and name it on a page for users', () => {
+    const loaded = allVerbs(verbs).filter(({ load }) => load !== null);
+    expect(loaded.filter(({ examples }) => examples.length === 0).map(({ name }) => name)).toEqual([]);
+    const text = pages.map(readPage).join('\n');
+    const hidden = verbs.filter((verb) => verb.hidden === true);
+    const shown = verbs.filter((verb) => !hidden.includes(verb)).map(({ name }) => name);
+    expect(shown.filter((name) => !new RegExp(`(?:expunge |^\\| \`)${name}\\b`, 'm').test(text))).toEqual([]);
+  });
+
+  it('know the numbers of a cell by their names, in Lua as well', () => {
+    const numbers = /\b(?:8192|16384|24576|32768|4096|0x2000)\b|>> ?13\b|& ?511\b|% ?512\b/;
+    expect(containing(/^src\/(ledger|delete)\//, numbers)).toEqual([]);
+    expect(numbers.test('new < 8192')).toBe(true);
+  });
+
+  it('compare a status with the table of statuses only: else another meaning of it would be missed there', () => {
+    const compared = /\bstatus\w*\s*[!=<>]=*\s*(?:204|[45]\d\d)\b/i;
+    expect(compared.test('if (answer.status >= 500)')).toBe(true);
+    const ours = /^src\/(delete|limiter|ledger|worker|terminal|commands|model)\//; // other protocols have other meanings
+    expect(
+      sources
+        .filter(({ path, text }) => ours.test(path) && compared.test(withoutComments(text)))
+        .map(({ path }) => path),
+    ).toEqual(['src/model/outcome.ts']); // the bounds of what a cell can hold
+    const throttling = sources.filter(({ text }) => /\b429\b/.test(withoutComments(text))).map(({ path }) => path);
+    expect(throttling).toEqual(['src/model/status.ts']);
   });
 
   it('never show a code of the system instead of words', () => {

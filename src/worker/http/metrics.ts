@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, type Metric, Registry } from '@prometheus-io/client';
 import { latencyBounds } from '../../ledger/measures.ts';
 import type { RunState } from '../../ledger/run.ts';
-import { resources } from '../../model/outcome.ts';
+import { resources } from '../../model/resource.ts';
 import { slotResults } from '../../schedule/schedule.ts';
 import { type Scrape, scheduleStates } from './scrape.ts';
 

@@ -44,10 +44,10 @@ describe.concurrent('a run against a server with a hidden limit', () => {
 
     const [pace, summary] = [jsonOf(running.stdout, 'pace'), jsonOf(running.stdout, 'summary')];
     expect(Object.keys(pace)).toEqual([
-      ...['v', 'type', 'run', 'rate_achieved', 'rate_allowed', 'waited_seconds', 'refused_429', 'token_refreshes'],
+      ...['v', 'type', 'run', 'rate_achieved', 'rate_allowed', 'waited_seconds', 'throttled', 'token_refreshes'],
       'latency_ms',
     ]);
-    expect(pace.refused_429).toBe(harness.sandbox.counts.byStatus.get(429));
+    expect(pace.throttled).toBe(harness.sandbox.counts.byStatus.get(429));
     expect(pace.rate_achieved).toBeCloseTo(ids.length / summary.seconds, 0);
     expect(running.stdout.trimEnd().split('\n').at(-1)).toContain('"type":"summary"');
 

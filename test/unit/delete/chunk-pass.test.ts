@@ -400,7 +400,7 @@ test('requests carry the path of their id, the header of the token and the statu
   const { run } = start();
   await settleDown();
   const [request] = waiting;
-  expect(request).toMatchObject({ path: '/0', waits: new Set([423, 429]) });
+  expect(request).toMatchObject({ path: '/0', waitStatuses: new Set([423, 429]) });
   expect(request!.authorize()).toBe('Bearer t');
   leaveAll();
   await run;

@@ -244,7 +244,7 @@ describe('a step', () => {
     await vi.advanceTimersByTimeAsync(1);
     await running;
     expect(asked.slice(3)).toEqual([[1]]);
-    expect(told.filter((line) => line.startsWith('Redis does not take results'))).toHaveLength(1);
+    expect(told.filter((line) => line.startsWith('Redis does not accept results'))).toHaveLength(1);
   });
 
   test('that Redis refuses is not told of here: whoever follows writes does', async () => {

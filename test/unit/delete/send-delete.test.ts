@@ -131,8 +131,8 @@ describe('exchange', () => {
       exchange.expire();
       expect(exchange.isOver).toBe(true);
       expect(answers).toEqual([{ kind: 'not-sent', why: 'CONNECT_TIMEOUT' }]);
-      expect(() => exchange.onRequestStart(controller)).toThrow('given up');
-      await fail(failure('given up'));
+      expect(() => exchange.onRequestStart(controller)).toThrow('timed out before it was sent');
+      await fail(failure('timed out before it was sent'));
       expect(answers).toHaveLength(1);
     });
 

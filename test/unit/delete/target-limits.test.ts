@@ -51,7 +51,8 @@ function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
     isReleased: (epoch: number) => epoch === 7 && isReleased,
     throttleFor: (ms: number, why: string) => void told.push(`hold ${ms}: ${why}`),
     advise: (perSecond: number, ms: number) => void told.push(`advise ${perSecond}/s for ${ms}`),
-    see: (epoch: number, signal: string, ms: number, why: string) => void told.push(`${epoch} ${signal} ${ms}: ${why}`),
+    observe: (epoch: number, signal: string, ms: number, why: string) =>
+      void told.push(`${epoch} ${signal} ${ms}: ${why}`),
   } as unknown as TargetLimiter;
   const token = givenToken({ accepted: () => void told.push('the token works') });
   const limits = targetLimits(limiter, {
@@ -81,7 +82,7 @@ describe('an answer', () => {
     expect(allToldOf(answered(429, { 'retry-after': '7' }))[0]).toBe(
       'hold 7000: the server answered 429 and sent Retry-After 7',
     );
-    expect(allToldOf(answered(500, { 'retry-after': '7' }))[1]).toMatch(/^7 closed 30/);
+    expect(allToldOf(answered(500, { 'retry-after': '7' }))[1]).toMatch(/^7 unavailable 30/);
     expect(allToldOf(answered(499, { 'retry-after': '7' }))).toHaveLength(2);
     expect(allToldOf(answered(429, { 'retry-after': '0' }))[1]).toMatch(/^7 refused 30/);
   });
@@ -121,16 +122,16 @@ test('deleting sees the limiter as it stands, and a token that is waited for as 
     ...{
       permits: new Permits(),
       inFlightShare: 3,
-      isHeld: false,
+      isBlocked: false,
       throttledMs: 4,
       stopped: null as unknown,
-      isOut: true,
+      isCircuitOpen: true,
     },
     known: null as { budget: number } | null,
     outageMs: (kind: string) => (kind === 'unreachable' ? 5 : 0),
     enter: () => void calls.push('enter'),
     leave: () => void calls.push('leave'),
-    sent: (nowMs: number) => nowMs + 1,
+    recordSent: (nowMs: number) => nowMs + 1,
   };
   const token = { ...givenToken(), waiting: '' };
   const limits = targetLimits(state as unknown as TargetLimiter, { token, now: () => 0, onLongThrottle: () => {} });
@@ -138,13 +139,13 @@ test('deleting sees the limiter as it stands, and a token that is waited for as 
     permits: state.permits,
     inFlightShare: 3,
     throttledMs: 4,
-    isOut: true,
+    isCircuitOpen: true,
     unreachableMs: 5,
   });
   expect([limits.isBlocked, limits.isStopped, limits.mayRetry, limits.recordSent(8)]).toEqual([false, false, true, 9]);
-  Object.assign(state, { isHeld: true, stopped: {}, known: { budget: 0 } });
+  Object.assign(state, { isBlocked: true, stopped: {}, known: { budget: 0 } });
   expect([limits.isBlocked, limits.isStopped, limits.mayRetry]).toEqual([true, true, false]);
-  Object.assign(state, { isHeld: false, known: { budget: 1 } });
+  Object.assign(state, { isBlocked: false, known: { budget: 1 } });
   token.waiting = 'the token is being fetched';
   expect([limits.isBlocked, limits.mayRetry]).toEqual([true, true]);
   limits.enter();

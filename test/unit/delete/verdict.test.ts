@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { type Answer, verdictOf, verdictsWith, verdictTable } from '../../../src/delete/verdict.ts';
-import { formatOnStatus, parseOnStatus, type StatusAction, statusActions } from '../../../src/model/on-status.ts';
+import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
+import { type StatusAction, statusActions } from '../../../src/model/status.ts';
 
 function answered(status: number, headers: Record<string, string> = {}): Answer {
   return { kind: 'status', status, headers, body: '', authorization: 'Bearer t' };
@@ -107,7 +108,7 @@ describe('--on-status', () => {
 
   it('marks its rows, and takes the status out of the row it stood in', () => {
     const rows = verdictsWith('410=failed');
-    expect(rows[0]).toMatchObject({ answers: '410', means: 'failed', overridden: true });
+    expect(rows[0]).toMatchObject({ name: null, answers: '410', means: 'failed' });
     expect(rows.map(({ answers }) => answers)).toContain('404');
     expect(verdictsWith('404=failed,410=failed').map(({ answers }) => answers)).not.toContain('');
   });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from '../../../src/ledger/manifest.ts';
 import { checkId } from '../../../src/model/check-id.ts';
-import { resources } from '../../../src/model/outcome.ts';
+import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../../../src/model/row.ts';
 
 /** Ids the guard lets through, from everything Unicode has. */

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { OutcomeRow } from '../../../src/ledger/outcome-rows.ts';
 import { reportHeader, reportText } from '../../../src/ledger/report.ts';
-import { outcomes, resources } from '../../../src/model/outcome.ts';
+import { outcomes } from '../../../src/model/outcome.ts';
+import { resources } from '../../../src/model/resource.ts';
 
 describe('report line', () => {
   const csv = { format: 'csv', spreadsheetSafe: false } as const;

@@ -1,37 +1,94 @@
 import { describe, expect, test } from 'vitest';
+import { isSettled, readCell, settle } from '../../../src/ledger/cell.ts';
+import { parseRun, pendingOf } from '../../../src/ledger/run.ts';
+import { FailureGroups } from '../../../src/ledger/run-files.ts';
+import { exitOf, summaryOf } from '../../../src/ledger/summary.ts';
+import { sumInWords } from '../../../src/ledger/tally.ts';
 import {
   codeOfStatus,
   codeOfWord,
+  idOutcomes,
+  inDoubt,
+  isFailure,
   isSuccess,
+  isUncertain,
+  isWorthAnotherRun,
   outcomes,
-  resources,
+  outcomeText,
+  rankOf,
   sentOutcomes,
   statusOfCode,
+  sumOutcomes,
   textOfCode,
 } from '../../../src/model/outcome.ts';
+import { panelText } from '../../../src/terminal/panel.ts';
+import { noCounts, snapshot } from '../terminal/snapshots.ts';
 
-test.each([
-  ['deleted', true],
-  ['absent', true],
-  ['gone_unconfirmed', true],
-  ['duplicate', true],
-  ['protected', true],
-  ['failed', false],
-  ['unknown', false],
-  ['not_attempted', false],
-  ['rejected', false],
-] as const)('a row that is %s needs nobody: %s', (outcome, isFine) => {
-  expect(isSuccess(outcome)).toBe(isFine);
+describe.each(outcomes)('a row that ended %s', (outcome) => {
+  const counts = { ...noCounts, [outcome]: 2 };
+
+  test('is counted wherever rows are', () => {
+    const run = parseRun('r', { state: 'completed', rows: '5', ids: '5', [outcome]: '2' });
+    expect(run.counts).toEqual(counts);
+    expect(pendingOf(run)).toBe(3);
+    expect(summaryOf(run, 0, 0)).toMatchObject(counts);
+    expect(sumOutcomes(counts)).toBe(2);
+    expect(sumInWords({ counts, pending: 3, attempts: 0, badCodes: [], broken: [] })).toBe(
+      `5 rows = 2 ${outcome} + 3 pending`,
+    );
+  });
+
+  test('makes the exit code 0 if it needs nobody, and stands in a group of failures if it does', () => {
+    const run = parseRun('r', { state: 'completed', rows: '2', ids: '9', [outcome]: '2' });
+    const groups = new FailureGroups();
+    groups.add({ outcome, code: 'c', id: 'a' } as never);
+    expect([exitOf(run), groups.list().length]).toEqual(isSuccess(outcome) ? [0, 0] : [3, 1]);
+  });
+
+  test('is shown with what it means, in the panel if it was to be sent', () => {
+    expect(outcomeText(outcome)).toMatch(/\w/);
+    expect(panelText(snapshot({ counts }), 200).includes(`${outcome} 2`)).toBe(idOutcomes.includes(outcome));
+  });
 });
 
-test('outcomes stand in the order of their evidence, which the cells in Redis rely on', () => {
-  expect(sentOutcomes).toEqual(['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted']);
-});
+describe('the outcomes of requests', () => {
+  test('count their ranks from 1 without a gap, and no further than a cell can hold', () => {
+    expect(sentOutcomes.map(rankOf)).toEqual(sentOutcomes.map((_, i) => i + 1));
+    expect(sentOutcomes.length).toBeLessThan(8);
+  });
 
-test('every outcome that an id can be sent to is a word of the reports', () => {
-  expect(outcomes).toEqual(expect.arrayContaining([...sentOutcomes]));
-  expect(new Set(outcomes).size).toBe(9);
-  expect(resources).toEqual(['annotations', 'views']);
+  // Ledgers outlive a release: a rank that changes its meaning would rewrite them.
+  test('keep the ranks they were stored with since the first release', () => {
+    expect(sentOutcomes.slice(0, 5)).toEqual(['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted']);
+  });
+
+  test.each(sentOutcomes)('%s is read from a cell as it was written', (outcome) => {
+    const cell = settle(outcome, 3, codeOfStatus(204));
+    expect([isSettled(cell), cell < 2 ** 16]).toEqual([true, true]);
+    expect(readCell(cell)).toEqual({ outcome, status: 204, code: 'http_204', attempts: 3 });
+  });
+
+  test.each(sentOutcomes)(
+    '%s in doubt does not rank lower, needs the same attention, and is as unsure as can be',
+    (sure) => {
+      const unsure = inDoubt(sure);
+      expect(rankOf(unsure)).toBeGreaterThanOrEqual(rankOf(sure));
+      expect(isSuccess(unsure)).toBe(isSuccess(sure));
+      expect(inDoubt(unsure)).toBe(unsure);
+      expect(isUncertain(unsure) || unsure === sure).toBe(true);
+    },
+  );
+
+  test('are worth another run unless they are a success; what was settled while reading never is', () => {
+    expect(sentOutcomes.filter((outcome) => isWorthAnotherRun(outcome) === isSuccess(outcome))).toEqual([]);
+    expect(outcomes.filter((outcome) => isWorthAnotherRun(outcome) && !idOutcomes.includes(outcome))).toEqual([]);
+    expect(isWorthAnotherRun('not_attempted')).toBe(true);
+    expect([isFailure('pending'), isWorthAnotherRun('pending'), isFailure('not_attempted')]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
 });
 
 describe('code', () => {
@@ -63,4 +120,22 @@ describe('code', () => {
   test('shows the number of a code that a later release added', () => {
     expect(textOfCode(57)).toBe('code_57');
   });
+});
+
+test.each([
+  ['deleted', true],
+  ['absent', true],
+  ['gone_unconfirmed', true],
+  ['duplicate', true],
+  ['protected', true],
+  ['failed', false],
+  ['unknown', false],
+  ['not_attempted', false],
+  ['rejected', false],
+] as const)('a row that is %s is a success: %s', (outcome, isGood) => {
+  expect(isSuccess(outcome)).toBe(isGood);
+});
+
+test('outcomes stand in the order of their evidence, which the cells in Redis rely on', () => {
+  expect(sentOutcomes).toEqual(['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted']);
 });

@@ -161,7 +161,7 @@ describe('pace summary', () => {
 
     it('has the same for programs', () => {
       expect(paceFacts(paceSummary(measures, 100_000))).toEqual({
-        ...{ rate_achieved: 398, rate_allowed: 412, waited_seconds: 21, refused_429: 12, token_refreshes: 3 },
+        ...{ rate_achieved: 398, rate_allowed: 412, waited_seconds: 21, throttled: 12, token_refreshes: 3 },
         latency_ms: { p50: 12.8, p95: 43.1, p99: 121.8 },
       });
       expect(paceFacts(paceSummary(nothingMeasured, 1_000))).toMatchObject({ rate_achieved: null, latency_ms: null });

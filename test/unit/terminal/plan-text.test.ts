@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { parseRate } from '../../../src/model/rate.ts';
+import { perResource } from '../../../src/model/resource.ts';
 import { idsText, type Plan, planText } from '../../../src/terminal/plan-text.ts';
 import { plainStyle } from '../../../src/terminal/style.ts';
 import { noCounts } from './snapshots.ts';
 
+const none = perResource(() => 0);
+
 const plan: Plan = {
   files: ['old.csv.gz'],
   rows: 250_000,
-  ids: { annotations: 249_981, views: 0 },
+  ids: { ...none, annotations: 249_981 },
   samples: ['a-1', 'a-2', 'a-3'],
   column: 'id',
-  duplicates: 12,
   rejected: { too_long: 2, empty_id: 5 },
   rejectsFile: 'rejects.csv',
-  protected: 0,
+  settled: { rejected: 7, duplicate: 12, protected: 0 },
   protectedRead: null,
   limited: null,
   baseUrl: 'https://api.example.com/x',
@@ -54,7 +56,9 @@ describe('planText', () => {
       '  Protected 1,203 ids read, none of them is in this list: check that this is the right file, with ids of the same form',
     ],
   ])('says that %i protected ids were read and %i rows match', (protectedRead, matched, line) => {
-    expect(planText({ ...plan, protectedRead, protected: matched }).split('\n')).toContain(line);
+    expect(
+      planText({ ...plan, protectedRead, settled: { ...plan.settled, protected: matched } }).split('\n'),
+    ).toContain(line);
     expect(planText(plan)).not.toContain('Protected');
   });
 
@@ -156,7 +160,11 @@ describe('planText', () => {
     const run = { runId: 'r2', state: 'running' as const, reason: '', who: '', left: 9, files: ['old.csv'] };
     const words = 'it deletes ids protected here. Cancel it first: expunge cancel r2';
     const says = (matched: number, protectedRead: number | null) =>
-      planText({ ...plan, protected: matched, overlapping: [{ ...run, protectedRead }] }).includes(words);
+      planText({
+        ...plan,
+        settled: { ...plan.settled, protected: matched },
+        overlapping: [{ ...run, protectedRead }],
+      }).includes(words);
     expect([says(2, null), says(0, null), says(2, 2)]).toEqual([true, false, false]);
   });
 
@@ -181,7 +189,7 @@ describe('planText', () => {
   });
 
   it('names each resource by its count', () => {
-    expect(idsText({ annotations: 5, views: 1 })).toBe('5 annotations and 1 view');
-    expect(idsText({ annotations: 0, views: 0 })).toBe('nothing');
+    expect(idsText({ ...none, annotations: 5, views: 1 })).toBe('5 annotations and 1 view');
+    expect(idsText(none)).toBe('nothing');
   });
 });

@@ -1,17 +1,7 @@
-import type { Outcome } from '../../../src/model/outcome.ts';
+import { perOutcome } from '../../../src/model/outcome.ts';
 import type { Snapshot } from '../../../src/terminal/snapshot.ts';
 
-export const noCounts: Record<Outcome, number> = {
-  deleted: 0,
-  absent: 0,
-  gone_unconfirmed: 0,
-  failed: 0,
-  unknown: 0,
-  not_attempted: 0,
-  rejected: 0,
-  duplicate: 0,
-  protected: 0,
-};
+export const noCounts = perOutcome(() => 0);
 
 /** A run in its middle. */
 export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {

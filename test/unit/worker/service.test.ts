@@ -39,19 +39,19 @@ function openTestService(odd: Odd = {}) {
   const onWire: ((answer: Answer) => void)[] = [];
   const limits = openLimits({ throttledMs: odd.throttledMs ?? 0 });
   const lane = { send: (_path: string, _header: string, done: (answer: Answer) => void) => void onWire.push(done) };
-  const lanes = new ConnectionPool(
+  const connections = new ConnectionPool(
     4,
     () => ({ ...lane, close: () => {} }),
     limits,
     () => performance.now(),
   );
   let consumerOptions: ConsumerOptions | null = null;
-  const roads = {
-    of: { annotations: { lanes, limits }, views: { lanes, limits } },
-    all: [{ lanes, limits }],
-    start: () => note('start roads'),
-    pump: () => lanes.pump(),
-    close: async () => note('drain roads'),
+  const senders = {
+    of: { annotations: { connections, limits }, views: { connections, limits } },
+    all: [{ connections, limits }],
+    start: () => note('start senders'),
+    pump: () => connections.pump(),
+    close: async () => note('drain senders'),
     ...{ inFlight: 0, hold: null, stop: odd.stop ?? null, limit: null },
   } as unknown as Senders;
   const queue = {
@@ -77,7 +77,7 @@ function openTestService(odd: Odd = {}) {
     ...odd.options,
   };
   const service = openService(options, {
-    openSenders: () => roads,
+    openSenders: () => senders,
     openQueue: () => queue,
     openConsumer: (given): Consumer => {
       consumerOptions = given;
@@ -93,10 +93,10 @@ function openTestService(odd: Odd = {}) {
   const parts = new Parts(service.parts, log);
   onTestFinished(async () => {
     vi.useRealTimers();
-    lanes.close();
+    connections.close();
     await parts.drain();
   });
-  return { service, parts, events, onWire, model, lanes, consumer: consumerOptions! as ConsumerOptions };
+  return { service, parts, events, onWire, model, connections, consumer: consumerOptions! as ConsumerOptions };
 }
 
 const running = new AbortController().signal;
@@ -106,23 +106,23 @@ describe('the service', () => {
   test('drains what takes work before what does it, and closes the queue last', async () => {
     const { parts, events } = openTestService();
     await parts.start(running);
-    expect(events.splice(0)).toEqual(['open queue', 'start roads', 'start consumer']);
+    expect(events.splice(0)).toEqual(['open queue', 'start senders', 'start consumer']);
     await parts.drain();
-    expect(events).toEqual(['drain consumer', 'drain roads', 'close queue']);
+    expect(events).toEqual(['drain consumer', 'drain senders', 'close queue']);
   });
 
   test('stops to watch the runs after their chunks were handed back, and before the requests are closed', () => {
     const { service } = openTestService();
-    expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'roads', 'watch', 'waiting runs', 'consumer']);
+    expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'senders', 'watch', 'waiting runs', 'consumer']);
   });
 
   test('removes a queue of its own before and after, and looks for no runs of others', async () => {
     const { service, parts, events } = openTestService({ options: { queueName: ownQueueName('r') } });
-    expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'roads', 'watch', 'consumer']);
+    expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'senders', 'watch', 'consumer']);
     await parts.start(running);
-    expect(events.splice(0)).toEqual(['open queue', 'remove queue', 'start roads', 'start consumer']);
+    expect(events.splice(0)).toEqual(['open queue', 'remove queue', 'start senders', 'start consumer']);
     await parts.drain();
-    expect(events).toEqual(['drain consumer', 'drain roads', 'remove queue', 'close queue']);
+    expect(events).toEqual(['drain consumer', 'drain senders', 'remove queue', 'close queue']);
   });
 
   test('leaves a queue behind that neither can be removed nor closes, each after 300 ms', async () => {
@@ -151,10 +151,10 @@ describe('the service', () => {
     await parts.start(running);
     const drained = parts.drain();
     await vi.advanceTimersByTimeAsync(ms - 1);
-    expect(events).not.toContain('drain roads');
+    expect(events).not.toContain('drain senders');
     await vi.advanceTimersByTimeAsync(1);
     await drained;
-    expect(events.slice(-2)).toEqual(['drain roads', 'close queue']);
+    expect(events.slice(-2)).toEqual(['drain senders', 'close queue']);
   });
 });
 
@@ -175,11 +175,11 @@ describe('a chunk in hand', () => {
     expect(onWire).toHaveLength(2);
     const drained = parts.drain();
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(events).not.toContain('drain roads');
+    expect(events).not.toContain('drain senders');
     for (const done of onWire) done(noContent);
     await vi.advanceTimersByTimeAsync(100);
     await drained;
-    expect(events.slice(-4)).toEqual(['drain consumer', 'handed back', 'drain roads', 'close queue']);
+    expect(events.slice(-4)).toEqual(['drain consumer', 'handed back', 'drain senders', 'close queue']);
     expect(model.counts.deleted).toBe(2);
     expect(model.open.size).toBe(0);
   });

@@ -1,0 +1,26 @@
+/** The kinds of objects the API can delete, by their word in its paths, in lists and in reports. A new kind is one more word. */
+export const resources = ['annotations', 'views'] as const;
+export type Resource = (typeof resources)[number];
+
+/** For places where any resource will do. */
+export const anyResource: Resource = resources[0];
+
+/** One value for each resource. */
+export function perResource<T>(make: (resource: Resource) => T): Record<Resource, T> {
+  return Object.fromEntries(resources.map((resource) => [resource, make(resource)])) as Record<Resource, T>;
+}
+
+/** The ids of a list, of all resources. */
+export function sumIds(ids: Readonly<Record<Resource, number>>): number {
+  return resources.reduce((sum, resource) => sum + ids[resource], 0);
+}
+
+/** The path of the objects of a resource below the base URL. */
+export function collectionPath(resource: Resource): string {
+  return `/v2/${resource}/`;
+}
+
+/** For people: `annotations or views`. */
+export function resourcesText(conjunction: 'and' | 'or'): string {
+  return `${resources.slice(0, -1).join(', ')} ${conjunction} ${resources.at(-1)}`;
+}

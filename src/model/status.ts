@@ -1,0 +1,156 @@
+/** The only status that proves a delete: No Content. */
+export const successStatus = 204;
+
+/** The answer to a request above the rate limit: Too Many Requests. */
+export const throttlingStatus = 429;
+
+/** What an answer means for its id. `gone` becomes `absent` or `gone_unconfirmed`; see verdict.ts. */
+export type Meaning = 'deleted' | 'gone' | 'failed' | 'unknown' | 'retry' | 'wait' | 'credentials' | 'halt';
+
+/** What `--on-status` can make of a status. Never `deleted`: only a 204 proves that. */
+export const statusActions = ['failed', 'absent', 'retry', 'wait', 'halt'] as const;
+export type StatusAction = (typeof statusActions)[number];
+
+/** The facts about a status. */
+export type StatusFacts = {
+  /** Statuses and ranges of them. */
+  answers: string;
+  meaning: Meaning;
+  /** Whether a request with this answer may have been executed. */
+  isAmbiguous: boolean;
+  /** What it says about the target: it accepted the request, refused it for the rate, failed, or nothing. */
+  signal: 'accepted' | 'refused' | 'trouble' | 'nothing';
+  /** Whether Retry-After is obeyed: on any answer that means "not now" (RFC 9110 §10.2.3). */
+  mayAskToWait: boolean;
+  /** What `--on-status` can make of it, and why nothing else. */
+  actions: readonly StatusAction[];
+  why: string;
+  /** For people, if the meaning alone does not say it. */
+  means?: string;
+};
+
+const noAction: StatusAction[] = [];
+const noAbsence: StatusAction[] = ['failed', 'retry', 'wait', 'halt'];
+const finalOrHalt: StatusAction[] = ['failed', 'retry', 'halt'];
+
+type Facts = Omit<StatusFacts, 'answers' | 'meaning'>;
+
+const usual: Facts = { isAmbiguous: false, signal: 'accepted', mayAskToWait: false, actions: statusActions, why: '' };
+
+const troubled: Facts = {
+  isAmbiguous: true,
+  signal: 'trouble',
+  mayAskToWait: true,
+  actions: noAbsence,
+  why: 'it says nothing about whether the object is there',
+};
+
+function row(answers: string, meaning: Meaning, facts: Partial<Facts> = {}): StatusFacts {
+  return { ...usual, answers, meaning, ...facts };
+}
+
+/**
+ * What each status means; the first row that matches decides. The verdict on an id, what counts as throttled or as trouble of the target,
+ * which Retry-After is obeyed, what `--on-status` can change and the texts for people follow from this table.
+ */
+const table = {
+  success: row(`${successStatus}`, 'deleted', { actions: noAction, why: 'it is the one answer that says deleted' }),
+  unexpected: row('200-299', 'unknown', {
+    isAmbiguous: true,
+    actions: finalOrHalt,
+    why: 'it may have been executed, and nothing says that it was',
+    means: 'unknown: never a success; may have been executed',
+  }),
+  redirect: row('300-399', 'failed', {
+    actions: finalOrHalt,
+    why: 'a redirect says nothing about the id',
+    means: 'failed: never followed',
+  }),
+  unauthorized: row('401', 'credentials', {
+    signal: 'nothing',
+    actions: ['halt'],
+    why: 'it speaks about the token, not about the id',
+  }),
+  barred: row('402, 407, 451', 'halt'),
+  forbidden: row('403', 'failed', { means: 'failed; halts the run at the first with insufficient_scope' }),
+  gone: row('404, 410', 'gone', { actions: ['failed', 'absent', 'retry', 'halt'], why: 'waiting would never end' }),
+  timeout: row('408', 'retry', { ...troubled, mayAskToWait: false }),
+  busy: row('409, 421, 423, 425', 'retry'),
+  throttled: row(`${throttlingStatus}`, 'wait', {
+    signal: 'refused',
+    mayAskToWait: true,
+    actions: ['wait', 'halt'],
+    why: 'no id is lost to a rate limit',
+  }),
+  refused: row('400-499', 'failed'),
+  unsupported: row('501, 505', 'failed', { ...troubled, isAmbiguous: false, signal: 'accepted' }),
+  trouble: row('500-999', 'retry', troubled),
+};
+
+export type StatusClass = keyof typeof table;
+
+/** The rows of the table, in their order. */
+export const statusClasses = Object.keys(table) as StatusClass[];
+
+export const statusFacts: Readonly<Record<StatusClass, StatusFacts>> = table;
+
+/** Both ends included. */
+export type StatusRange = readonly [from: number, to: number];
+
+/** The statuses in a text like `404, 410, 500-999`. */
+export function rangesIn(answers: string): StatusRange[] {
+  return answers.split(', ').map((answer) => {
+    const [from = 0, to = from] = answer.split('-').map(Number);
+    return [from, to] as const;
+  });
+}
+
+/** The statuses of a row. */
+export function rangesOf(name: StatusClass): StatusRange[] {
+  return rangesIn(table[name].answers);
+}
+
+const classByStatus: (StatusClass | undefined)[] = [];
+for (const name of statusClasses.toReversed()) {
+  for (const [from, to] of rangesOf(name)) for (let status = from; status <= to; status++) classByStatus[status] = name;
+}
+
+/** The row of a status; `refused` for a number that is no HTTP status. */
+export function classOf(status: number): StatusClass {
+  return classByStatus[status] ?? 'refused';
+}
+
+export function factsOf(status: number): StatusFacts {
+  return table[classOf(status)];
+}
+
+/** Whether the answer is about the rate, not about the id. */
+export function isThrottling(status: number): boolean {
+  return classByStatus[status] === 'throttled';
+}
+
+/** Whether a request with this answer may have been executed. */
+export function isAmbiguous(status: number): boolean {
+  return factsOf(status).isAmbiguous;
+}
+
+/** For people: `404 or 410`. */
+export function statusesText(name: StatusClass): string {
+  return table[name].answers.replace(/, (?=[^,]*$)/, ' or ');
+}
+
+/** For people: what happens to the id of an answer with this meaning. */
+export function describeMeaning(meaning: Meaning, ambiguous: boolean): string {
+  return meanings[meaning](ambiguous);
+}
+
+const meanings: Record<Meaning, (ambiguous: boolean) => string> = {
+  deleted: () => 'deleted',
+  gone: () => 'absent, or gone_unconfirmed after a request that may have been executed',
+  failed: () => 'failed',
+  unknown: () => 'unknown',
+  retry: (ambiguous) => (ambiguous ? 'retried; may have been executed' : 'retried; failed at the end'),
+  wait: () => 'waits as the server asks; not an attempt',
+  credentials: () => 'asks for another token once and waits for it, or halts the run; not an attempt',
+  halt: () => 'halts the run at the first',
+};

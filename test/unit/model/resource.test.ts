@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { checkMaxDeletes } from '../../../src/commands/check-max-deletes.ts';
+import { limiterScopes, scopesOf } from '../../../src/limiter/read-target.ts';
+import { idPath } from '../../../src/model/check-id.ts';
+import { perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
+import { createPaths } from '../../../src/sandbox/answer.ts';
+import { madeId } from '../../../src/sandbox/objects.ts';
+import { idsText } from '../../../src/terminal/plan-text.ts';
+
+const oneOfEach = perResource(() => 1);
+
+describe.each(resources)('%s', (resource) => {
+  it('count towards --max-deletes and in the plan', () => {
+    const ids = { ...perResource(() => 0), [resource]: 12 };
+    expect(sumIds(ids)).toBe(12);
+    expect(() => checkMaxDeletes(ids, 11)).toThrow('the list holds 12 ids');
+    expect(idsText(ids)).toBe(`12 ${resource}`);
+  });
+
+  it('have a path that the sandbox reads back', () => {
+    const paths = createPaths('/api');
+    const path = `/api${idPath(resource, 'a/b')}`;
+    expect(paths.resourceOf(path)).toBe(resource);
+    expect(paths.idIn(path, resource)).toBe('a/b');
+  });
+
+  it('have a limiter of their own where the target limits them separately', () => {
+    expect(scopesOf({ separateLimits: true })).toContain(resource);
+    expect(limiterScopes).toContain(resource);
+  });
+});
+
+describe('all resources together', () => {
+  it('are summed', () => {
+    expect(sumIds(oneOfEach)).toBe(resources.length);
+    expect(() => checkMaxDeletes(oneOfEach, resources.length - 1)).toThrow('--max-deletes allows');
+    expect(() => checkMaxDeletes(oneOfEach, resources.length)).not.toThrow();
+  });
+
+  it('share one limiter unless the target limits them separately', () => {
+    expect(scopesOf({ separateLimits: false })).toEqual(['all']);
+  });
+
+  it('are listed for people, each of them', () => {
+    for (const resource of resources) expect(resourcesText('or')).toContain(resource);
+    expect(resourcesText('and')).toMatch(/^\w+(, \w+)* and \w+$/);
+  });
+
+  it('have made ids that differ from those of every other', () => {
+    expect(new Set(resources.map((resource) => madeId(resource, 1))).size).toBe(resources.length);
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it, test } from 'vitest';
+import { RunMeter } from '../../../src/delete/meters.ts';
+import { type Answer, verdictOf, verdictTable, waitStatuses } from '../../../src/delete/verdict.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
+import {
+  classOf,
+  factsOf,
+  isAmbiguous,
+  isThrottling,
+  rangesIn,
+  rangesOf,
+  statusActions,
+  statusClasses,
+  statusesText,
+  statusFacts,
+} from '../../../src/model/status.ts';
+
+const answered = (status: number): Answer => ({ kind: 'status', status, headers: {}, body: '', authorization: '' });
+const every = Array.from({ length: 800 }, (_, i) => 200 + i);
+const throttled = every.filter((status) => classOf(status) === 'throttled');
+
+describe('the table of statuses', () => {
+  it('has a row for each status from 200 on, and every row decides about what it names', () => {
+    const ranges = statusClasses.flatMap(rangesOf);
+    expect(every.filter((status) => !ranges.some(([from, to]) => status >= from && status <= to))).toEqual([]);
+    const named = statusClasses.flatMap((name) =>
+      rangesOf(name).flatMap(([from, to]) => (from === to ? [[from, name] as const] : [])),
+    );
+    expect(named.filter(([status, name]) => classOf(status) !== name)).toEqual([]);
+    expect(statusClasses.filter((name) => every.every((status) => classOf(status) !== name))).toEqual([]);
+  });
+
+  it('says of each status the same as the verdict: what may have been executed', () => {
+    const told = every.map((status) => {
+      const verdict = verdictOf(answered(status), false);
+      return [
+        status,
+        'ambiguous' in verdict ? verdict.ambiguous : verdict.kind === 'settle' && verdict.outcome === 'unknown',
+      ];
+    });
+    expect(told.filter(([status, ambiguous]) => isAmbiguous(status as number) !== ambiguous)).toEqual([]);
+    expect([isAmbiguous(501), isAmbiguous(505), isAmbiguous(500), isAmbiguous(408), isAmbiguous(202)]).toEqual([
+      ...[false, false, true, true, true],
+    ]);
+  });
+
+  it('calls what no server may answer refused, so that it is a failure', () => {
+    expect([classOf(0), classOf(199), classOf(1_000)]).toEqual(['refused', 'refused', 'refused']);
+  });
+
+  it('is the table of verdicts, row by row', () => {
+    expect(verdictTable.map(({ name, answers }) => [name, answers])).toEqual(
+      statusClasses.map((name) => [name, statusFacts[name].answers]),
+    );
+  });
+
+  it('lets --on-status say what each row allows, and nothing else', () => {
+    for (const status of every.filter((status) => status < 600)) {
+      const allowed = statusActions.filter((word) => {
+        try {
+          return parseOnStatus(formatOnStatus([{ status, word }])).length === 1;
+        } catch {
+          return false;
+        }
+      });
+      expect([status, allowed]).toEqual([
+        status,
+        statusActions.filter((word) => factsOf(status).actions.includes(word)),
+      ]);
+    }
+  });
+
+  it('says why of each row that does not allow everything', () => {
+    const silent = statusClasses.filter((name) => statusFacts[name].why === '');
+    expect(silent.filter((name) => statusFacts[name].actions.length < statusActions.length)).toEqual([]);
+  });
+
+  it('gives the halt rules their statuses: none of them is a success, or says wait or retry', () => {
+    const counted = haltRules.flatMap(({ statuses }) =>
+      every.filter((s) => statuses.some(([a, b]) => s >= a && s <= b)),
+    );
+    expect(counted.length).toBeGreaterThan(200);
+    const wrong = counted.filter((status) => !['gone', 'failed', 'unknown'].includes(factsOf(status).meaning));
+    expect(wrong).toEqual([]);
+  });
+
+  it('reads ranges, and lists statuses for people', () => {
+    expect(rangesIn('404, 500-599')).toEqual([
+      [404, 404],
+      [500, 599],
+    ]);
+    expect(statusesText('busy')).toBe('409, 421, 423 or 425');
+    expect(statusesText('forbidden')).toBe('403');
+  });
+});
+
+describe.each(throttled)('a %i', (status) => {
+  test('waits without an attempt, and is counted as throttled', () => {
+    expect(verdictOf(answered(status), true)).toEqual({ kind: 'wait', ambiguous: false });
+    expect(isThrottling(status)).toBe(true);
+    expect(waitStatuses(verdictTable).has(status)).toBe(true);
+    const meter = new RunMeter();
+    meter.recordAnswer(answered(status), 0);
+    expect(meter.take().get('refused')).toBe(1);
+  });
+});
