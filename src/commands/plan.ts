@@ -1,3 +1,5 @@
+import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
 import { formatOf } from '../input/input-options.ts';
 import type { Spool } from '../input/spool.ts';
@@ -5,6 +7,7 @@ import type { List } from '../input/with-list.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { idPath } from '../model/check-id.ts';
+import { type Resource, sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -85,4 +88,17 @@ function existingOf(run: ListedRun) {
 
 function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
   return { runId: id, state, endedAt, counts };
+}
+
+/** Throws GUARD if the list holds more ids than `--max-deletes` allows; nothing was sent by then. */
+export function checkMaxDeletes(ids: Record<Resource, number>, most: number | undefined): void {
+  const total = sumIds(ids);
+  if (most === undefined || total <= most) return;
+  throw new ExpungeError(
+    'GUARD',
+    `the list holds ${count(total)} ids, --max-deletes allows ${count(most)}; nothing was sent`,
+    {
+      next: 'check the list; if it is right, raise --max-deletes, or take a part of it with --limit',
+    },
+  );
 }

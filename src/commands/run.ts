@@ -11,9 +11,8 @@ import { anyResource, sumIds } from '../model/resource.ts';
 import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
-import { checkMaxDeletes } from './check-max-deletes.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
-import { noListHistory, planOf } from './plan.ts';
+import { checkMaxDeletes, noListHistory, planOf } from './plan.ts';
 import { progressOn, readCredentials } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */

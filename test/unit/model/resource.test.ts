@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkMaxDeletes } from '../../../src/commands/check-max-deletes.ts';
+import { checkMaxDeletes } from '../../../src/commands/plan.ts';
 import { limiterScopes, scopesOf } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
 import { perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
