@@ -31,9 +31,9 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
   const env = { REDIS_URL: set.url, EXPUNGE_SENTINEL_PASSWORD_FILE: secretFile(sentinel!, 'canary-sentinel-4715') };
   const { lines, code } = await checkCommand(env);
   expect(lines).toContain(
-    `ok redis sentinels: 3 of 3 name 127.0.0.1:${port} the primary, and enough of them are there to name another one`,
+    `ok redis sentinels: 3 of 3 name 127.0.0.1:${port} the primary, and enough of them are running to elect another one`,
   );
-  expect(lines).toContain('ok redis replicas: 2 of 2 in step');
+  expect(lines).toContain('ok redis replicas: 2 of 2 in sync');
   expect(code).toBe(0);
   sentinel!.signal('SIGKILL');
   expect((await checkCommand(env)).lines).toContain(
@@ -43,7 +43,7 @@ test('expunge check of a Sentinel set says who is primary and who is missing', a
   expect(withoutLogin.lines.at(-1)).toContain('--sentinel-password-file');
   expect(withoutLogin.code).toBe(6);
   const unknown = await checkCommand({ ...env, REDIS_URL: set.url.replace(/main$/, 'other') });
-  expect(unknown.lines.at(-2)).toBe('wrong redis sentinels: they know no primary called "other", only main');
+  expect(unknown.lines.at(-2)).toBe('fail redis sentinels: they know no primary called "other", only main');
   const runs = await command(['runs'], { env: { ...env, REDIS_URL: set.url.replace(/main$/, 'other') } });
   expect(runs.stderr).toContain('/other: its sentinels: they know no primary called "other", only main');
   expect(runs.code).toBe(6);
@@ -55,9 +55,9 @@ test('expunge check of a cluster looks at each primary, and at the slots', async
   expect(lines).toContain('warn redis reach: 127.0.0.1:9: connection refused');
   expect(lines.filter((line) => /^ok redis memory: .*\(port \d+\)$/.test(line))).toHaveLength(3);
   expect(lines).toContain('ok redis cluster: 16384 of 16384 slots are served by 3 primaries');
-  expect(lines.at(-1)).toBe('ok redis writes: it takes them');
+  expect(lines.at(-1)).toBe('ok redis writes: it accepts them');
   expect(code).toBe(0);
   const alone = await checkCommand({ REDIS_URL: `redis://127.0.0.1:${nodes[0]!.port}` });
-  expect(alone.lines).toContain('wrong redis role: it is a server of a cluster');
+  expect(alone.lines).toContain('fail redis role: it is a server of a cluster');
   expect(alone.code).toBe(6);
 });

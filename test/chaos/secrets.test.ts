@@ -155,7 +155,7 @@ describe.concurrent('no secret is told', () => {
     await until('the worker listens', () => worker.stderr.includes('"ready"'));
     const stored = await everythingIn(redis.connect());
     process.kill(redis.pid, 'SIGKILL');
-    await until('the worker has noticed', () => worker.stderr.includes('trouble with Redis'));
+    await until('the worker has noticed', () => worker.stderr.includes('got an error from Redis'));
     worker.signal('SIGTERM');
     await worker.ended;
     const said = [refused, worker].map(({ stdout, stderr }) => stdout + stderr).join('\n');
@@ -182,7 +182,7 @@ describe.concurrent('no secret is told', () => {
     const worker = await harness.spawnWorker(['--log-level', 'debug']);
     (await set.primary()).signal('SIGKILL');
     set.sentinels[1]!.signal('SIGKILL');
-    await until('the worker has noticed', () => worker.stderr.includes('trouble with Redis'));
+    await until('the worker has noticed', () => worker.stderr.includes('got an error from Redis'));
     worker.signal('SIGTERM');
     await Promise.all([worker.ended, wrong.ended]);
     const said = [...shown, wrong, worker].map(({ stdout, stderr }) => stdout + stderr).join('\n');
