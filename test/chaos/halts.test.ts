@@ -132,7 +132,7 @@ describe.concurrent('--on-status', () => {
     const { counts, onStatus: stored } = await harness.onlyRun();
     expect(stored).toBe('400=absent,404=failed,409=retry');
     expect(counts).toMatchObject({ deleted: few.length - 4, absent: 2, failed: 1, unknown: 1 });
-    expect(running.stderr).toContain('Treats    400=absent, 404=failed, 409=retry');
+    expect(running.stderr).toContain('On status 400=absent, 404=failed, 409=retry');
   });
 
   test('lets a 202 be asked again, which is never more than gone_unconfirmed', async ({ expect, onTestFinished }) => {
