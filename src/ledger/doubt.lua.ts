@@ -50,7 +50,7 @@ if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then
 end
 if state then return state end
 local me = thisProcess()
-redis.call('HSET', KEYS[1], 'keeper', me, 'keeperDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))
+redis.call('HSET', KEYS[1], 'server', me, 'serverDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))
 return ''
 `;
 
@@ -65,14 +65,14 @@ export const checkServerFunction = `${processFunction}${doubtFunction}
 local function checkServer(runKey, auditKey, process, durable, ancestors)
   local me = thisProcess()
   if process ~= me then durable, ancestors = '', '' end
-  local recorded = redis.call('HMGET', runKey, 'keeper', 'keeperDurable')
+  local recorded = redis.call('HMGET', runKey, 'server', 'serverDurable')
   local before = recorded[1] or ''
   if before == me then
-    if durable ~= '' and durable ~= recorded[2] then redis.call('HSET', runKey, 'keeperDurable', durable) end
+    if durable ~= '' and durable ~= recorded[2] then redis.call('HSET', runKey, 'serverDurable', durable) end
     return me, ''
   end
   local hasAll = durable == '1' and recorded[2] == '1' or before ~= '' and string.find(ancestors, before, 1, true)
-  redis.call('HSET', runKey, 'keeper', me, 'keeperDurable', durable)
+  redis.call('HSET', runKey, 'server', me, 'serverDurable', durable)
   if hasAll then return me, '' end
   raiseDoubt(runKey, auditKey, '${reason}')
   return me, '${reason}'

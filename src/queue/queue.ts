@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type JobsOptions, Queue, type Worker, type WorkerOptions } from 'bullmq';
+import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { waitUntil } from '../redis/await-redis.ts';
 import type { QueueConnection } from '../redis/connect.ts';
@@ -83,10 +84,19 @@ export function openQueue(address: QueueAddress): ChunkQueue {
     },
     remove: async () => {
       const isUnused = await waitUntil(async () => !(await workers()), disconnectNoticeMs);
-      if (isUnused) await queue().obliterate({ force: true });
+      if (isUnused) await removeKeys(queue());
     },
     close: async () => queue.made?.close(),
   };
+}
+
+/** Removes all keys of a queue. Where another process does so at the same moment, BullMQ finds the queue no longer paused: it is gone then. */
+async function removeKeys(queue: Queue): Promise<void> {
+  try {
+    await queue.obliterate({ force: true });
+  } catch (error) {
+    if (!/non-paused/.test(messageOf(error))) throw error;
+  }
 }
 
 function connect({ fp, name, connection }: QueueAddress): Queue {

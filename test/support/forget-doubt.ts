@@ -9,7 +9,7 @@ export function forgetDoubt(ledger: Ledger): Ledger {
     stillHolds: async () => true,
     claim: async (run, chunk) => {
       const { process } = await readServerIdentity(ledger.redis, run);
-      await ledger.redis.hset(keys.run(run), 'keeper', process);
+      await ledger.redis.hset(keys.run(run), 'server', process);
       await ledger.redis.hdel(keys.run(run), 'doubtSince');
       return ledger.claim(run, chunk);
     },

@@ -29,8 +29,8 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       const [epoch, fed] = model.claim(chunk, 0);
       if (epoch === 0) return model.state;
       const ledgerChunk = { passEndedAt: 0, times: Buffer.alloc(0), cells: [...model.cells[chunk]!] };
-      const keeper = { process: 'p', isDurable: null, ancestors: [] };
-      return { ...{ fed, epoch, server: keeper, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids }, ...more };
+      const server = { process: 'p', isDurable: null, ancestors: [] };
+      return { ...{ fed, epoch, server, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids }, ...more };
     },
     step: async (_run, chunk, epoch, joins, wanted) => {
       const isHolder = model.open.get(chunk) === epoch;

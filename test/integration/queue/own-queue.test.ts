@@ -45,3 +45,14 @@ test('the queue that a killed command had for its run goes when the run is left 
   expect(await call('resume', run.id, '--detach')).toBe(0);
   expect(await leftOfQueue()).toEqual([]);
 });
+
+test('the queue of a run is removed by several commands at the same moment without an error', async () => {
+  const address = { fp: run.fp, name: ownQueueName(run.id), connection: testRedisAddress().options };
+  const queues = Array.from({ length: 8 }, () => openQueue(address));
+  for (let round = 0; round < 20; round++) {
+    await queues[0]!.add([0, 1].map((chunk) => ({ run: run.id, chunk })));
+    await expect(Promise.all(queues.map((queue) => queue.remove()))).resolves.toHaveLength(queues.length);
+  }
+  for (const queue of queues) await queue.close();
+  expect(await leftOfQueue()).toEqual([]);
+});
