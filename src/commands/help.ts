@@ -122,7 +122,8 @@ function endOfVerb(verb: string, { settings: own }: Command, all: boolean, helpe
     isCut ? paragraph('--help --all lists every setting, expunge help settings explains them.', helper) : '',
     reading.length > 0 ? paragraph(`To read: expunge help ${reading.join(', ')}`, helper) : '',
   ];
-  const codes = reading.includes('exit-codes') ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
+  // The other verbs have meanings of their own for some of them: the topic has those.
+  const codes = verb === 'run' ? paragraph(`Exit codes: ${exits.join(' · ')}`, helper) : '';
   return [codes, more.filter(Boolean).join('\n')];
 }
 

@@ -2,6 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { isLive, type KnownTarget, knownTargets, liveRuns, noteTarget } from '../ledger/known-targets.ts';
 import { startTarget, stopTarget } from '../ledger/steer-target.ts';
+import { stopFacts } from '../limiter/stop.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -87,7 +88,10 @@ function nothingReached(target: KnownTarget, going: readonly KnownTarget[]): Exp
 function writeJson({ verb, options, stdout }: Invocation, ordered: readonly StopResult[], missed: KnownTarget[]): void {
   const others = missed.map((known) => jsonLive(known));
   for (const { before, known } of ordered)
-    jsonLines(stdout, options.json)(verb, { ...jsonLive(known), stop: known.stops.target, before, others });
+    jsonLines(stdout, options.json)(verb, {
+      ...jsonLive(known),
+      ...{ stop: stopFacts(known.stops.target), before: stopFacts(before), others },
+    });
 }
 
 function jsonLive(known: KnownTarget) {

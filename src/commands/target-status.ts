@@ -3,7 +3,7 @@ import { isoTime } from '../format.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { isLive, knownTargets } from '../ledger/known-targets.ts';
 import { learnedStart, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
-import { readStops, stopAdvice, type TargetStops } from '../limiter/stop.ts';
+import { readStops, stopAdvice, stopFacts, type TargetStops } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
@@ -71,7 +71,7 @@ export async function unknownTargetLines(
 export function targetStatusFacts({ target, stops, limiters, pin, learned }: TargetStatus): Record<string, unknown> {
   const { baseUrl, account } = target;
   return {
-    ...{ target: baseUrl, account, stop: stops.target },
+    ...{ target: baseUrl, account, stop: stopFacts(stops.target) },
     ...{ processes: stops.alive, stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null },
     pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
     limiters: limiters.map(({ scope, at, rate, advised, hold, outage }) => ({

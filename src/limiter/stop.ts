@@ -1,3 +1,4 @@
+import { isoTime } from '../format.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
@@ -56,4 +57,9 @@ export async function readStops(redis: RedisClient, fp: string): Promise<TargetS
   });
   const processes = alive.filter((file) => file !== null);
   return { target: stopFromStored(stop ?? ''), processes, alive: alive.length };
+}
+
+/** A stop for scripts, its time as ISO 8601. */
+export function stopFacts(stop: Stop | null): Record<string, unknown> | null {
+  return stop && { ...stop, at: isoTime(stop.at) };
 }
