@@ -86,9 +86,9 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
     return { files, options: inputOptionsOf(config), ...bounds, onRows };
   };
   try {
-    await removeOldFiles(config.stateDir, config.keep, Date.now());
-    return await withList(config.stateDir, open, (list) => {
+    return await withList(config.stateDir, open, async (list) => {
       stop();
+      await removeOldFiles(config.stateDir, config.keep, Date.now()); // the list itself may be one of them
       return body(list);
     });
   } finally {

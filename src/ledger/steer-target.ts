@@ -5,7 +5,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
-/** Who asks for a setStop, why, and when (ms since 1970); it is recorded in the target's audit trail. */
+/** Who orders a change, why, and when (ms since 1970); it is recorded in the target's audit trail. */
 type OperatorOrder = { who: string; reason: string; at: number };
 
 /**
@@ -47,7 +47,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
 
--- The epoch separates permits and answers from before the setStop; an update of the estimate that is under way finds that its turn is over.
+-- The epoch separates permits and answers from before the change; an update of the estimate that is under way finds that its turn is over.
 local function begin(key, mark)
   redis.call('HINCRBY', key, 'turn', 1)
   redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))

@@ -38,8 +38,8 @@ export async function withScheduledList<T>(
     const { expectRejected } = settings;
     return { files, options: inputOptionsOf(settings), protectFile, limit, expectRejected, onRows };
   };
-  await removeOldFiles(deps.stateDir, settings.keep, Date.now());
-  return withList(deps.stateDir, open, ({ spool }) => {
+  return withList(deps.stateDir, open, async ({ spool }) => {
+    await removeOldFiles(deps.stateDir, settings.keep, Date.now()); // a file of the list may be one of them
     // Files that were not read completely hold more ids to delete: they stay.
     return body({ spool, ...opened, read: spool.limited ? [] : opened.read });
   });

@@ -5,7 +5,7 @@ import { openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 import { measureRejectedWrites } from '../support/redis-refuses.ts';
-import { isFull, sized } from '../support/size.ts';
+import { isFull, promised, sized } from '../support/size.ts';
 
 const [disk, memory] = ['its disk is full (MISCONF)', 'its memory is full, maxmemory is reached (OOM)'];
 const cases = sized(
@@ -54,7 +54,7 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     const {
       said,
       status: _,
-      resumedAfterMs: __,
+      resumedAfterMs,
       ...seen
     } = await measureRejectedWrites({
       ...{ store: 'rights', workers: 1, ids: 1_500, ms: 1_500, settings },
@@ -62,6 +62,7 @@ describe.concurrent('a run in the middle whose Redis takes no writes', () => {
     });
     expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false, lost: 0 });
     expect(said[0]!.match(/sending stopped/g)).toHaveLength(1);
+    expect(resumedAfterMs).toBeLessThan(promised(5_000));
     expect(said[0]).toContain('Redis rejects writes: the login lacks the permission for');
   });
 

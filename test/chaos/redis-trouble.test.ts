@@ -9,7 +9,7 @@ import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 import { testRedisAddress } from '../support/redis.ts';
 import { lostIn, measureRedisAway } from '../support/redis-away.ts';
-import { isFull } from '../support/size.ts';
+import { isFull, promised } from '../support/size.ts';
 
 const ids = makeIds('r', 3_000);
 const bystanders = makeIds('b', 20);
@@ -40,6 +40,7 @@ describe.concurrent('a run in the middle', () => {
     expect(seen).toEqual({ sentWithout: 0, broken: null, hasRestarted: false });
     expect(lostIn(run)).toBe(0);
     console.log(`away for ${ms} ms: goes on after ${Math.round(resumedAfterMs)} ms`);
+    expect(resumedAfterMs).toBeLessThan(promised(5_000));
   });
 });
 

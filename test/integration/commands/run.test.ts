@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -145,6 +145,19 @@ describe('a list', () => {
       '--json',
     ]);
     expect(summaryIn(again)).toMatchObject({ rows: 1, failed: 1, exit: 3 });
+  });
+});
+
+describe('files whose time is over', () => {
+  it('are removed once the list is read, which may be one of them', async () => {
+    harness.file('late.csv', 'id\na-000006\n');
+    const { run } = summaryIn(await harness.run(['late.csv', ...annotations, '--json']));
+    const folder = join(harness.stateDir, 'runs', run);
+    writeFileSync(join(folder, 'kept-until'), '2020-01-01T00:00:00.000Z\n');
+    const failures = join(folder, 'failures.csv');
+    const { code, stderr } = await harness.run([failures, '--resource-column', 'resource', '--dry-run']);
+    expect(stderr).toContain('1 row → 1 annotation to delete');
+    expect([code, existsSync(failures)]).toEqual([0, false]);
   });
 });
 
