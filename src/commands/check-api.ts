@@ -19,7 +19,8 @@ import { explainConnectionError } from '../system-errors.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { type Credentials, readAuthorities, type Session, whoAmI, withRedis } from './session.ts';
+import { type Credentials, readAuthorities } from './credentials.ts';
+import { type Session, whoAmI, withRedis } from './session.ts';
 
 /** The object that `--probe-id` deletes. */
 export type Probe = { resource: Resource; id: string };

@@ -15,7 +15,8 @@ import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
 import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
 import type { Invocation } from './command.ts';
-import { type Credentials, readCredentials, sayOn } from './session.ts';
+import { type Credentials, readCredentials } from './credentials.ts';
+import { sayOn } from './session.ts';
 
 /**
  * Checks target, token and Redis, and prints the findings. Connects to the API without a request, since its only request is DELETE;

@@ -7,7 +7,7 @@ import { verbs } from './verbs.ts';
 const shownRuns = 50;
 
 /**
- * The answer to a completion script; see completion-scripts.ts. It never fails and says nothing of what went wrong: somebody is typing. It
+ * The answer to a completion script; see completion.ts. It never fails and says nothing of what went wrong: somebody is typing. It
  * starts no Redis, and one that does not answer at once counts as one without runs.
  */
 export async function complete(line: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {

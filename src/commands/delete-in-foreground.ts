@@ -11,9 +11,10 @@ import { eventText, TargetEvents } from '../terminal/target-events.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { type Credentials, serviceOptions } from './credentials.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { type Credentials, progressOn, sayOn, serviceOptions, whoAmI } from './session.ts';
+import { progressOn, sayOn, whoAmI } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
 export type ForegroundDeletion = Finish & { target: Target; credentials: Credentials };

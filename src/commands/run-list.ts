@@ -20,19 +20,12 @@ import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, reasonOf } from './command.ts';
+import type { Credentials } from './credentials.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
 import { endingOf, finishEnded } from './finish-run.ts';
 import { hasForegroundCommand, warnIfNoWorkers, withStandstill } from './liveness.ts';
 import { planOf } from './plan.ts';
-import {
-  type Credentials,
-  refuseLoneBurst,
-  refuseOtherRelease,
-  type Session,
-  sayOf,
-  whoAmI,
-  withRedis,
-} from './session.ts';
+import { refuseLoneBurst, refuseOtherRelease, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 import { submitRun } from './submit-run.ts';
 
 type Work = { target: Target; credentials: Credentials; list: List };

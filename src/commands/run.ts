@@ -12,8 +12,9 @@ import { type Progress, startProgress } from '../terminal/live-panel.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
+import { readCredentials } from './credentials.ts';
 import { checkMaxDeletes, noListHistory, planOf } from './plan.ts';
-import { progressOn, readCredentials } from './session.ts';
+import { progressOn } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {

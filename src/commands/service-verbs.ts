@@ -5,7 +5,7 @@ import { throttlingStatus } from '../model/status.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
 import { type Command, json, type OwnOption, reason, sending, store, target, yes } from './command.ts';
-import { shells } from './completion-scripts.ts';
+import { shells } from './completion.ts';
 
 // What runs, checks and configures the services around a run: workers, the private Redis, the sandbox and the shell.
 

@@ -1,12 +1,11 @@
 import { hostname, userInfo } from 'node:os';
 import { Writable } from 'node:stream';
-import { ExpungeError, readCertificates } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { isIdle } from '../ledger/list-runs.ts';
 import { findRunId, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import type { Rate } from '../model/rate.ts';
-import type { Target } from '../model/target.ts';
 import type { RedisAddress } from '../redis/address.ts';
 import { checkRedis, type RedisFacts } from '../redis/boot-check.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -20,9 +19,6 @@ import {
 import { describeRedisError, isRedisError, unreachable } from '../redis/errors.ts';
 import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
-import { openToken } from '../token/open-token.ts';
-import type { Token } from '../token/token.ts';
-import type { ServiceOptions } from '../worker/service.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */
@@ -139,48 +135,6 @@ export function refuseOtherRelease({ id, schema }: Run): void {
   if (schema === schemaVersion) return;
   const message = `run ${id} was written by another release (version ${schema}, expected ${schemaVersion})`;
   throw new ExpungeError('USAGE', message, { next: 'use that release for it until it has ended' });
-}
-
-/** How a process deletes, from the settings. */
-export function serviceOptions(
-  { config }: Pick<Invocation, 'config'>,
-  { ledger, queueConnection }: Session,
-  target: Target,
-  { token, ca }: Credentials,
-): Omit<ServiceOptions, 'queueName' | 'log'> {
-  return {
-    ledger,
-    queueConnection,
-    target,
-    token,
-    connection: {
-      requestTimeoutMs: config.requestTimeoutMs,
-      ca,
-      proxy: config.proxy ?? null,
-      strictConnections: config.strictConnections,
-    },
-    maxConcurrency: config.maxConcurrency,
-    rate: null,
-    burst: null,
-    separateLimits: config.separateLimits,
-    retryDelaysMs: config.retryDelays,
-    unreachableTimeoutMs: config.unreachableTimeoutMs,
-    stopFile: config.stopFile ?? null,
-  };
-}
-
-/** The token for the API, and the certificate authorities to trust for it. */
-export type Credentials = { token: Token; ca: string | null };
-
-/** Opens the source of the token, and reads `--ca-file`. Throws CREDENTIALS or USAGE if a setting or file is unusable. */
-export function readCredentials({ config, env }: Pick<Invocation, 'config' | 'env'>): Credentials {
-  const ca = readAuthorities(config);
-  return { ca, token: openToken(config, { env, ca, clock: () => performance.now(), random: Math.random }) };
-}
-
-/** The file of `--ca-file`, or null. Throws USAGE where it holds no certificates. */
-export function readAuthorities({ caFile }: Invocation['config']): string | null {
-  return caFile === undefined ? null : readCertificates('--ca-file', caFile);
 }
 
 /** Throws USAGE for --burst without a rate: it would have no effect. */

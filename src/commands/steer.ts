@@ -18,7 +18,6 @@ import { plainLine } from '../terminal/style.ts';
 import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
-import { detach } from './run-list.ts';
 import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 type Action = 'pause' | 'resume' | 'cancel';
@@ -36,7 +35,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
     if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
     const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
-    if (options.detach) return detach(invocation, session, now);
+    if (options.detach) {
+      const { detach } = await import('./run-list.ts'); // no other order needs what deletes
+      return detach(invocation, session, now);
+    }
     const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
     const isAbandonedNow = action === 'resume' && (await isAbandoned(session, now));
     const [done, ...next] = outcomeLines(action, now, isAbandonedNow);

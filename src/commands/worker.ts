@@ -20,18 +20,10 @@ import { Scheduler } from '../worker/scheduler.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { superviseWorkers } from '../worker/supervisor.ts';
 import type { Invocation } from './command.ts';
+import { type Credentials, readCredentials, serviceOptions } from './credentials.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
-import {
-  type Credentials,
-  checkSession,
-  type EarlySession,
-  readCredentials,
-  refuseLoneBurst,
-  type Session,
-  serviceOptions,
-  withEarlyRedis,
-} from './session.ts';
+import { checkSession, type EarlySession, refuseLoneBurst, type Session, withEarlyRedis } from './session.ts';
 
 /**
  * Deletes chunks of all detached runs of its target until SIGTERM or SIGINT; then it returns the chunks it has leased and exits 0. With

@@ -73,6 +73,17 @@ function allVerbs(commands: readonly Command[]): Command[] {
   return commands.flatMap((command) => [command, ...allVerbs(command.subcommands ?? [])]);
 }
 
+/** What loading a file loads: neither what it imports for its types nor what it imports when it is needed. */
+function loadedBy(text: string, imports: readonly string[]): string[] {
+  const later = new Set(
+    [...text.matchAll(/^import type .*?from '([^']+)'|\bimport\('([^']+)'\)/gms)].map((found) => found[1] ?? found[2]),
+  );
+  return imports.filter(
+    (name) =>
+      ![...later].some((path) => path !== undefined && (path === name || name.endsWith(path.replace(/^[./]+/, '/')))),
+  );
+}
+
 /** Every circle of imports once: the files on the way, from the first to itself. */
 function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const done = new Set<string>();
@@ -123,6 +134,14 @@ describe('the sources', () => {
     );
     expect(up).toEqual([]);
     expect(sources.filter(({ path }) => floorOf(path) === -1).map(({ path }) => path)).toEqual([]);
+  });
+
+  it('of an order to a target load neither the HTTP client nor the OAuth library: it has to work within a second', () => {
+    const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
+    const reached = new Set(['src/commands/stop-all.ts']);
+    for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
+    expect(reached).toContain('ioredis');
+    expect([...reached].filter((name) => /^(undici|oauth4webapi)$/.test(name))).toEqual([]);
   });
 
   it('import each other in no circle', () => {
