@@ -66,7 +66,7 @@ export async function reachApi(invocation: Invocation, probe: Probe | null): Pro
   const { config, env } = invocation;
   const { origin, protocol, hostname } = new URL(readTarget(config, env).baseUrl);
   try {
-    await reachOrigin(laneOptions(invocation, readAuthorities(config)));
+    await reachOrigin(connectionOptions(invocation, readAuthorities(config)));
   } catch (error) {
     throw error instanceof ExpungeError ? error : unreachable(`${origin}${throughProxy(config)}`, error);
   }
@@ -86,7 +86,7 @@ function unreachable(where: string, error: unknown): ExpungeError {
   return new ExpungeError('UNREACHABLE', `${where}: ${words}`, { cause: error, next });
 }
 
-function laneOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
+function connectionOptions({ config, env }: Invocation, ca: string | null): TargetConnectionOptions {
   const { origin } = new URL(readTarget(config, env).baseUrl);
   const { requestTimeoutMs, proxy = null, strictConnections } = config;
   return { origin, requestTimeoutMs, ca, proxy, strictConnections };
@@ -137,7 +137,7 @@ async function send(invocation: Invocation, { redis }: Session, { target, creden
   } as const;
   await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
   const answer = await ask(
-    new TargetConnection(laneOptions(invocation, credentials.ca)),
+    new TargetConnection(connectionOptions(invocation, credentials.ca)),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     authorization,
   );

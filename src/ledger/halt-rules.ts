@@ -33,7 +33,7 @@ export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: I
 }
 
 /** The statuses of a rule for people: `405, 406, 501-505`. */
-export function statusesText({ statuses }: HaltRule): string {
+export function ruleStatusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
 }
 
@@ -89,7 +89,7 @@ export function haltRulesLua(rules: readonly HaltRule[]): string {
 
 function ruleLua(rule: HaltRule): string {
   const { halt, count = never, allOfFirst = never, percent = { over: 100, after: never } } = rule;
-  const reason = rule.reason.replace('{statuses}', statusesText(rule));
+  const reason = rule.reason.replace('{statuses}', ruleStatusesText(rule));
   const limits = `count = ${count}, first = ${allOfFirst}, over = ${percent.over}, after = ${percent.after}`;
   return `{halt = '${halt}', field = '${counterOf(rule)}', ${limits}, reason = ${JSON.stringify(reason)}}`;
 }

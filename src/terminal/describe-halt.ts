@@ -1,5 +1,5 @@
 import { count } from '../format.ts';
-import { type HaltRule, statusesText } from '../ledger/halt-rules.ts';
+import { type HaltRule, ruleStatusesText } from '../ledger/halt-rules.ts';
 
 /** Describes when a rule halts a run: `the first 20 of a run, or over 10 % once there are 1,000`. */
 export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule): string {
@@ -13,5 +13,5 @@ export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule
 
 /** Describes which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
 export function describeHaltStatuses(rule: HaltRule): string {
-  return `${statusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
+  return `${ruleStatusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
 }

@@ -86,12 +86,12 @@ describe.concurrent('a worker that is started before its Redis', () => {
     const own = await openOwnRedis(onTestFinished, 'right');
     const harness = await openHarness(onTestFinished);
     const env = { REDIS_URL: own.url.replace('right', 'canary-wrong') };
-    const [alone, crew] = [[], ['--workers', '2']].map((args) => harness.spawn(['worker', ...args], env));
+    const [alone, supervised] = [[], ['--workers', '2']].map((args) => harness.spawn(['worker', ...args], env));
     expect((await alone!.ended).code).toBe(6);
     expect(alone!.stderr).toContain('WRONGPASS');
-    expect((await crew!.ended).code).toBe(6);
-    expect(crew!.stderr).toContain('a worker cannot run, stopping all workers');
-    expect(alone!.stderr + crew!.stderr).not.toContain('canary');
+    expect((await supervised!.ended).code).toBe(6);
+    expect(supervised!.stderr).toContain('a worker cannot run, stopping all workers');
+    expect(alone!.stderr + supervised!.stderr).not.toContain('canary');
   });
 });
 

@@ -48,7 +48,7 @@ if (isFull)
   test.for([100, 5_000, 25_000, 120_000])(
     'a Redis that is away for %i ms costs nothing but the time',
     async (ms, { expect, onTestFinished }) => {
-      const { run, resumedAfterMs, ...seen } = await measureRedisAway({ verb: 'crew', ms, atEnd: onTestFinished });
+      const { run, resumedAfterMs, ...seen } = await measureRedisAway({ verb: 'workers', ms, atEnd: onTestFinished });
       console.log(
         `Redis away for ${ms} ms: work goes on ${Math.round(resumedAfterMs)} ms after its return`,
         run.counts,

@@ -39,7 +39,7 @@ const service = openService({
   unreachableTimeoutMs: 60_000,
   stopFile: null,
 });
-const tender = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
+const recoverer = new Recoverer({ ledger, feeder: service.feeder, fp: target.fp, log });
 await new Parts(service.parts, log).start(new AbortController().signal);
 log.info({}, 'ready');
-setInterval(() => void tender.recover().catch(() => {}), 1_000);
+setInterval(() => void recoverer.recover().catch(() => {}), 1_000);

@@ -7,8 +7,8 @@ import { until } from './processes.ts';
 import { openRedisProxy } from './redis-proxy.ts';
 
 export type RedisAway = {
-  /** A run in its own process, or a detached one with a worker, or with a crew of two. */
-  verb: 'run' | 'worker' | 'crew';
+  /** A run in its own process, or a detached one with a worker, or with two under a supervisor. */
+  verb: 'run' | 'worker' | 'workers';
   ms: number;
   atEnd: AtEnd;
 };
@@ -36,8 +36,8 @@ export async function measureRedisAway({ verb, ms, atEnd }: RedisAway): Promise<
   atEnd(() => proxy.close());
   const env = { ...settings, REDIS_URL: proxy.url };
   const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
-  const crew = verb === 'crew' ? ['--workers', '2'] : [];
-  const running = verb === 'run' ? harness.spawn(args, env) : await harness.spawnWorker(crew, env);
+  const supervised = verb === 'workers' ? ['--workers', '2'] : [];
+  const running = verb === 'run' ? harness.spawn(args, env) : await harness.spawnWorker(supervised, env);
   if (verb !== 'run') await harness.spawn([...args, '--detach']).ended;
   await until('the run is in the middle', () => harness.arrivals.length > 500);
   proxy.cut();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { IdState } from '../../../src/ledger/cell.ts';
-import { counts, type HaltRule, statusesText } from '../../../src/ledger/halt-rules.ts';
+import { counts, type HaltRule, ruleStatusesText } from '../../../src/ledger/halt-rules.ts';
 
 const rule: HaltRule = {
   halt: 'forbidden',
@@ -40,5 +40,5 @@ test('absent ids count for the rule of absence, whatever their status', () => {
 });
 
 test('statuses read as people write them', () => {
-  expect(statusesText(rule)).toBe('403, 501-505');
+  expect(ruleStatusesText(rule)).toBe('403, 501-505');
 });
