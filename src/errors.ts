@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { describeFileError, type Explanation, explainFileError, isFileError } from './system-errors.ts';
+import { describeFileError, type Explanation, explainFileError, isFileError, systemCode } from './system-errors.ts';
 
 /** The kind of error that ended a command; each has one exit code. */
 export type ErrorCode = keyof typeof exitCodes;
@@ -35,12 +35,6 @@ export class ExpungeError extends Error {
     this.code = code;
     this.next = options.next ?? null;
   }
-}
-
-/** The system code of an error ('ENOENT', 'ECONNREFUSED', …), or '' where it has none. */
-export function systemCode(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' ? code : '';
 }
 
 /** A message that is safe to show or store: of a file error the path and the reason, of an unknown error its first line or its code. */

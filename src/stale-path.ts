@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { systemCode } from './errors.ts';
+import { systemCode } from './system-errors.ts';
 
 const weekMs = 7 * 86_400_000;
 

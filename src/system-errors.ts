@@ -195,8 +195,8 @@ function firstLine(error: unknown): string {
   return String(error instanceof Error ? error.message || error.name : error).split('\n', 1)[0]!;
 }
 
-/** '' where an error has none. */
-function systemCode(error: unknown): string {
+/** The system code of an error ('ENOENT', 'ECONNREFUSED', …), or '' where it has none. */
+export function systemCode(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : '';
 }

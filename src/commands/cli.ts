@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
-import { ExpungeError, messageOf, systemCode } from '../errors.ts';
-import { explainFileError } from '../system-errors.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { explainFileError, systemCode } from '../system-errors.ts';
 import { complain, executeLine } from './execute.ts';
 
 // By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run

@@ -60,8 +60,18 @@ function topicCall(call: Call, program: Program): Call | null {
   return null;
 }
 
-/** The model of all verbs and flags. `found` gets the call that a line makes; with `all`, help shows every option. */
-export function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
+/** The model of all verbs and flags, for what asks about them instead of running one. */
+export function allOptions(): Program {
+  return makeProgram(
+    '',
+    () => {},
+    true,
+    () => {},
+  );
+}
+
+/** `found` gets the call that a line makes; with `all`, help shows every option. */
+function makeProgram(version: string, write: Write, all: boolean, found: (call: Call) => void): Program {
   const program = new Program('expunge')
     .description(`Deletes ${resourcesText('and')} in bulk, and says what happened to every id.`)
     .version(version, '-V, --version', 'print the version')

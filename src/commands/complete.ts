@@ -1,6 +1,6 @@
 import { loadConfig } from '../config/read-config.ts';
 import { type SettingName, settings } from '../config/settings.ts';
-import { makeProgram } from './command-line.ts';
+import { allOptions } from './command-line.ts';
 import { type Candidate, completeWords } from './complete-words.ts';
 import { verbs } from './verbs.ts';
 
@@ -11,16 +11,7 @@ const shownRuns = 50;
  * starts no Redis, and one that does not answer at once counts as one without runs.
  */
 export async function complete(line: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
-  const { given, completion } = completeWords(
-    makeProgram(
-      '',
-      () => {},
-      true,
-      () => {},
-    ),
-    verbs,
-    line,
-  );
+  const { given, completion } = completeWords(allOptions(), verbs, line);
   if (completion.kind === 'words') return answer(completion.words);
   if (completion.kind !== 'runs') return `${completion.kind}\n`;
   const runs = await readRuns(given, env).catch(() => []);

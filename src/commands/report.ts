@@ -1,7 +1,7 @@
 import { fstatSync, writeSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { ExpungeError, exitCodes, systemCode } from '../errors.ts';
+import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
 import { markDelivered } from '../ledger/end-run.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
@@ -9,6 +9,7 @@ import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } fro
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { systemCode } from '../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { findRun, sayOf, sayOn, withRedis } from './session.ts';
 

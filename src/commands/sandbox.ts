@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { ExpungeError, messageOf, systemCode } from '../errors.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
 import { count } from '../format.ts';
 import { anyResource, perResource, type Resource, resources } from '../model/resource.ts';
 import { throttlingStatus } from '../model/status.ts';
@@ -9,7 +9,7 @@ import { madeId, readObjects } from '../sandbox/objects.ts';
 import type { RateHeaderKind, RateLimit } from '../sandbox/rate-limit.ts';
 import { journalPath, writeToken } from '../sandbox/serve.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
-import { explainListenError } from '../system-errors.ts';
+import { explainListenError, systemCode } from '../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 

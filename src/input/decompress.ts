@@ -1,6 +1,6 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { systemCode } from '../errors.ts';
+import { systemCode } from '../system-errors.ts';
 import { inputError } from './input-error.ts';
 import { ZstdFrames } from './zstd-frames.ts';
 

@@ -1,8 +1,8 @@
 import { appendFileSync, closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemCode } from '../errors.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import { type RejectCode, rejectCodes } from '../model/row.ts';
+import { systemCode } from '../system-errors.ts';
 
 // A spool is a folder with:
 //   rows          per row: resource, reject, length of the id (header below), the id; hashed, it names the list

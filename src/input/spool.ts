@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ExpungeError, systemCode } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import type { Resource } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
+import { systemCode } from '../system-errors.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
 import { BlockFile, bucketCount, bucketOf, cutId, encodeRow, placeBytes, spoolFile } from './spool-files.ts';
 

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ExpungeError, systemCode } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { anyResource, resourcesText } from '../model/resource.ts';
 import { csvCell, neutralised, type RejectCode, type Row } from '../model/row.ts';
-import { describeFileError } from '../system-errors.ts';
+import { describeFileError, systemCode } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
 import { inputError } from './input-error.ts';
 import { formatByName, type InputOptions } from './input-options.ts';

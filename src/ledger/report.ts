@@ -1,9 +1,9 @@
 import { type FileHandle, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { ExpungeError, systemCode } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import { csvCell, neutralised } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
-import { describeFileError } from '../system-errors.ts';
+import { describeFileError, systemCode } from '../system-errors.ts';
 import type { OutcomeRow } from './outcome-rows.ts';
 
 export type ReportFormat = 'csv' | 'ndjson';

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
 import {
   idOutcomes,
   isFailure,
@@ -175,10 +176,6 @@ function compareProgress(run: Run, tally: Tally): string[] {
 
 function sentence(mismatches: string[]): string {
   return `does not add up: ${mismatches.join('; ')}`;
-}
-
-function count(n: number): string {
-  return n.toLocaleString('en-US');
 }
 
 /** The value of one of a run's numbered keys; null where Redis has lost it. */

@@ -1,5 +1,5 @@
 import { Cluster, type RedisOptions } from 'ioredis';
-import { systemCode } from '../errors.ts';
+import { systemCode } from '../system-errors.ts';
 import type { RedisAddress } from './address.ts';
 import { parseInfo } from './boot-check.ts';
 import {

@@ -1,8 +1,8 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { ExpungeError, systemCode } from '../errors.ts';
+import { ExpungeError } from '../errors.ts';
 import type { Resource } from '../model/resource.ts';
-import { explainFileError } from '../system-errors.ts';
+import { explainFileError, systemCode } from '../system-errors.ts';
 import { answerDeleted, answerFault, answerJson, type Paths } from './answer.ts';
 import type { CapacityLimiter } from './capacity.ts';
 import type { Fault } from './fault-kinds.ts';

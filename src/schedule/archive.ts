@@ -1,6 +1,6 @@
 import { copyFile, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { systemCode } from '../errors.ts';
+import { systemCode } from '../system-errors.ts';
 import type { ReadFiles } from './schedule.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { systemCode } from '../errors.ts';
 import type { Stop } from '../limiter/stop.ts';
+import { systemCode } from '../system-errors.ts';
 
 /** A file that stops this process while it exists. States: open → started → closed; after that the last result stays. */
 export type StopFile = {

@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { messageOf, systemCode } from '../../src/errors.ts';
+import { messageOf } from '../../src/errors.ts';
 import type { Run } from '../../src/ledger/run.ts';
 import { describeRejection } from '../../src/redis/errors.ts';
+import { systemCode } from '../../src/system-errors.ts';
 import { type OwnRedis, openOwnRedis } from './own-redis.ts';
 import { until } from './processes.ts';
 

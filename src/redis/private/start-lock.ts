@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ExpungeError, systemCode } from '../../errors.ts';
+import { ExpungeError } from '../../errors.ts';
+import { systemCode } from '../../system-errors.ts';
 import { waitUntil } from '../await-redis.ts';
 import { isAlive } from './server-process.ts';
 

@@ -1,20 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { makeProgram } from '../../../src/commands/command-line.ts';
+import { allOptions } from '../../../src/commands/command-line.ts';
 import { completeWords } from '../../../src/commands/complete-words.ts';
 import { verbs } from '../../../src/commands/verbs.ts';
 import { settings } from '../../../src/config/settings.ts';
 
-const at = (...line: string[]) =>
-  completeWords(
-    makeProgram(
-      '',
-      () => {},
-      true,
-      () => {},
-    ),
-    verbs,
-    line,
-  );
+const at = (...line: string[]) => completeWords(allOptions(), verbs, line);
 
 /** The words that are offered; else what the shell is told to offer. */
 function offered(...line: string[]): string[] | string {
