@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { findBroken } from '../support/checker.ts';
+import { findBroken, withoutTokenRequests } from '../support/checker.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
@@ -16,9 +16,7 @@ function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {})
 }
 
 async function findTrouble(harness: Harness): Promise<string | null> {
-  const { executed, answered204, exists } = harness.sandbox;
-  const seen = harness.sandbox.seen.filter((request) => request !== 'POST /oauth/token'); // our own, see issueToken
-  const sandbox = { seen, executed, answered204, exists };
+  const sandbox = withoutTokenRequests(harness.sandbox);
   return findBroken({
     ...harness,
     sandbox,

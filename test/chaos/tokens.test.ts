@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { findBroken } from '../support/checker.ts';
+import { findBroken, withoutTokenRequests } from '../support/checker.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
@@ -19,9 +19,7 @@ function run(harness: Harness, args: string[] = [], list = ids) {
 }
 
 async function findTrouble(harness: Harness): Promise<string | null> {
-  const { executed, answered204, exists } = harness.sandbox;
-  const seen = harness.sandbox.seen.filter((request) => request !== 'POST /oauth/token');
-  const sandbox = { seen, executed, answered204, exists };
+  const sandbox = withoutTokenRequests(harness.sandbox);
   return findBroken({
     ...harness,
     sandbox,

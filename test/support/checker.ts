@@ -40,6 +40,16 @@ function is(outcome: OutcomeRow['outcome'], broken: (facts: Facts) => boolean): 
   return (row, facts) => row.outcome === outcome && broken(facts);
 }
 
+/** What the server saw without the requests for tokens, which are our own. */
+export function withoutTokenRequests({
+  seen,
+  executed,
+  answered204,
+  exists,
+}: Evidence['sandbox']): Evidence['sandbox'] {
+  return { seen: seen.filter((request) => request !== 'POST /oauth/token'), executed, answered204, exists };
+}
+
 /** The first promise that a sealed run breaks, with the id it breaks it for, or null. */
 export async function findBroken(evidence: Evidence): Promise<string | null> {
   const { redis, sandbox, resource, bystanders } = evidence;

@@ -5,7 +5,7 @@ import { readCommandLine } from '../../src/commands/command-line.ts';
 import { executeLine } from '../../src/commands/execute.ts';
 import { loadConfig } from '../../src/config/read-config.ts';
 import type { Summary } from '../../src/ledger/summary.ts';
-import type { Done, Ended, Running } from './processes.ts';
+import { type Done, type Ended, type Running, runningOf } from './processes.ts';
 
 export type CommandOptions = {
   env?: NodeJS.ProcessEnv;
@@ -21,28 +21,15 @@ type Deps = Parameters<typeof executeLine>[1];
  */
 export function startCommand(args: readonly string[], options: CommandOptions = {}): Running {
   const { deps, said, source, exited } = openDeps(options);
-  let isOver = false;
-  const ended = Promise.race([executeLine(args, deps), exited]).then((code): Ended => {
-    isOver = true;
-    return { code, signal: null };
-  });
-  return {
-    pid: process.pid,
-    get stdout() {
-      return said.stdout;
-    },
-    get stderr() {
-      return said.stderr;
-    },
-    get isOver() {
-      return isOver;
-    },
-    ended,
+  const closed = Promise.race([executeLine(args, deps), exited]).then((code): Ended => ({ code, signal: null }));
+  const running: Running = runningOf({
+    ...{ pid: process.pid, said, closed },
     signal: (signal) => {
-      if (!source.emit(signal, signal) && !isOver)
+      if (!source.emit(signal, signal) && !running.isOver)
         throw new Error(`${signal}: nobody listens; start a process instead`);
     },
-  };
+  });
+  return running;
 }
 
 /** The same, with what it said when it has ended. */

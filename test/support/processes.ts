@@ -82,16 +82,24 @@ function follow(child: ChildProcess): Running {
       said[stream] += text;
     });
   }
-  let isOver = false;
-  const ended = new Promise<Ended>((resolve, reject) => {
+  const closed = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code, signal) => {
-      isOver = true;
-      resolve({ code, signal });
-    });
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+  return runningOf({ pid: child.pid!, said, closed, signal: (signal) => void child.kill(signal) });
+}
+
+type Observed = Pick<Running, 'pid' | 'signal'> & { said: Pick<Running, 'stdout' | 'stderr'>; closed: Promise<Ended> };
+
+/** Something that runs, seen through what it says and how it ends. */
+export function runningOf({ pid, said, closed, signal }: Observed): Running {
+  let isOver = false;
+  const ended = closed.then((end) => {
+    isOver = true;
+    return end;
   });
   return {
-    pid: child.pid!,
+    pid,
     get stdout() {
       return said.stdout;
     },
@@ -102,7 +110,7 @@ function follow(child: ChildProcess): Running {
       return isOver;
     },
     ended,
-    signal: (signal) => void child.kill(signal),
+    signal,
   };
 }
 
