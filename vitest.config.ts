@@ -1,4 +1,14 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files that compute for long come first, beside those that wait for most of their time: projects are run one after another. */
+class ComputingFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]) {
+    const computes = ({ moduleId }: TestSpecification) => /limiter.zoo|schedule.slots/.test(moduleId);
+    const sorted = await super.sort(files);
+    return [...sorted.filter(computes), ...sorted.filter((file) => !computes(file))];
+  }
+}
 
 const project = (name: string, folders: string[], testTimeout: number, size: 'short' | 'full' = 'short') => ({
   test: {
@@ -13,7 +23,8 @@ const project = (name: string, folders: string[], testTimeout: number, size: 'sh
 
 export default defineConfig({
   test: {
-    maxWorkers: 4, // more than cores: most tests wait most of the time
+    maxWorkers: 6, // more than cores: most tests wait most of the time
+    sequence: { sequencer: ComputingFirst },
     globalSetup: ['test/support/global-setup.ts'],
     projects: [
       project('unit', ['unit'], 30_000),

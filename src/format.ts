@@ -67,6 +67,11 @@ export function percent(part: number, whole: number): string {
   return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
 }
 
+/** `1.5 MB` */
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
 /** A moment in UTC: `2026-11-20`, `2026-11-20 16:02 UTC` or `2026-11-20 16:02:41 UTC`. `ms` since 1970. */
 export function utcTime(ms: number, precision: 'day' | 'minute' | 'second'): string {
   const length = { day: 10, minute: 16, second: 19 }[precision];

@@ -11,6 +11,7 @@ import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
 import { type Finding, fail, pass } from '../redis/server.ts';
 import { describeHaltRule, describeHaltStatuses } from '../terminal/describe-halt.ts';
+import { hanging } from '../terminal/render-markdown.ts';
 import { plainLine } from '../terminal/style.ts';
 import { startToken } from '../token/open-token.ts';
 import { lookUpHost, type Probe, reachApi, readProbe, sendProbe } from './check-api.ts';
@@ -42,7 +43,9 @@ async function checkAll(
   let exit: number = exitCodes.OK.exit;
   const report = async (what: string, runCheck: () => AsyncIterable<Finding>): Promise<void> => {
     for await (const found of findings(runCheck)) {
-      stdout.write(options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found));
+      stdout.write(
+        options.json ? `${JSON.stringify(jsonOf(what, found))}\n` : textOf(what, found, stdout.columns || undefined),
+      );
       if (found.state === 'fail' && exit === exitCodes.OK.exit) exit = found.exit;
     }
   };
@@ -89,9 +92,10 @@ function jsonOf(what: string, { aspect, state, words, next }: Finding) {
 
 const marks = { ok: 'ok    ', warn: 'warn  ', fail: 'fail  ' };
 
-function textOf(what: string, { aspect, state, words, next }: Finding): string {
-  const line = `${marks[state]} ${what.padEnd(7)} ${aspect && `${aspect}: `}${plainLine(words)}\n`;
-  return next ? `${line}${' '.repeat(15)} → ${next}\n` : line;
+function textOf(what: string, { aspect, state, words, next }: Finding, width = Number.POSITIVE_INFINITY): string {
+  const before = `${marks[state]} ${what.padEnd(7)} `;
+  const line = hanging(`${aspect && `${aspect}: `}${plainLine(words)}`, before, width);
+  return next ? `${line}\n${hanging(next, `${' '.repeat(before.length)} → `, width)}\n` : `${line}\n`;
 }
 
 async function getToken({ stderr }: Invocation, { token }: Credentials): Promise<string> {
@@ -103,7 +107,7 @@ async function getToken({ stderr }: Invocation, { token }: Credentials): Promise
 /** The first finding names the Redis, as every command does. */
 async function* examineRedis({ config, env }: Invocation): AsyncGenerator<Finding> {
   const said: string[] = [];
-  const address = await resolveRedis(config, env, (line) => said.push(line));
+  const address = await resolveRedis(config, env, (line) => said.push(line.replace(/^Redis: /, '')));
   try {
     yield pass('', said.join(' · '));
     yield* inspectRedis(address);
@@ -123,7 +127,7 @@ async function isIdleAt(address: RedisAddress): Promise<boolean> {
 }
 
 /** Prints the verdict table in force, with `*` before rows that `--on-status` changes, and the rules that halt a run. */
-export function printVerdicts({ config, options, stdout }: Invocation): number {
+function printVerdicts({ config, options, stdout }: Invocation): number {
   const table = verdictsWith(config.onStatus);
   const verdicts = [
     ...table.map(({ name, answers, means }) => ({ answer: answers, means, overridden: name === null })),
@@ -140,11 +144,14 @@ export function printVerdicts({ config, options, stdout }: Invocation): number {
     for (const row of halts) stdout.write(`${JSON.stringify({ v: 1, type: 'halt', ...row })}\n`);
     return 0;
   }
+  const width = stdout.columns || Number.POSITIVE_INFINITY;
   for (const { answer, means, overridden } of verdicts) {
-    stdout.write(`${`${overridden ? '*' : ' '} ${answer}`.padEnd(20)} ${means}\n`);
+    stdout.write(`${hanging(means, `${`${overridden ? '*' : ' '} ${answer}`.padEnd(20)} `, width)}\n`);
   }
   if (config.onStatus !== '') stdout.write('  * by --on-status\n');
-  stdout.write('\nA run is halted by\n');
-  for (const { answer, when } of halts) stdout.write(`  ${when} answered ${answer}\n`);
+  stdout.write('\nA run is halted by these answers\n');
+  const longest = Math.max(...halts.map(({ answer }) => answer.length));
+  for (const { answer, when } of halts)
+    stdout.write(`${hanging(`for ${when}`, `  ${answer.padEnd(longest)}  `, width)}\n`);
   return 0;
 }

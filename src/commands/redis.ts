@@ -1,5 +1,7 @@
-import { redisStatus, stopPrivateRedis } from '../redis/private/stop.ts';
+import { megabytes, plural } from '../format.ts';
+import { type RedisStatus, redisStatus, stopPrivateRedis } from '../redis/private/stop.ts';
 import { confirmYes } from '../terminal/ask.ts';
+import { columns } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 
 /** `redis status` and `redis stop`: the private Redis of a state folder. */
@@ -19,8 +21,33 @@ export async function execute(invocation: Invocation): Promise<number> {
     jsonLines(stdout, true)('redis', { ...facts, memory_bytes: memoryBytes });
     return 0;
   }
-  for (const [name, value] of Object.entries(status)) stdout.write(`${name.padEnd(12)}  ${String(value ?? '-')}\n`);
+  stdout.write(statusText(status));
   return 0;
+}
+
+/** The facts that are known, a line each. */
+export function statusText({
+  state,
+  store,
+  address,
+  server,
+  pid,
+  clients,
+  memoryBytes,
+  warnings,
+}: RedisStatus): string {
+  const lines = [
+    ['state', state],
+    ['data', store],
+    ['address', address],
+    ['server', server],
+    ['pid', pid],
+    ['clients', clients === null ? null : plural(clients, 'connections')],
+    ['memory', memoryBytes === null ? null : `${megabytes(memoryBytes)} used`],
+    ...warnings.map((warning) => ['warning', warning]),
+  ];
+  const known = lines.filter(([, value]) => value !== null);
+  return `${columns(known.map((cells) => cells.map(String)))}\n`;
 }
 
 async function confirmStop({ options, stdin, stderr, env }: Invocation, users: readonly string[]): Promise<void> {

@@ -64,7 +64,8 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
 /** With --quiet the plan is shown only before a question: nobody can confirm a plan that is not shown. */
 function showPlan({ options, stderr, verbosity }: Invocation, plan: Plan): void {
   const isAsked = options.yes !== true && options.confirm === undefined;
-  if (verbosity !== 'quiet' || isAsked) stderr.write(`${planText(plan, styleOf(stderr))}\n`);
+  if (verbosity !== 'quiet' || isAsked)
+    stderr.write(`${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n`);
 }
 
 /** The stop that holds back the requests of the run. A stop file is not read for a detached run, whose workers have their own. */

@@ -48,7 +48,9 @@ export async function showDryRun(
   { spool }: List,
   plan: Plan,
 ): Promise<number> {
-  stderr.write(`${planText(plan, styleOf(stderr))}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`);
+  stderr.write(
+    `${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`,
+  );
   const { rows, ids, sha256 } = spool;
   const facts = {
     rows,

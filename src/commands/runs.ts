@@ -40,8 +40,13 @@ async function list({ options, stdout }: Invocation, { redis, address }: EarlySe
 async function expireEnded(redis: RedisClient, runs: readonly ListedRun[]): Promise<void> {
   for (const { id, state, isExpiring } of runs) {
     const run = isSealed(state) && !isExpiring ? await readRun(redis, id) : null;
-    if (run?.schema === schemaVersion) await sealTally(redis, run);
+    if (run?.schema === schemaVersion) await sealTally(redis, run).catch(unlessRemoved);
   }
+}
+
+/** Another command may remove a run while it is listed. */
+function unlessRemoved(error: unknown): void {
+  if (!(error instanceof ExpungeError)) throw error;
 }
 
 const shownRuns = 50;

@@ -162,6 +162,6 @@ function outcomeLines(action: Action, run: Run, isAbandonedNow: boolean): string
   if (run.state === 'completed') return [`Run ${run.id} has completed.`, report];
   if (action === 'cancel') return [`Run ${run.id} is cancelled.`, report];
   if (isAbandonedNow) return [`Resumed run ${run.id}, ${left} left.`];
-  const who = run.detached ? 'its workers continue' : 'the command that runs it continues';
+  const who = run.detached ? 'its workers continue' : 'its command continues';
   return [`Resumed run ${run.id}, ${left} left; ${who}.`, `  Follow it: expunge status ${run.id} --watch`];
 }

@@ -127,7 +127,8 @@ function passDeps(
       const grant = await persist(async (n) => {
         const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
         // A repeated step asks for no marks: by then this process may have lost the chunk.
-        return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : []);
+        const known = n === 1 && epoch !== noEpoch ? claim.known : undefined;
+        return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], known);
       }, deps);
       requests.recordResults(joins);
       // The first chunk that finds the run halted stops the other chunks of this process, too.

@@ -66,7 +66,8 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
       const throttle = answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now()) : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
-      if (answer.kind === 'status' && !isLifted) applyRateHeaders(answer, limiter, now());
+      const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
+      if (advice !== null) limiter.announce(advice.remaining, advice.resetMs);
       limiter.observe(
         epoch,
         throttle !== null && throttle.ms > 0 ? throttle.signal : signalOf(answer, waitStatuses),
@@ -91,16 +92,6 @@ function requestedThrottle(
   const why = `the server answered ${status} and sent Retry-After ${Math.ceil(ms / 1_000)}`;
   const signal = isThrottled ? ('throttled' as const) : ('unavailable' as const);
   return { ms: Math.min(ms, longestThrottleMs), why, signal, isTooLong: ms > longestThrottleMs };
-}
-
-const shortestAdviceMs = 2_000;
-
-/** Slows down before requests are throttled. Resets of a second or two are rounded too much to be of use. */
-function applyRateHeaders({ status, headers }: Answer & { kind: 'status' }, limiter: TargetLimiter, now: number): void {
-  const advice = adviceOf(headers, now);
-  if (advice === null || advice.resetMs < shortestAdviceMs) return;
-  if (advice.remaining > 0) limiter.advise(advice.perSecond, advice.resetMs);
-  else limiter.throttleFor(advice.resetMs, `the server answered ${status} and says that nothing is left of its limit`);
 }
 
 function whyOf(answer: Answer): string {

@@ -175,12 +175,15 @@ export function decodeLedgerChunk(bytes: Buffer): LedgerChunk {
 
 /** When a settled id had its outcome at the latest, in ms since 1970; 0 = not recorded. */
 export function settledAtOf({ times, cells }: Pick<LedgerChunk, 'times' | 'cells'>, index: number): number {
-  const attempts = attemptsOf(cells[index]!);
-  const place = attempts > quickAttempts ? places + attempts - quickAttempts - 1 : Math.floor(index / sharing);
-  return times.readUInt32BE(timeBytes * place) * 1_000;
+  return times.readUInt32BE(timeBytes * placeOf(index, attemptsOf(cells[index]!))) * 1_000;
 }
 
-/** Lua, an expression: the place of the time of an id. The same as above. */
+/** The place of the time of an id. */
+export function placeOf(index: number, attempts: number): number {
+  return attempts > quickAttempts ? places + attempts - quickAttempts - 1 : Math.floor(index / sharing);
+}
+
+/** Lua, an expression: the same. */
 export function placeLua(index: string, attempts: string): string {
   const late = `${places - quickAttempts - 1} + ${attempts}`;
   return `${attempts} > ${quickAttempts} and ${late} or (${index} - ${index} % ${sharing}) / ${sharing}`;

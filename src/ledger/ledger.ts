@@ -15,6 +15,8 @@ import {
 import { claimLua, feedLua, handBackLua, hasOrphansLua, heartbeatLua, reclaimLua, recoverLua } from './chunks.lua.ts';
 import { serverIdentityArguments } from './doubt.lua.ts';
 import type { HaltRule } from './halt-rules.ts';
+import { KnownCells } from './known-cells.ts';
+import { knownStepArguments, knownStepLua } from './known-step.lua.ts';
 import { type ChunkIds, decodeIdsOfChunk } from './manifest.ts';
 import {
   type HaltCode,
@@ -43,6 +45,7 @@ export type Claim = {
   ledgerChunk: LedgerChunk;
   passedMs: number; // since the last pass over it ended
   ids: ChunkIds;
+  known: KnownCells;
 };
 
 /** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. */
@@ -75,6 +78,7 @@ export type Ledger = ReturnType<typeof openLedger>;
 
 type Scripts = {
   expungeStep(...args: (string | Buffer | number)[]): Promise<unknown>;
+  expungeKnownStep(...args: (string | Buffer | number)[]): Promise<number>;
   expungeFeed(...args: (string | number)[]): Promise<number[]>;
   expungeClaim(...args: (string | number)[]): Promise<unknown>;
   expungeHandBack(...args: (string | Buffer | number)[]): Promise<ObservedState>;
@@ -107,19 +111,27 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Joins results, then marks the next indexes, if this holder still has the chunk. */
-    async step(run: string, chunk: number, epoch: number, joins: Join[], wanted: number[]): Promise<Grant> {
-      const [state, cells] = (await scripts.expungeStepBuffer(
-        keys.ledger(run, chunk),
-        keys.run(run),
-        keys.open(run),
-        keys.audit(run),
-        chunk,
-        epoch,
-        packJoins(joins),
-        packIndexes(wanted),
-      )) as [Buffer, Buffer];
-      return { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
+    /** Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. */
+    async step(
+      run: string,
+      chunk: number,
+      epoch: number,
+      joins: Join[],
+      wanted: number[],
+      known?: KnownCells,
+    ): Promise<Grant> {
+      const planned = known?.plan(joins, wanted);
+      if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
+        return { state: 'running', cells: known.accept(planned, wanted) };
+      // The comparison may have been made by another Redis than that of the claim, which was asked before it.
+      const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
+      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
+      const merge = [chunk, holds ? epoch : noEpoch, packJoins(joins), packIndexes(wanted)];
+      const [state, cells] = (await scripts.expungeStepBuffer(...all, ...merge)) as [Buffer, Buffer];
+      const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
+      if (planned) known?.forget();
+      else known?.merge(joins, wanted, grant.cells);
+      return grant;
     },
 
     /** Feeds due and new chunks. Returns those that became open; their jobs must be added to the queue. */
@@ -150,6 +162,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       const passedMs = at - ledgerChunk.passEndedAt;
       return {
         epoch,
+        known: new KnownCells(ledgerChunk.cells, server),
         ledgerChunk,
         passedMs,
         fed,
@@ -268,6 +281,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
+  redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua });
   redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });

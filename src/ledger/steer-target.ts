@@ -47,7 +47,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local isChanged = false
 
--- The epoch separates permits and answers from before the change; an update of the estimate that is under way finds that its turn is over.
+-- The epoch separates permits and answers from before the change; an update of the state that is under way finds that its turn is over.
 local function begin(key, mark)
   redis.call('HINCRBY', key, 'turn', 1)
   redis.call('HSET', key, mark, redis.call('HINCRBY', key, 'epoch', 1), 'validFrom', string.format('%.4f', now), 'tat', string.format('%.4f', now))
@@ -55,15 +55,17 @@ local function begin(key, mark)
 end
 
 local function release(key)
-  local held = redis.call('HMGET', key, 'holdUntil', 'advisedUntil', 'outage')
-  if tonumber(held[1] or '0') <= now and tonumber(held[2] or '0') <= now and not held[3] then return end
-  redis.call('HDEL', key, 'holdUntil', 'holdWhy', 'advised', 'advisedUntil', 'outage', 'outageAt', 'outageKind', 'unreachableAt')
+  local held = redis.call('HMGET', key, 'holdUntil', 'closed', 'announced')
+  if tonumber(held[1] or '0') <= now and not held[2] and (held[3] or '') == '' then return end
+  redis.call('HDEL', key, 'holdUntil', 'holdWhy', 'closed', 'closedWhy', 'closedAt', 'probeGap', 'probeAt', 'unreachableAt',
+    'alarmWhy', 'alarmKind', 'announced', 'claimLeft', 'claimEndsAt')
+  redis.call('HSET', key, 'released', 1) -- for the next state
   begin(key, 'releasedEpoch')
 end
 
 local function forget(key)
-  if redis.call('HEXISTS', key, 'estimate') == 0 then return end
-  redis.call('HDEL', key, 'estimate', 'rate', 'phase', 'high', 'inFlight', 'recall')
+  if redis.call('HEXISTS', key, 'state') == 0 then return end
+  redis.call('HDEL', key, 'state', 'rate', 'phase', 'high', 'inFlight', 'recall')
   begin(key, 'dropEpoch')
 end
 

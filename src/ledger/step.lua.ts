@@ -103,7 +103,7 @@ local function halt()
   return now
 end
 
--- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results pass here.
+-- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results that it counts pass here.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then

@@ -2,12 +2,12 @@ import type { Observation } from './learned-rate.ts';
 
 /** Every number of the learned concurrency, with its unit. */
 const rules = {
-  start: 8, // requests in flight, fleet-wide
   least: 2,
   worthwhile: 0.18, // doubling must bring this part of its size in throughput: 2^0.18, so 13 %
   stepDown: 1.25, // after a doubling that did not, the limit goes down in steps of this factor, …
-  dear: 0.5, // … until one costs this part of its size in throughput, …
+  dear: 0.2, // … until one costs this part of its size in throughput, …
   deepest: 2, // … or the limit is this factor lower than before
+  restAtMostMs: 30_000, // until fewer than all are tried again, which costs a little
   restMs: 5_000, // until the next doubling is tried, once neither more nor less was better
   spreadMs: 110, // until every process works with a new limit
   windowMs: 90, // the least time in which a limit is judged, …
@@ -16,7 +16,7 @@ const rules = {
   surely: 0.03, // … and the greatest standard error of their mean latency as a share of it, …
   longestWindowMs: 2_000, // … unless it took so long
   hungry: 0.4, // share of the calls in which a process had permits but no free slot
-  busy: 0.5, // share of the calls in which a process had no computing time left, …
+  busy: 0.3, // share of the calls in which a process had no computing time left, …
   busyWindowMs: 300, // … over this time: its answers take as long as it takes to read them
   leastLatencyMs: 1, // below this, latencies differ for reasons of the clock
   lossCut: 0.7, // after time-outs or resets of …
@@ -61,11 +61,11 @@ const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports
 /** Nothing is known. `most`: what the fleet may have in flight at all. */
 export function firstInFlight(now: number, most: number): InFlight {
   return {
-    limit: Math.min(rules.start, most),
+    limit: most,
     trend: 'hold',
     latencyMs: 0,
     floor: rules.least,
-    isBlind: false,
+    isBlind: true,
     lookedAtMs: now,
     judgeFromMs: now,
     restUntilMs: now,
@@ -99,15 +99,17 @@ export function learnInFlight(before: InFlight, seen: Observation, most: number)
 
 function evaluate(state: InFlight, latencyMs: number, isStarved: boolean, most: number): InFlight {
   const isHungry = isStarved && state.limit < most;
-  if (state.trend === 'hold' && isStarved && state.isBlind) return tryLess(state, latencyMs, most);
-  if (state.trend === 'hold')
-    return isHungry && state.lookedAtMs >= state.restUntilMs ? double(state, latencyMs, most) : state;
+  if (state.trend === 'hold') {
+    if (!isStarved || state.lookedAtMs < state.restUntilMs) return state;
+    return state.isBlind || !isHungry ? tryLess(state, latencyMs, most) : double(state, latencyMs, most);
+  }
   if (state.trend === 'up') {
     if (throughputGain(state.latencyMs, latencyMs, 2) < rules.worthwhile) return turn(state, latencyMs, most);
     return isHungry ? double(state, latencyMs, most) : { ...state, trend: 'hold' };
   }
   const loss = throughputGain(latencyMs, state.latencyMs, rules.stepDown);
-  return loss < rules.dear ? stepDown(state, latencyMs, most) : rest(state, latencyMs, most);
+  const dear = state.floor > rules.least ? rules.dear : rules.worthwhile; // no doubling has shown that it goes with fewer
+  return loss < dear ? stepDown(state, latencyMs, most) : rest(state, latencyMs, most);
 }
 
 /** Latencies show nothing: more slots while requests wait for one. */
@@ -143,8 +145,9 @@ function stepDown(state: InFlight, latencyMs: number, most: number): InFlight {
 
 /** Less costs throughput: back to the last limit, and stay there for a while. */
 function rest(state: InFlight, latencyMs: number, most: number): InFlight {
-  const restUntilMs = state.lookedAtMs + rules.restMs;
-  return change({ ...state, restUntilMs }, state.limit * rules.stepDown, 'hold', latencyMs, most);
+  const limit = state.limit * rules.stepDown;
+  const restUntilMs = state.lookedAtMs + (limit < most ? rules.restMs : rules.restAtMostMs);
+  return change({ ...state, restUntilMs }, limit, 'hold', latencyMs, most);
 }
 
 function fade({ losses, lookedAtMs }: InFlight, { now, latency, lost }: Observation): InFlight['losses'] {

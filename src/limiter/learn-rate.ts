@@ -1,14 +1,13 @@
 import {
   acceptedRate,
   acceptedShare,
-  isNoise,
   isWellUsed,
   type LearnedRate,
   type Observation,
   seeMore,
   step,
 } from './learned-rate.ts';
-import { type Bounds, type Cost, limitOnRamp, nextEarly, rateOn, startRamp } from './ramp.ts';
+import { type Bounds, limitOnRamp, nextEarly, noCost, rateOn, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
 
 /**
@@ -19,36 +18,30 @@ import { rateRules as rules } from './rate-rules.ts';
  * While a target refuses, the rate of what it accepts is its limit. So: seek (double) until the first refusal, measure what
  * is accepted, settle just under it and creep up again (ramp), at a known price. A Retry-After is a wait, not a new rate.
  */
-export function learnRate(before: LearnedRate, seen: Observation, ceiling: number | null): LearnedRate {
+export function learnRate(before: LearnedRate, seen: Observation, ceiling: number | null, cycleMs = 0): LearnedRate {
   const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);
   const most = ceiling ?? rules.mostPerSecond;
-  const state = seeMore(before, seen, openMs);
-  const next = seen.tripped ? afterOutage(state, seen) : follow(state, seen, openMs, most);
+  const state = { ...seeMore(before, seen, openMs), cycleMs };
+  const next = follow(state, seen, openMs, most);
   return { ...next, rate: Math.min(most, Math.max(rules.leastPerSecond, next.rate)) };
 }
 
 /** After a minute or more of silence the target may have changed: goes on a little under what was learned. */
 export function recallRate(state: LearnedRate, now: number): LearnedRate {
   const fresh = { ...state, lookedAtMs: now };
-  if (state.high === 0) return step(fresh, state.low * rules.recall || state.rate, 'seek', now);
+  if (state.high === 0) {
+    const low = state.low * rules.recall;
+    return step({ ...fresh, low }, low || state.rate, 'seek', now);
+  }
   return startRamp(fresh, { low: state.low * rules.recall, high: state.high }, noCost, now);
 }
 
-const noCost: Cost = { refused: 0, blockedMs: 0 };
-
 function follow(state: LearnedRate, seen: Observation, openMs: number, ceiling: number): LearnedRate {
   if (state.phase === 'measure') return measure(state, seen);
-  if (seen.currentRefused > 0 && isNoise(state)) return state;
   if (seen.currentRefused > 0) return state.phase === 'seek' ? endSeek(state, seen) : endRamp(state, seen);
+  if (state.phase === 'seek' && state.rate < state.low) return { ...state, rate: state.low }; // a ceiling had lowered it
   if (!isWellUsed(state) || state.rate >= ceiling) return state;
   return state.phase === 'seek' ? seek(state, seen) : ramp(state, openMs);
-}
-
-/** An outage says nothing about the rate: what was being measured is thrown away, what was known stays. */
-function afterOutage(state: LearnedRate, seen: Observation): LearnedRate {
-  const low = state.low || state.rate / 2;
-  if (state.high === 0 && seen.refused === 0) return step(state, low, 'seek', openFrom(seen));
-  return startRamp(state, { low, high: Math.max(low, state.high) }, noCost, openFrom(seen));
 }
 
 // ---- seek ----
@@ -97,7 +90,7 @@ function ramp(state: LearnedRate, openMs: number): LearnedRate {
 /** A refusal late in a ramp is the limit that was looked for; an early one may be its fall, or a leftover. */
 function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
   if (isBlocked(seen)) return endBlockedRamp(state, seen);
-  if (!isKnown(state)) return hasFallen(state) ? settleOnShare(state, seen) : state;
+  if (!isKnown(state)) return hasFallen(state) ? settleOnShare(state, seen, true) : state;
   if (isClimbing(state) && state.rate >= rules.coarsePerSecond) return startMeasuring(state);
   return settle(state, seen, { low: acceptedRate(state.sampleWindow), high: state.rate });
 }
@@ -105,8 +98,12 @@ function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
 /** Each of these refusals makes all processes wait, so the limit is derived from few of them: by how far the ramp got. */
 function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
   const early = nextEarly(state);
-  const low = limitOnRamp(state, early);
-  return settle({ ...state, early }, seen, { low, high: low + (state.rate - low) * rules.doubt });
+  const share = acceptedShare(state.sampleWindow);
+  const isDeep = state.rampedMs < rules.fallMs && share < rules.deepShare;
+  const sustained = isKnown(state) ? rules.sustained * acceptedRate(state.sampleWindow) : 0;
+  const low = isDeep ? state.rate * Math.max(rules.deepest, share) : Math.max(sustained, limitOnRamp(state, early));
+  const isHasty = low < state.from * rules.fallen;
+  return settle({ ...state, early }, seen, { low, high: low + (state.rate - low) * rules.doubt }, isHasty);
 }
 
 /** The ramp went on long enough to show what is accepted. */
@@ -119,7 +116,8 @@ function isClimbing({ rampedMs, rampMs, climbMs }: LearnedRate): boolean {
   return rampedMs > rampMs + climbMs / 2;
 }
 
-function hasFallen({ sampleWindow: { openMs, accepted, refused } }: LearnedRate): boolean {
+function hasFallen({ cycleMs, sampleWindow: { openMs, accepted, refused } }: LearnedRate): boolean {
+  if (cycleMs > 0) return false; // the end of a window, or soon nothing is accepted at all
   const answers = accepted + refused;
   return openMs >= rules.fallMs && answers >= rules.fallAnswers && refused >= rules.fallShare * answers;
 }
@@ -127,9 +125,9 @@ function hasFallen({ sampleWindow: { openMs, accepted, refused } }: LearnedRate)
 // ---- new bounds ----
 
 /** The accepted share of a rate that was too high is the limit; `high` stays near it. */
-function settleOnShare(state: LearnedRate, seen: Observation): LearnedRate {
+function settleOnShare(state: LearnedRate, seen: Observation, isHasty = false): LearnedRate {
   const low = state.rate * Math.max(rules.leastShare, acceptedShare(state.sampleWindow));
-  return settle(state, seen, { low, high: Math.min(state.rate, low * rules.fallRoom) });
+  return settle(state, seen, { low, high: Math.min(state.rate, low * rules.fallRoom) }, isHasty);
 }
 
 /** A wide guess when nothing can be measured: all processes wait, or too few answers come. */
@@ -137,9 +135,15 @@ function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
   return settle(state, seen, { low: state.low || state.rate / 2, high: state.rate });
 }
 
-function settle(state: LearnedRate, seen: Observation, bounds: Bounds): LearnedRate {
+function settle(state: LearnedRate, seen: Observation, bounds: Bounds, isHasty = false): LearnedRate {
   const blockedMs = Math.max(0, seen.blockedUntilMs - seen.now);
-  return startRamp(state, bounds, { refused: state.sampleWindow.refusedInAll, blockedMs }, openFrom(seen));
+  return startRamp(
+    state,
+    bounds,
+    { refused: state.sampleWindow.refusedInAll, blockedMs, isHasty },
+    openFrom(seen),
+    state.cycleMs,
+  );
 }
 
 /** Whether a Retry-After is in force, or came and ended since the last update. */

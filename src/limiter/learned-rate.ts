@@ -1,6 +1,6 @@
 import { rateRules as rules } from './rate-rules.ts';
 
-/** What is known about the rate a target allows: plain JSON, changed by `learnRate` alone. Times are Redis clock, ms. */
+/** What is known about the rate a target allows: plain JSON, changed by `control` and what it calls. Times are Redis clock, ms. */
 export type LearnedRate = {
   /** seek: nothing known yet · measure: held while refusals are counted · ramp: creeping from under `low` past `high`. */
   phase: 'seek' | 'measure' | 'ramp';
@@ -20,6 +20,10 @@ export type LearnedRate = {
   /** How long the present ramp takes, and how much of that time has passed with the rate well used. */
   rampMs: number;
   rampedMs: number;
+  /** Length of the cycles in which the target is used up and opens again; 0 = it has none. */
+  cycleMs: number;
+  /** Mean latency of accepted answers, fading within about a second. */
+  latencyMs: number;
   /** Where its straight part begins and ends, a second, and how steep the climb behind it is: see `rateOn`. */
   from: number;
   to: number;
@@ -29,9 +33,7 @@ export type LearnedRate = {
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;
   /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
-  demand: { sent: number; allowed: number };
-  /** Answers and refusals, fading within some seconds: a few refusals far below the rate are not about the rate. */
-  noise: { answers: number; refused: number };
+  demand: { sent: number; allowed: number; reports: number; busy: number };
   /** What was seen since the last step. */
   sampleWindow: SampleWindow;
 };
@@ -62,13 +64,14 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     lookedAtMs: now,
     rampMs: 0,
     rampedMs: 0,
+    cycleMs: 0,
+    latencyMs: 0,
     from: 0,
     to: 0,
     climbMs: rules.climbMs,
     early: 0,
     fellAtMs: 0,
-    demand: { sent: 0, allowed: 0 },
-    noise: { answers: 0, refused: 0 },
+    demand: { sent: 0, allowed: 0, reports: 0, busy: 0 },
     sampleWindow: emptySampleWindow,
   };
 }
@@ -89,17 +92,21 @@ export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase
 
 /** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which requests might be sent. */
 export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
-  const { sampleWindow, demand, noise } = state;
+  const { sampleWindow, demand } = state;
   const demandKept = Math.exp(-(seen.now - state.lookedAtMs) / rules.demandMs);
-  const noiseKept = Math.exp(-(seen.now - state.lookedAtMs) / rules.noiseMs);
   const allowed = (state.rate * openMs) / 1000;
   return {
     ...state,
     lookedAtMs: seen.now,
-    demand: { sent: demand.sent * demandKept + seen.sent, allowed: demand.allowed * demandKept + allowed },
-    noise: {
-      answers: noise.answers * noiseKept + seen.accepted + seen.refused,
-      refused: noise.refused * noiseKept + seen.refused,
+    latencyMs:
+      seen.latency.count === 0
+        ? state.latencyMs
+        : demandKept * state.latencyMs + (1 - demandKept) * (seen.latency.sumMs / seen.latency.count),
+    demand: {
+      sent: demand.sent * demandKept + seen.sent,
+      allowed: demand.allowed * demandKept + allowed,
+      reports: demand.reports * demandKept + seen.reports,
+      busy: demand.busy * demandKept + seen.busy,
     },
     sampleWindow: {
       openMs: sampleWindow.openMs + openMs,
@@ -113,13 +120,9 @@ export function seeMore(state: LearnedRate, seen: Observation, openMs: number): 
 
 /** Whether the rate was nearly all used of late: else clean answers say nothing about a higher one. */
 export function isWellUsed({ demand }: LearnedRate): boolean {
-  return demand.sent >= rules.wellUsed * demand.allowed;
-}
-
-/** Whether the refusals of late are so few, and the rate so little used, that they have another cause. */
-export function isNoise(state: LearnedRate): boolean {
-  const { answers, refused } = state.noise;
-  return answers >= rules.noiseAnswers && refused < rules.noiseShare * answers && !isWellUsed(state);
+  return (
+    demand.sent >= (demand.busy > rules.busy * demand.reports ? rules.wellUsedBusy : rules.wellUsed) * demand.allowed
+  );
 }
 
 /** The share of answers that let a request through. */
@@ -147,8 +150,6 @@ export type Observation = {
   currentRefused: number;
   /** Requests sent. */
   sent: number;
-  /** Whether the circuit was opened since the last update. */
-  tripped: boolean;
   /** Of accepted answers, in milliseconds. */
   latency: { count: number; sumMs: number; squares: number };
   /** Calls of processes, and those that had a permit but no free in-flight slot since the call before. */

@@ -1,30 +1,26 @@
 import type { StatusFacts } from '../model/status.ts';
 
 /** How many failed answers in a row open the circuit, by their kind. */
-const inARow = { unreachable: 5, trouble: 20, refused: 64 };
+const inARow = { unreachable: 5, trouble: 20 };
 const windowSize = 64;
 const troubledShare = 0.75;
 
 /**
- * Detects in one process that no request succeeds at the target any more: by failed connections, errors (`trouble`) or throttled requests in a row,
- * or by errors in three quarters of the last 64 answers. Throttled requests are normal, so they are counted separately and more of them are needed.
- * An answer with a Retry-After does not count: it says itself when to continue.
+ * Detects in one process that no request succeeds at the target any more: by failed connections or errors (`trouble`) in a row, or by errors in
+ * three quarters of the last 64 answers. Throttled requests say nothing about it: what follows from them is decided for all processes, in closed.ts.
  */
 export class OutageDetector {
   readonly #recent = new Uint8Array(windowSize);
   #at = 0;
   #troubled = 0;
-  #refused = 0; // in a row
   #trouble = 0; // in a row, refusals between them or not
   #unreachable = 0; // in a row
 
   /** Counts an answer. True if the circuit has to open. */
   observe(signal: Signal): boolean {
-    if (signal === 'throttled' || signal === 'unavailable' || signal === 'nothing') return false;
-    if (signal === 'refused') return ++this.#refused >= inARow.refused;
+    if (['refused', 'throttled', 'unavailable', 'nothing'].includes(signal)) return false;
     const isTrouble = signal !== 'accepted';
     this.#remember(isTrouble ? 1 : 0);
-    this.#refused = 0;
     this.#trouble = isTrouble ? this.#trouble + 1 : 0;
     this.#unreachable = signal === 'unreachable' ? this.#unreachable + 1 : 0;
     if (!isTrouble) return false;
@@ -38,7 +34,6 @@ export class OutageDetector {
   reset(): void {
     this.#recent.fill(0);
     this.#troubled = 0;
-    this.#refused = 0;
     this.#trouble = 0;
     this.#unreachable = 0;
   }
@@ -56,7 +51,12 @@ export class OutageDetector {
  */
 export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled' | 'unavailable';
 
-/** What the estimate of the rate counts an answer as. */
+/** Whether an answer is one that a circuit opens for: never a throttled one. */
+export function isTrouble(signal: Signal): boolean {
+  return signal === 'trouble' || signal === 'lost' || signal === 'unreachable';
+}
+
+/** What a report counts an answer as. */
 const countedAs: Record<Exclude<Signal, 'accepted'>, 'refused' | 'trouble' | null> = {
   refused: 'refused',
   throttled: 'refused',
@@ -97,7 +97,8 @@ export class AnswerTally {
 
   /** epoch, accepted, refused, trouble; and so on. */
   flat(): number[] {
-    return this.#byEpoch.flatMap(({ epoch, accepted, refused, trouble }) => [epoch, accepted, refused, trouble]);
+    const some = this.#byEpoch.filter(({ accepted, refused, trouble }) => accepted + refused + trouble > 0);
+    return some.flatMap(({ epoch, accepted, refused, trouble }) => [epoch, accepted, refused, trouble]);
   }
 
   #of(epoch: number): Counts {

@@ -1,17 +1,21 @@
+import { performance } from 'node:perf_hooks';
+
+const busyShare = 0.85; // of the time the event loop was at work, or had no computing time to be
+const lateMs = 20; // so late a call of every 100 ms comes where others take the processor
+const callEveryMs = 100;
+
 /**
- * Tells at each call how much computing time this process used since the last one, as a share of the time that passed: 1 is one core. A
- * process that others keep from computing uses little, and isn't mistaken for a busy one. `nowMs`: monotonic.
+ * Tells at each call whether this process had next to no time to spare since the last one: its event loop was at work all the time (which
+ * includes the time that others took the processor from it), or the call itself comes late. Its latencies then say little about the server.
+ * `nowMs`: monotonic.
  */
-export function openOwnLoad(nowMs: number): (nowMs: number) => number {
-  let last = { nowMs, usedMs: usedMs() };
+export function watchOwnLoad(nowMs: number): (nowMs: number) => boolean {
+  let last = { nowMs, loop: performance.eventLoopUtilization() };
   return (nowMs) => {
     const before = last;
-    last = { nowMs, usedMs: usedMs() };
-    return (last.usedMs - before.usedMs) / Math.max(1, nowMs - before.nowMs);
+    last = { nowMs, loop: performance.eventLoopUtilization() };
+    const passedMs = nowMs - before.nowMs;
+    const isLate = passedMs >= callEveryMs + lateMs && passedMs < 5 * callEveryMs;
+    return isLate || performance.eventLoopUtilization(last.loop, before.loop).utilization >= busyShare;
   };
-}
-
-function usedMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
 }

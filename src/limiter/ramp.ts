@@ -5,21 +5,24 @@ import { rateRules as rules } from './rate-rules.ts';
 export type Bounds = { low: number; high: number };
 
 /** What a refusal cost: throttled requests, and how long the target asked all processes to wait. */
-export type Cost = { refused: number; blockedMs: number };
+export type Cost = { refused: number; blockedMs: number; isHasty?: boolean };
+
+export const noCost: Cost = { refused: 0, blockedMs: 0 };
 
 /**
  * Settles on new bounds: a step to just under `low`, from where the rate creeps up again, past `high`. What the refusal
  * that led here cost decides how slowly, because the next one will cost about as much.
  */
-export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs: number): LearnedRate {
+export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs: number, cycleMs = 0): LearnedRate {
   const low = Math.max(bounds.low, rules.leastPerSecond);
   const high = Math.max(bounds.high, low);
   const line =
     cost.blockedMs > 0 ? tightLine(low, high) : { from: low * (1 - rules.under), to: high * (1 + rules.over) };
   const fellAtMs = isFall(state, low) ? fromMs : state.fellAtMs;
   const sinceFallMs = fellAtMs === 0 ? Number.POSITIVE_INFINITY : fromMs - fellAtMs;
-  const rampMs = rampLength(low, high / low - 1, cost, burstMs(state.early), sinceFallMs);
-  const climbMs = cost.blockedMs > 0 && sinceFallMs < rules.backMs ? rules.backClimbMs : rules.climbMs;
+  const rampMs = rampLength(low, high / low - 1, cost, burstMs(state.early), sinceFallMs, cycleMs, state.latencyMs);
+  const usualClimbMs = cost.blockedMs > 0 && sinceFallMs < rules.backMs ? rules.backClimbMs : rules.climbMs;
+  const climbMs = Math.max(usualClimbMs, cycleMs, rules.climbLatencies * state.latencyMs);
   return step({ ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, fellAtMs }, line.from, 'ramp', fromMs);
 }
 
@@ -39,13 +42,24 @@ function tightLine(low: number, high: number): { from: number; to: number } {
  * into sooner, because a long way under the limit costs more than a wait; so is a limit that fell not long ago, because it may come back.
  * And a burst must have time to be used up.
  */
-function rampLength(low: number, spread: number, cost: Cost, burstMs: number, sinceFallMs: number): number {
+function rampLength(
+  low: number,
+  spread: number,
+  cost: Cost,
+  burstMs: number,
+  sinceFallMs: number,
+  cycleMs: number,
+  latencyMs: number,
+): number {
   const refusedMs = (cost.refused / low) * 1000;
-  const forAnswers = Math.max(refusedMs / rules.refusedPrice, (rules.manyAnswers / low) * 1000);
-  const length = Math.max(rules.shortestMs, Math.min(rules.longestMs, forAnswers));
+  const answersMs = ((cost.isHasty ? rules.hastyAnswers : rules.manyAnswers) / low) * 1000;
+  const forAnswers = Math.max(cost.isHasty ? 0 : refusedMs / rules.refusedPrice, answersMs);
+  const longestMs = Math.max(rules.longestMs, 5 * cycleMs, answersMs);
+  const length = Math.max(rules.shortestMs, rules.latencies * latencyMs, Math.min(longestMs, forAnswers));
   if (cost.blockedMs === 0) return length;
   const forWait = (cost.blockedMs / rules.blockedPrice) * Math.min(1, rules.narrow / spread) ** 2;
-  const soon = Math.min(rules.longestBlockedMs, forWait, rules.backShare * sinceFallMs);
+  const longestMs2 = Math.max(rules.longestBlockedMs, cost.blockedMs / rules.longBlockedPrice);
+  const soon = Math.min(longestMs2, forWait, rules.backShare * sinceFallMs);
   return Math.max(length, burstMs * rules.burstsInRamp, soon);
 }
 

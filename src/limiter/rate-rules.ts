@@ -6,12 +6,9 @@ export const rateRules = {
   seekMs: 80, // … once so many milliseconds' worth of clean answers came, …
   seekAnswers: 3, // … and at least so many
   wellUsed: 0.75, // share of the allowed rate that must be sent before a higher one is tried, …
+  wellUsedBusy: 0.25, // the same while processes lack computing time, in …
+  busy: 0.25, // … this part of their reports, …
   demandMs: 1_000, // … over about this time
-
-  // Noise: refusals that are not about the rate
-  noiseShare: 0.003, // of the answers at most, …
-  noiseAnswers: 500, // … of at least so many, …
-  noiseMs: 10_000, // … over about this time, while the rate is not well used
 
   // Measure: hold the rate and see what is accepted
   settleMs: 110, // the first answers after a refusal may still come from the target's burst
@@ -26,18 +23,25 @@ export const rateRules = {
   climbMs: 2_500, // after its end the rate grows by `climb` in this time, by 8 × `climb` in twice this time
   climb: 0.06,
   shortestMs: 5_000,
-  refusedPrice: 0.006, // share of the answers that looking for more may cost
-  manyAnswers: 180, // at low rates a ramp lasts for so many answers
+  refusedPrice: 0.004, // share of the answers that looking for more may cost
+  manyAnswers: 300, // at low rates a ramp lasts for so many answers
+  hastyAnswers: 30, // after a fall, which is measured in a hurry, for so many
+  latencies: 8, // a ramp lasts for so many latencies, …
+  climbLatencies: 2, // … and `climbMs` for so many
   longestMs: 15_000, // neither of the two above makes a ramp longer than this
 
   // Ramp after a Retry-After: each refusal makes all processes wait
-  blockedPrice: 0.01, // share of the time that waiting may cost
-  longestBlockedMs: 300_000,
+  blockedPrice: 0.03, // share of the time that waiting may cost
+  longBlockedPrice: 0.02, // the same of long waits
+  longestBlockedMs: 60_000,
   narrow: 0.013, // bounds this close (high ÷ low − 1) are worth the full price; wider ones are looked into sooner
   knownWell: 1.1, // bounds this close (high ÷ low) are a limit that was known, …
   backShare: 0.25, // and once it fell, a ramp lasts at most this part of the time since …
   backMs: 120_000, // … and climbs faster for so long: …
   backClimbMs: 1_000, // … `climbMs` in that time
+  deepShare: 0.5, // fewer accepted answers than this share, right after a wait, are a deep fall, …
+  deepest: 0.125, // … by this factor at most
+  sustained: 0.98, // the limit is at least what was accepted on a whole ramp, times this
   tightOver: 0.002, // ends at `high`, at least this share over `low`, …
   tightUnder: 0.25, // … and begins under `low` by this part of that distance
   doubt: 0.25, // `high` is this part of the way from the limit that was found to the rate that was refused
@@ -57,9 +61,10 @@ export const rateRules = {
   fallRoom: 1.25, // `high` is at most this × a `low` that was measured in a hurry
 
   // Steps
+  setBackMs: 1_000, // the clock of Redis went back by more than this: nothing else that is stored has a meaning
   staleRateMs: 130, // how long after a step down permits may still be used at the old rate
   dropBelow: 0.7, // leases are dropped when the rate falls below this share of what it was
   recall: 0.9,
-  leastPerSecond: 0.2,
+  leastPerSecond: 0.05,
   mostPerSecond: 1_000_000,
 };

@@ -2,7 +2,8 @@ import { paceOf, type Rate, rateFromStored } from '../model/rate.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import type { InFlight } from './learn-in-flight.ts';
+import type { Closed } from './closed.ts';
+import { lowest, type TargetControl } from './control.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
 
@@ -23,7 +24,8 @@ export type TargetState = {
   inFlight: number; // requests at once, over the fleet
   isStarved: boolean; // permits wait for one of these requests to end
   hold: { reason: string; leftMs: number } | null;
-  outage: { reason: string; since: number } | null;
+  /** Why single ids are sent to find out whether requests are accepted again. */
+  outage: { kind: Closed['kind']; reason: string; since: number } | null;
 };
 
 const silentAfterMs = 5_000;
@@ -109,7 +111,7 @@ export function targetStateOf(
 ): TargetState | null {
   if (limiter.seenAt === undefined) return null;
   const number = (field: string) => Number(limiter[field] ?? 0);
-  const known = learnedOf(limiter.estimate);
+  const known = learnedOf(limiter.state);
   const silentMs = Math.max(0, now - number('seenAt'));
   const fleet = fleetOf(members, number('seenAt'));
   const ceiling = lowest(number('ceiling') > 0 ? number('ceiling') : null, pinned);
@@ -125,18 +127,28 @@ export function targetStateOf(
     learned: known && startOf(known.rate, silentMs, now, pinned),
     ceiling,
     pinned,
-    advised: number('advisedUntil') > now ? number('advised') : null,
+    advised: limiter.announced ? number('announced') : null,
     inFlight: Math.min(number('inFlight') || fleet.slots, fleet.slots || number('inFlight')),
     isStarved: known !== null && known.inFlight.window.starved > starvedShare * known.inFlight.window.reports,
     hold: number('holdUntil') > now ? { reason: limiter.holdWhy ?? '', leftMs: number('holdUntil') - now } : null,
-    outage: limiter.outage ? { reason: limiter.outage, since: number('outageAt') } : null,
+    outage: closedOf(limiter, now),
   };
+}
+
+function closedOf(
+  { closed = '', closedWhy = '', closedAt, holdUntil = '0' }: Hash,
+  now: number,
+): TargetState['outage'] {
+  const kind = closed as Closed['kind'] | '';
+  if (kind === '' || (kind === 'held' && Number(holdUntil) > now)) return null;
+  if (kind === 'held') return { kind, reason: 'the wait that the API asked for is over', since: Number(holdUntil) };
+  return { kind, reason: closedWhy, since: Number(closedAt) };
 }
 
 const starvedShare = 0.4;
 
-/** The part of the stored estimate (see update-estimate.ts) that people see. */
-type Known = { rate: LearnedRate; inFlight: InFlight };
+/** The part of the stored state that people see. */
+type Known = Pick<TargetControl, 'rate' | 'inFlight'>;
 
 function learnedOf(json: string | undefined): Known | null {
   return json ? (JSON.parse(json) as Known) : null;
@@ -147,10 +159,6 @@ const recalledAfterMs = 60_000;
 function startOf(known: LearnedRate, silentMs: number, now: number, pinned: number | null): number | null {
   if (known.low === 0 || (pinned !== null && silentMs > recalledAfterMs)) return pinned;
   return silentMs > recalledAfterMs ? recallRate(known, now).rate : known.rate;
-}
-
-function lowest(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 const forgottenAfterMs = 350;

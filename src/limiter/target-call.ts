@@ -1,7 +1,13 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
+import { announcedRate } from './announced-window.ts';
+import type { Closed } from './closed.ts';
+import type { TargetControl } from './control.ts';
 import type { AnswerTally } from './outage.ts';
-import { learnedLua, targetLua } from './target.lua.ts';
+import { callArguments, replyNumbers, replyTexts, stateArguments } from './script-fields.ts';
+import { storeStateLua } from './store-state.lua.ts';
+import type { Alarm } from './sums.ts';
+import { targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */
 export type LimiterKeys = {
@@ -27,7 +33,7 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
   };
 }
 
-/** What a process reports and asks for; see target.lua.ts. */
+/** What a process reports and asks for; see `callArguments`. */
 export type TargetCall = {
   process: string;
   wants: boolean;
@@ -38,53 +44,27 @@ export type TargetCall = {
   burst: string;
   slots: number;
   hold: { ms: number; why: string };
-  outage: { why: string; kind: OutageKind | '' };
-  advised: { perSecond: number; forMs: number } | null;
+  alarm: Alarm | null;
+  claim: { remaining: number; forMs: number } | null; // what the server's headers said last
   tally: AnswerTally;
   starved: boolean;
   busy: boolean;
   stop: string; // the stop of this process alone, as stored; '' = none
 };
 
-/** `unreachable`: no connection; `trouble`: it answers, but no request succeeds. */
-export type OutageKind = 'unreachable' | 'trouble';
-
-/** What Redis answers. Times are ms of the Redis clock, 0 = not. */
-export type TargetReply = {
-  now: number;
-  epoch: string;
-  dropEpoch: string;
-  validFrom: number;
-  holdUntil: number;
-  holdWhy: string;
-  outageAt: number;
-  outageWhy: string;
-  outageKind: OutageKind | '';
-  first: number;
-  gap: number;
-  count: number;
-  inFlightShare: number;
-  rate: number;
-  phase: string;
-  limitMet: number;
-  budget: number;
-  turn: number;
-  learned: string;
-  seen: string;
-  unreachableAt: number;
-  localBackoffMs: number;
-  stop: string; // the stop of the whole target, as stored; '' = none
-  releasedEpoch: number; // the epoch that began with the last release by an operator; 0 = none
-};
+/** What Redis answers; see `replyNumbers`. */
+export type TargetReply = Record<(typeof replyNumbers)[number], number> & {
+  closed: Closed['kind'] | '';
+} & Record<Exclude<(typeof replyTexts)[number], 'closed'>, string>;
 
 type Scripts = {
   expungeTarget(...args: (string | number)[]): Promise<(string | number)[]>;
-  expungeLearned(...args: (string | number)[]): Promise<number>;
+  expungeStoreState(...args: (string | number)[]): Promise<number>;
 };
 
 function scriptsOf(redis: RedisClient): Scripts {
   redis.defineCommand('expungeTarget', { numberOfKeys: 7, lua: targetLua });
-  redis.defineCommand('expungeLearned', { numberOfKeys: 1, lua: learnedLua });
+  redis.defineCommand('expungeStoreState', { numberOfKeys: 1, lua: storeStateLua });
   return redis as unknown as Scripts;
 }
 
@@ -93,60 +73,44 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
   const scripts = scriptsOf(redis);
   return {
     async call(call: TargetCall): Promise<TargetReply> {
-      const { tally, hold, outage, advised, stop } = call;
-      const reply = await scripts.expungeTarget(
-        ...[keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin, keys.ceiling],
-        ...[call.process, call.wants ? 1 : 0, call.till, call.unused, now()],
-        ...[call.epoch, call.rate, call.burst, call.slots, hold.ms, hold.why, outage.why, outage.kind],
-        ...(advised === null ? ['', 0] : [advised.perSecond, advised.forMs]),
-        ...[tally.sent, tally.latencies, tally.latencySum, tally.latencySquares, call.starved ? 1 : 0, tally.lost],
-        ...[call.busy ? 1 : 0, stop, ...tally.flat()],
-      );
-      return parseReply(reply);
+      const { tally, hold, alarm, claim } = call;
+      const said: Record<(typeof callArguments)[number], string | number> = {
+        ...{ process: call.process, wants: call.wants ? 1 : 0, till: call.till, unused: call.unused, given: now() },
+        ...{ epoch: call.epoch, rate: call.rate, burst: call.burst, slots: call.slots },
+        ...{ holdMs: hold.ms, holdWhy: hold.why, alarmWhy: alarm?.why ?? '', alarmKind: alarm?.kind ?? '' },
+        ...{ claimLeft: claim?.remaining ?? '', claimMs: claim?.forMs ?? 0 },
+        ...{ sent: tally.sent, latencies: tally.latencies, latencySum: tally.latencySum },
+        ...{ latencySquares: tally.latencySquares, starved: call.starved ? 1 : 0, lost: tally.lost },
+        ...{ busy: call.busy ? 1 : 0, stopHere: call.stop },
+      };
+      const all = [keys.limiter, keys.members, keys.quotas, keys.stop, keys.processes, keys.pin, keys.ceiling];
+      return parseReply(await scripts.expungeTarget(...all, ...inOrder(callArguments, said), ...tally.flat()));
     },
 
-    /** Stores a new estimate. False if another process has stored one since. */
-    async learned(turn: number, { json, rate, steps, drops, validFrom, phase, limitMet, inFlight }: Learned) {
-      const args = [json, rate, steps ? 1 : 0, drops ? 1 : 0, validFrom, phase, limitMet, inFlight];
-      return (await scripts.expungeLearned(keys.limiter, turn, now(), ...args)) === 1;
+    /** Stores the next state. False if another process has begun an update since. */
+    async store(turn: number, before: TargetControl | null, next: TargetControl): Promise<boolean> {
+      const { rate, closed } = next;
+      const isNewEpoch = next.epoch !== before?.epoch;
+      const closes = closed !== null && !before?.closed;
+      const drops = closes || (rate.dropEpoch === rate.epoch && rate.dropEpoch !== before?.rate.dropEpoch);
+      const said: Record<(typeof stateArguments)[number], string | number> = {
+        ...{ turn, given: now(), json: JSON.stringify(next), rate: rate.rate, steps: isNewEpoch ? 1 : 0 },
+        ...{ drops: isNewEpoch && drops ? 1 : 0, validFrom: rate.validFromMs, phase: rate.phase, limitMet: rate.high },
+        ...{ inFlight: Math.round(next.inFlight.limit), closed: closed?.kind ?? '', closedWhy: closed?.why ?? '' },
+        ...{ closedAt: closed?.sinceMs ?? 0, probeGap: closed?.probeGapMs ?? 0 },
+        announced: announcedRate(next.announced, rate.lookedAtMs) ?? '',
+      };
+      return (await scripts.expungeStoreState(keys.limiter, ...inOrder(stateArguments, said))) === 1;
     },
   };
 }
 
-/** The result of an update of the estimate; see learnedLua. */
-export type Learned = {
-  json: string;
-  rate: number;
-  steps: boolean;
-  drops: boolean;
-  validFrom: number;
-  phase: string;
-  limitMet: number;
-  inFlight: number;
-};
+function inOrder<K extends string>(names: readonly K[], values: Record<K, string | number>): (string | number)[] {
+  return names.map((name) => values[name]);
+}
 
 function parseReply(reply: (string | number)[]): TargetReply {
-  const text = (at: number) => String(reply[at]);
-  const number = (at: number) => Number(reply[at]);
-  return {
-    ...{
-      now: number(0),
-      epoch: text(1),
-      dropEpoch: text(2),
-      validFrom: number(3),
-      holdUntil: number(4),
-      holdWhy: text(5),
-    },
-    ...{ outageAt: number(6), outageWhy: text(7), outageKind: text(8) as OutageKind | '' },
-    ...{ first: number(9), gap: number(10), count: number(11), inFlightShare: number(12), rate: number(13) },
-    ...{
-      phase: text(14),
-      limitMet: number(15),
-      budget: number(16),
-      turn: number(17),
-      learned: text(18),
-      seen: text(19),
-      ...{ unreachableAt: number(20), localBackoffMs: number(21), stop: text(22), releasedEpoch: number(23) },
-    },
-  };
+  const numbers = replyNumbers.map((name, i) => [name, Number(reply[i])]);
+  const texts = replyTexts.map((name, i) => [name, String(reply[replyNumbers.length + i])]);
+  return Object.fromEntries([...numbers, ...texts]) as TargetReply;
 }

@@ -1,15 +1,15 @@
-import { AnswerTally, OutageDetector, type Signal } from './outage.ts';
-import { openOwnLoad } from './own-load.ts';
+import { control, type TargetControl } from './control.ts';
+import { AnswerTally, isTrouble, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
-import type { Learned, OutageKind, TargetCall, TargetReply } from './target-call.ts';
+import type { Alarm, Sums } from './sums.ts';
+import type { TargetCall, TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
-import { updateEstimate } from './update-estimate.ts';
 
 /** A limiter's connection to Redis; see `openTargetCalls`. */
 type TargetCalls = {
   call(call: TargetCall): Promise<TargetReply>;
-  learned(turn: number, learned: Learned): Promise<boolean>;
+  store(turn: number, before: TargetControl | null, next: TargetControl): Promise<boolean>;
 };
 
 export type LimiterOptions = {
@@ -23,6 +23,8 @@ export type LimiterOptions = {
   slots: number;
   /** Monotonic ms. */
   clock: () => number;
+  /** Whether this process had next to no time to spare since it was asked last; see own-load.ts. */
+  isBusy(nowMs: number): boolean;
   /** What stops this process alone, or null. */
   stopHere(): Stop | null;
   /** Called when there may be permits again, or none any more. */
@@ -54,18 +56,16 @@ export class TargetLimiter {
   #till = '0';
   readonly #holds: Throttles;
   #unavailableSinceMs: number | null = null; // since when the server answers with a 5xx and a Retry-After
-  #noticed = nothing; // an outage that is not in Redis yet
-  #advised: TargetCall['advised'] = null;
+  #alarm: Alarm | null = null; // that Redis does not know yet
+  #claim: TargetCall['claim'] = null;
   #reply: TargetReply | null = null;
   #stop: Stop | null = null; // of the whole target
   readonly #offset = new ClockOffset();
   #isStarved: () => boolean = () => false;
-  readonly #ownLoad: (nowMs: number) => number;
 
   constructor(options: LimiterOptions) {
     this.#options = options;
     this.#holds = new Throttles(options.clock);
-    this.#ownLoad = openOwnLoad(options.clock());
   }
 
   start(isStarved: () => boolean): void {
@@ -126,17 +126,17 @@ export class TargetLimiter {
    */
   get isCircuitOpen(): boolean {
     const now = this.#options.clock();
-    if (this.#noticed.kind !== '') return true;
+    if (this.#alarm !== null && !this.#reply?.outageAt) return true;
     if (this.#unavailableSinceMs !== null && now - this.#unavailableSinceMs < noIdsFaultMs) return true;
     const reply = this.#reply;
-    if (reply === null || reply.outageKind === '') return false;
+    if (reply === null || reply.outageAt === 0) return false;
     return now - this.#offset.ms - reply.outageAt < noIdsFaultMs;
   }
 
   /** How long there has been an outage of this kind, in ms; 0 = none. */
-  outageMs(kind: OutageKind): number {
+  outageMs(kind: Alarm['kind']): number {
     const reply = this.#reply;
-    if (reply === null || reply.outageKind !== kind) return 0;
+    if (reply === null || reply.closed !== kind) return 0;
     const since = kind === 'unreachable' ? reply.unreachableAt : reply.outageAt;
     return Math.max(0, this.#options.clock() - this.#offset.ms - since);
   }
@@ -153,11 +153,11 @@ export class TargetLimiter {
     this.#tally.add(epoch, signal, ms);
     if (signal === 'unavailable') this.#unavailableSinceMs ??= this.#options.clock();
     if (signal === 'accepted') {
-      this.#noticed = nothing;
+      this.#alarm = null;
       this.#unavailableSinceMs = null;
     }
     if (epoch > 0 && epoch !== Number(this.#reply?.epoch)) return;
-    const isProbe = this.#reply !== null && this.#reply.outageKind !== '' && isBad(signal);
+    const isProbe = this.#reply !== null && this.#reply.closed !== '' && isTrouble(signal);
     if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }
 
@@ -166,9 +166,9 @@ export class TargetLimiter {
     if (this.#holds.request(ms, why)) this.#close();
   }
 
-  /** The server limits the rate to this for `forMs`. The latest call counts. */
-  advise(perSecond: number, forMs: number): void {
-    this.#advised = { perSecond, forMs };
+  /** The server says that so many requests are left for `forMs`. The latest call counts. */
+  announce(remaining: number, forMs: number): void {
+    this.#claim = { remaining, forMs };
   }
 
   /** Whether a request of this epoch was sent before an operator released the throttle: its answer asks for what was released. */
@@ -191,15 +191,15 @@ export class TargetLimiter {
   }
 
   #release(): void {
-    this.#noticed = nothing;
+    this.#alarm = null;
     this.#unavailableSinceMs = null;
     this.#holds.release();
   }
 
-  #trip(kind: OutageKind, why: string): void {
-    if (this.#noticed.kind !== '') return;
-    this.#noticed = { why, kind };
-    if (this.#reply?.outageKind === '') this.#close();
+  #trip(kind: Alarm['kind'], why: string): void {
+    if (this.#alarm !== null) return;
+    this.#alarm = { why, kind };
+    if (this.#reply?.closed === '') this.#close();
   }
 
   /** The epoch changed during the call, so the outage was not recorded: it is reported again. */
@@ -224,16 +224,15 @@ export class TargetLimiter {
       this.#restsUntil = this.#users > 0 ? 0 : before + callIdleEveryMs;
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
-      if ((reply.outageWhy !== '' || reply.localBackoffMs > 0) && this.#noticed === call.outage)
-        this.#noticed = nothing;
+      if ((reply.closed !== '' || reply.localBackoffMs > 0) && this.#alarm === call.alarm) this.#alarm = null;
       this.#offset.observe(before, this.#options.clock(), reply.now);
       this.#take(reply);
       if (reply.localBackoffMs > 0) {
-        this.#holds.backOffLocally(reply.localBackoffMs, call.outage.why);
+        this.#holds.backOffLocally(reply.localBackoffMs, call.alarm?.why ?? '');
         this.permits.drop();
       }
-      if (this.#noticed.kind !== '') this.#reportAgain();
-      if (reply.turn > 0) await this.#updateEstimate(reply);
+      if (reply.turn > 0) await this.#control(reply);
+      else if (this.#alarm !== null && call.epoch !== reply.epoch) this.#reportAgain();
     } catch {
       // No answer, no new permits: the leased ones expire by themselves. The counted answers are lost, which delays learning a little.
     } finally {
@@ -250,13 +249,13 @@ export class TargetLimiter {
       wants: this.#users > 0 && this.throttledMs < soonMs && stopHere === null,
       ...{ till: this.#till, unused: this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
-      ...{ hold: this.#holds.report(), outage: this.#noticed, advised: this.#advised, tally: this.#tally },
+      ...{ hold: this.#holds.report(), alarm: this.#alarm, claim: this.#claim, tally: this.#tally },
       starved: this.#isStarved(),
-      busy: this.#ownLoad(this.#options.clock()) >= busyShare,
+      busy: this.#options.isBusy(this.#options.clock()),
       stop: stopHere === null ? '' : storedStop(stopHere),
     };
     this.#tally = new AnswerTally();
-    this.#advised = null;
+    this.#claim = null;
     return call;
   }
 
@@ -269,25 +268,20 @@ export class TargetLimiter {
     this.#stop = stopFromStored(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };
-    this.permits.add(lease, this.#options.clock(), reply.outageWhy === '' ? undefined : probeLivesMs);
+    this.permits.add(lease, this.#options.clock(), reply.closed === '' ? undefined : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     if (this.stopped !== null || isTooEarly) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }
 
-  /** Updates the estimate for all processes, which use it from their next call on; that of this process comes at once. */
-  async #updateEstimate(reply: TargetReply): Promise<void> {
-    await this.#options.calls.learned(reply.turn, updateEstimate(reply));
+  /** Decides what is next, for all processes, which follow from their next call on; that of this process comes at once. */
+  async #control(reply: TargetReply): Promise<void> {
+    const before = reply.learned === '' ? null : (JSON.parse(reply.learned) as TargetControl);
+    await this.#options.calls.store(reply.turn, before, control(before, JSON.parse(reply.seen) as Sums));
     this.#callAgain ||= this.#users > 0;
   }
 }
 
 const probeLivesMs = 1_000;
-const busyShare = 0.85;
 const soonMs = 150; // permits for the end of a throttle are leased so early
-const nothing: TargetCall['outage'] = { why: '', kind: '' };
-
-function isBad(signal: Signal): boolean {
-  return !['accepted', 'throttled', 'unavailable', 'nothing'].includes(signal);
-}

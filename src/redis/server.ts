@@ -1,4 +1,5 @@
 import type { Cluster } from 'ioredis';
+import { megabytes } from '../format.ts';
 import { clusterSlots } from './client.ts';
 import { diskAdvice } from './errors.ts';
 
@@ -59,17 +60,13 @@ const fullAt = 0.8;
 
 function memory({ maxmemory_policy: policy = 'noeviction', maxmemory = '0', used_memory: used = '0' }: Info): Finding {
   const limit = Number(maxmemory);
-  const usage = `${megabytes(used)} used${limit > 0 ? ` of ${megabytes(maxmemory)}` : ''}`;
+  const usage = `${megabytes(Number(used))} used${limit > 0 ? ` of ${megabytes(limit)}` : ''}`;
   if (policy !== 'noeviction') {
     const words = `it evicts keys (maxmemory-policy ${policy}), which would lose the ledger`;
     return fail('memory', words, 'set its maxmemory-policy to noeviction');
   }
   if (limit === 0 || Number(used) < limit * fullAt) return pass('memory', `it evicts nothing; ${usage}`);
   return warn('memory', `${usage}; runs stop when it is full`, 'raise its maxmemory: a million ids need about 20 MB');
-}
-
-function megabytes(bytes: string): string {
-  return `${(Number(bytes) / 1e6).toFixed(1)} MB`;
 }
 
 function files({ info, flush }: ServerFacts): Finding {

@@ -1,12 +1,12 @@
-import { count } from '../format.ts';
+import { count, plural } from '../format.ts';
 import { type HaltRule, ruleStatusesText } from '../ledger/halt-rules.ts';
 
-/** Describes when a rule halts a run: `the first 20 of a run, or over 10 % once there are 1,000`. */
+/** Describes when a rule halts a run: `all of the first 20 ids, or over 10 % of the ids once there are 1,000`. */
 export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule): string {
   const limits = [
-    times && `${times} of them`,
+    times && plural(times, 'ids'),
     allOfFirst && `all of the first ${allOfFirst} ids`,
-    percent && `over ${percent.over} % of the ids, once there are ${count(percent.after)}`,
+    percent && `over ${percent.over} % of the ids once there are ${count(percent.after)}`,
   ];
   return limits.filter(Boolean).join(', or ');
 }

@@ -118,8 +118,13 @@ function failureLines({ failures }: Ending): string[] {
 }
 
 function groupLine({ code, count: n, samples }: FailureGroup, width: number): string {
-  const ids = samples.slice(0, shownSamples).map(plainLine).join('  ');
+  const ids = samples.slice(0, shownSamples).map(sampleText).join('  ');
   return `    ${count(n).padStart(width)}  ${plainLine(code)}   ${ids}${n > shownSamples ? ' …' : ''}`.trimEnd();
+}
+
+/** An id; one with white space around it in quotes, or nobody would see it. */
+function sampleText(id: string): string {
+  return id === id.trim() ? plainLine(id) : `"${plainLine(id)}"`;
 }
 
 function exampleLines({ examples }: Ending): string[] {

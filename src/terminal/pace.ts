@@ -85,7 +85,7 @@ const noIdsFaultMs = 900_000;
 /** After 15 minutes of outage, requests count as attempts again; see TargetLimiter.isCircuitOpen. */
 function describeOutage({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
   const cost = now - since < noIdsFaultMs ? 'no id fails because of it' : 'each try now counts as an attempt';
-  return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id every few seconds, ${cost}.`;
+  return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id now and then, ${cost}.`;
 }
 
 const fullUse = 0.75;
@@ -93,13 +93,14 @@ const fullUse = 0.75;
 function describeSending(target: TargetState, own: number | null): string {
   const asked = Math.min(own ?? Number.POSITIVE_INFINITY, target.ceiling ?? Number.POSITIVE_INFINITY);
   const allowed = Math.min(target.rate, target.advised ?? Number.POSITIVE_INFINITY);
+  const isAdvised = target.advised !== null && target.advised <= 1.01 * target.rate;
   const isFull = target.use * target.rate >= fullUse * Math.min(asked, allowed);
   if (!isFull && target.isStarved) return `Deleting as fast as ${plural(target.inFlight, 'requests')} at once allow.`;
   if (!isFull) return `Deleting; ${describeBound(target, Math.min(asked, allowed) === asked ? asked : null)}.`;
   if (asked <= allowed)
     return `Deleting at ${rate(asked)}, as ${asked === target.pinned ? 'the target is pinned' : '--rate allows'}.`;
-  if (allowed < target.rate)
-    return `Deleting at ${rate(allowed)}: the server reports that its limit is almost used up.`;
+  if (isAdvised && allowed < 1) return 'Waiting: the server reports that nothing is left of its limit.';
+  if (isAdvised) return `Deleting at ${rate(allowed)}: the server reports that its limit is almost used up.`;
   return describeLearning(target);
 }
 

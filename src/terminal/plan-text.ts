@@ -5,6 +5,7 @@ import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
+import { hanging } from './render-markdown.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
 
@@ -42,12 +43,12 @@ type ExistingRun = { runId: string; state: RunState; reason: string; left: numbe
 /** A run that has ended. */
 type FinishedRun = { runId: string; state: RunState; endedAt: number; counts: OutcomeCounts };
 
-/** The plan as lines of labels and values, shown before the confirmation. Pure. */
-export function planText(plan: Plan, style: Style = plainStyle): string {
+/** The plan as lines of labels and values, in so many columns where it can be; shown before the confirmation. Pure. */
+export function planText(plan: Plan, style: Style = plainStyle, width = Number.POSITIVE_INFINITY): string {
   const parts = [inputLines, targetLines, existingLines, previousLines, overlapLines, stopLines];
   return parts
     .flatMap((linesOf) => linesOf(plan, style))
-    .map(([label, text]) => `  ${label.padEnd(9)} ${text}`)
+    .map(([label, text]) => hanging(text, `  ${label.padEnd(9)} `, width))
     .join('\n');
 }
 

@@ -46,13 +46,11 @@ function takeWhile(lines: string[], holds: (line: string, at: number) => boolean
 }
 
 function code(lines: string[], width: number): string {
-  lines.shift();
+  const isCommand = lines.shift() === '```sh' ? /^[^#]+$/ : /^\$ [^#]*$/;
   const inside = takeWhile(lines, (line) => !line.startsWith('```'));
   lines.shift();
   const indent = (line: string) => (line === '' ? '' : `    ${line}`);
-  return inside
-    .map((line) => indent(/^(\$ )?expunge [^#]*$/.test(line) ? foldCommand(line, width, 8) : line))
-    .join('\n');
+  return inside.map((line) => indent(isCommand.test(line) ? foldCommand(line, width, 8) : line)).join('\n');
 }
 
 /** A command in lines of that width where its options allow it, as a shell takes them; those after the first are indented. */
@@ -82,7 +80,8 @@ function list(lines: string[], width: number, style: Style): string {
   return rendered.join('\n');
 }
 
-function hanging(text: string, before: string, width: number): string {
+/** Text behind the first columns of a line, broken between words; further lines are as far to the right. */
+export function hanging(text: string, before: string, width: number): string {
   const lines = wrapped(text, width - before.length);
   return lines.map((line, at) => (at === 0 ? before : ' '.repeat(before.length)) + line).join('\n');
 }
@@ -167,7 +166,7 @@ function styled(text: string, style: (text: string) => string): string {
 /** Lines no wider than that, broken between words; a word that is wider has a line of its own. */
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
-  for (const word of text.split(/ +/)) {
+  for (const word of text.split(' ')) {
     const last = lines.at(-1);
     if (last !== undefined && length(last) + 1 + length(word) <= width) lines[lines.length - 1] = `${last} ${word}`;
     else lines.push(word);

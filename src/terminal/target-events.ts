@@ -70,10 +70,16 @@ export class TargetEvents {
 }
 
 function outageEvents(before: TargetState | null, now: TargetState): TargetEvent[] {
-  const was = before?.outage ?? null;
-  if (was === null && now.outage !== null) return [{ message: 'outage', reason: now.outage.reason }];
-  if (was === null || now.outage !== null) return [];
+  const [was, is] = [outageOf(before), outageOf(now)];
+  if (was === null && is !== null) return [{ message: 'outage', reason: is.reason }];
+  if (was === null || is !== null) return [];
   return [{ message: 'outage over', reason: `it lasted ${duration(now.at - was.since)}` }];
+}
+
+/** Throttling is none: a window that is spent is met again and again. */
+function outageOf(target: TargetState | null): TargetState['outage'] {
+  const outage = target?.outage ?? null;
+  return outage?.kind === 'trouble' || outage?.kind === 'unreachable' ? outage : null;
 }
 
 /** The last entries of a trail (the oldest first), or all, in aligned lines: when, what, by whom, why. */

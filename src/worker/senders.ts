@@ -4,6 +4,7 @@ import type { Sender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { watchOwnLoad } from '../limiter/own-load.ts';
 import { type LimiterScope, scopesOf } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
@@ -123,6 +124,7 @@ function openSender(
     process,
     calls: withWriteReports(openTargetCalls(ledger.redis, limiterKeys(target.fp, scope)), writes),
     ...{ rate: rate === null ? '' : storedRate(rate), burst, slots: maxConcurrency, clock },
+    isBusy: watchOwnLoad(clock()),
     stopHere: () => stopFile.stop,
     onChange: () => {
       pool.pump();
@@ -141,7 +143,7 @@ function openSender(
 }
 
 /** The limiter writes at least once a second, so its calls show soon whether Redis accepts writes. */
-function withWriteReports({ call, learned }: ReturnType<typeof openTargetCalls>, writes: WriteStatus) {
+function withWriteReports({ call, store }: ReturnType<typeof openTargetCalls>, writes: WriteStatus) {
   return {
     call: async (report: Parameters<typeof call>[0]) => {
       try {
@@ -153,7 +155,7 @@ function withWriteReports({ call, learned }: ReturnType<typeof openTargetCalls>,
         throw error;
       }
     },
-    learned,
+    store,
   };
 }
 

@@ -6,7 +6,7 @@ import { bucket, measureChanges, measureHiddenLimit, openHiddenLimit } from '../
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
 import { percent, sharesOf, takenIn } from '../support/rate-measures.ts';
-import { isFull } from '../support/size.ts';
+import { isFull, sized } from '../support/size.ts';
 
 describe.concurrent('a limit that nobody wrote down', () => {
   test('is found and nearly all used, with few refused', async ({ expect, onTestFinished }) => {
@@ -56,7 +56,7 @@ describe.concurrent('a server that serves so many at once and lets others wait',
   test('has about as many requests at the server, and no queue', async ({ expect, onTestFinished }) => {
     const { mean, words } = await measureCapacity({ serviceMs: 50, workers: 1, atEnd: onTestFinished }, 7, 5);
     expect(mean, words).toBeGreaterThan(10);
-    expect(mean, words).toBeLessThan(35);
+    expect(mean, words).toBeLessThanOrEqual(sized(64, 35)); // a process that others keep from computing keeps all its connections
   });
 });
 

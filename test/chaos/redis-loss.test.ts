@@ -66,7 +66,7 @@ describe('a Redis that comes back without the last tenth of what it had acknowle
 
   test('would have deleted objects called absent if nobody noticed', async ({ expect, onTestFinished }) => {
     const seen = await loseTail({ ids: tail.ids, atEnd: onTestFinished, careless: true });
-    expect(seen.broken).toMatch(/^"absent was never deleted by us" is broken/);
+    expect(seen.broken, describeLoss(seen)).toMatch(/^"absent was never deleted by us" is broken/);
   });
 });
 

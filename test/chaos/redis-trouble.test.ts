@@ -6,6 +6,8 @@ import { keys } from '../../src/redis/keys.ts';
 import { findBroken } from '../support/checker.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
+import { openOwnRedis } from '../support/own-redis.ts';
+import { openProbes } from '../support/probes.ts';
 import { until } from '../support/processes.ts';
 import { testRedisAddress } from '../support/redis.ts';
 import { lostIn, measureRedisAway } from '../support/redis-away.ts';
@@ -65,3 +67,15 @@ async function obliterate({ target }: Harness): Promise<void> {
   await queue.obliterate({ force: true });
   await queue.close();
 }
+
+test('a worker whose Redis hangs answers probes within 2 s', async ({ expect, onTestFinished }) => {
+  const { url, pid } = await openOwnRedis(onTestFinished);
+  const harness = await openHarness(onTestFinished);
+  const probes = await openProbes(await harness.worker(['--http', '0'], { REDIS_URL: url }));
+  await until('it is ready', async () => (await probes.readiness()).ready);
+  process.kill(pid, 'SIGSTOP');
+  await until('the last answers are forgotten', async () => (await probes.scrape()).value('expunge_redis_up') === 0);
+  const answers = await Promise.all(['/healthz', '/metrics', '/readyz'].map(probes.get));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 503]);
+  expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(promised(2_000));
+});

@@ -14,15 +14,32 @@ import type { Answer, Plan } from './runner.ts';
 const everything = [
   ...['src/delete', 'src/http', 'src/ledger', 'src/model'],
   // The limiter's pure part: what a rate, an outage or a permit means.
-  ...['fair-scheduler', 'learn-in-flight', 'learn-rate', 'learned-rate', 'outage', 'overload', 'permits'],
-  ...['ramp', 'rate-rules', 'read-target', 'stop', 'throttles', 'update-estimate'],
+  ...[
+    'announced-window',
+    'blame',
+    'closed',
+    'control',
+    'fair-scheduler',
+    'learn-in-flight',
+    'learn-rate',
+    'learned-rate',
+  ],
+  ...['outage', 'permits', 'ramp', 'rate-rules', 'read-target', 'stop', 'throttles'],
 ].map((path) => (path.startsWith('src/') ? path : `src/limiter/${path}.ts`));
 
 const leastPercent = 85;
 const silentMs = 30_000; // a worker that tells nothing for so long hangs
-const reloadsAtMost = 6; // test files that are loaded anew for a mutant that plays its part while modules are loaded; the closest ones
+const reloadsAtMost = 6; // test files that are loaded anew for a mutant that plays its part while modules are loaded; its own and the closest ones
 const folder = 'coverage/mutate';
 const work = `${folder}/${process.pid}`; // several may run at once
+
+/** Tests that say nothing about a mutant, or say it too slowly. */
+const leftOut = [
+  'test/unit/tidy.test.ts', // about the text of the sources
+  'test/unit/limiter/zoo.test.ts', // simulated targets: so slow that mutants elsewhere time out in it
+  'test/integration/ledger/doubt.test.ts', // servers of its own
+  'test/integration/ledger/many-runs.test.ts', // 10,000 of them
+];
 
 type Fate = 'killed' | 'timeout' | 'survived' | 'not covered';
 type Found = Pick<Mutant, 'line' | 'from' | 'to'> & { fate: Fate; by: string };
@@ -56,12 +73,21 @@ function sourcesIn(asked: readonly string[]): string[] {
     .sort();
 }
 
+function testsIn(folders: string): string[] {
+  const found = globSync(`${folders}/**/*.test.ts`).map((path) => path.replaceAll('\\', '/'));
+  return found.filter((test) => !leftOut.includes(test)).sort();
+}
+
 /** Runs tests over the mutants of a plan. One that makes the worker hang is ended, and counts as found. */
 async function runPass(order: Order, plan: Omit<Plan, 'answers'>, tried: Set<number>): Promise<Answer[]> {
   const answers: Answer[] = [];
+  const begun = new Set<string>();
   for (;;) {
     writeFileSync(`${work}/order.json`, JSON.stringify(order));
-    writeFileSync(`${work}/plan.json`, JSON.stringify({ ...without(plan, tried), answers: `${work}/answers.jsonl` }));
+    writeFileSync(
+      `${work}/plan.json`,
+      JSON.stringify({ ...without(plan, tried, begun), answers: `${work}/answers.jsonl` }),
+    );
     writeFileSync(`${work}/answers.jsonl`, '');
     const hangs = await spawnPass();
     const told = readFileSync(`${work}/answers.jsonl`, 'utf8').split('\n').filter(Boolean);
@@ -72,12 +98,15 @@ async function runPass(order: Order, plan: Omit<Plan, 'answers'>, tried: Set<num
     if (last === undefined) throw new Error('the tests hang without any mutant');
     answers.push({ killed: last.begun, by: 'the worker hung', how: 'timeout' });
     for (const line of answers) if ('killed' in line) tried.add(line.killed);
+    for (const line of lines) if ('begun' in line) begun.add(`${line.begun} ${line.by}`);
   }
 }
 
-function without(plan: Omit<Plan, 'answers'>, tried: Set<number>): Omit<Plan, 'answers'> {
+/** What is left of a plan without the mutants that are dead, and those that were tried with a test already. */
+function without(plan: Omit<Plan, 'answers'>, tried: Set<number>, begun: Set<string>): Omit<Plan, 'answers'> {
+  const isLeft = (id: number, name: string) => !tried.has(id) && !begun.has(`${id} ${name}`);
   const left = (by: Record<string, number[]>) =>
-    Object.fromEntries(Object.entries(by).map(([name, ids]) => [name, ids.filter((id) => !tried.has(id))]));
+    Object.fromEntries(Object.entries(by).map(([name, ids]) => [name, ids.filter((id) => isLeft(id, name))]));
   return { ...plan, met: plan.met && left(plan.met), loaded: left(plan.loaded) };
 }
 
@@ -108,7 +137,8 @@ async function tryAll(
   killed: Map<number, Killed>,
 ) {
   const order = { sources, tests, needsRedis: tests.some((test) => test.startsWith('test/integration/')) };
-  const seen = await runPass(order, { met: null, loaded: {}, usual: {} }, new Set());
+  const paths = sources.map(({ file }) => file);
+  const seen = await runPass(order, { sources: paths, met: null, loaded: {}, usual: {} }, new Set());
   const ran = new Set(seen.flatMap((line) => ('met' in line ? [line.by] : [])));
   const silent = tests.filter((test) => !ran.has(test));
   if (silent.length > 0) throw new Error(`these tests did not run: ${silent.join(', ')}`);
@@ -129,14 +159,16 @@ async function tryAll(
   for (const id of whileLoaded) {
     const { file } = mutants.get(id)!;
     const near = tests.filter((test) => far.get(test)!.has(file));
-    near.sort((a, b) => far.get(a)!.get(file)! - far.get(b)!.get(file)!);
+    const own = file.replace(/^src\/(.*)\.ts$/, 'test/unit/$1.test.ts');
+    const steps = (test: string) => (test === own ? 0 : far.get(test)!.get(file)!);
+    near.sort((a, b) => steps(a) - steps(b));
     for (const test of near.slice(0, reloadsAtMost)) loaded[test] = [...(loaded[test] ?? []), id];
   }
   const tried = new Set(killed.keys());
   const covered = new Set([...Object.values(met).flat(), ...whileLoaded]);
   for (const line of await runPass(
     { ...order, tests: quickFirst.map(({ test }) => test) },
-    without({ met, loaded, usual }, tried),
+    { sources: paths, met, loaded, usual },
     tried,
   )) {
     if ('killed' in line) killed.set(line.killed, line);
@@ -150,13 +182,8 @@ async function main(asked: readonly string[]): Promise<void> {
   const cacheFile = `${folder}/found.json`;
   const readCache = (): Cache => (existsSync(cacheFile) ? JSON.parse(readFileSync(cacheFile, 'utf8')) : {});
   const before = readCache();
-  const unit = globSync('test/unit/**/*.test.ts')
-    .filter((test) => !test.endsWith('tidy.test.ts'))
-    .sort();
-  const slow = ['doubt', 'list-runs'].map((name) => `test/integration/ledger/${name}.test.ts`); // servers of their own, 10,000 runs
-  const integration = globSync('test/integration/{delete,ledger}/**/*.test.ts')
-    .filter((test) => !slow.includes(test))
-    .sort();
+  const unit = testsIn('test/unit');
+  const integration = testsIn('test/integration/{delete,ledger}');
   const files = sourcesIn(asked);
   const using = new Map(
     files.map((file) => [file, [...unit, ...integration].filter((test) => distances(test).has(file))]),

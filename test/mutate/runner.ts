@@ -1,10 +1,13 @@
 import { appendFileSync, readFileSync } from 'node:fs';
-import { type RunnerTestCase, type RunnerTestFile, TestRunner } from 'vitest';
+import { resolve } from 'node:path';
+import { type RunnerTask, type RunnerTestCase, type RunnerTestFile, TestRunner } from 'vitest';
 import { startTests } from 'vitest/internal/browser';
 
 /** What the main program wants to be known: which mutants each test meets, or which of these mutants each test kills. */
 export type Plan = {
   answers: string;
+  /** The files that are changed. */
+  sources: string[];
   met: Record<string, number[]> | null;
   loaded: Record<string, number[]>;
   /** By test: how many places it passes without a mutant, and how long it takes. */
@@ -14,7 +17,7 @@ export type Plan = {
 /** One line of the answers. `met` by a test or, with its file alone, while modules are loaded. */
 export type Answer =
   | { met: number[]; by: string; steps: number; ms: number }
-  | { begun: number }
+  | { begun: number; by: string }
   | { killed: number; by: string; how: 'killed' | 'timeout' }
   | { odd: string };
 
@@ -43,11 +46,17 @@ function nameOf(test: RunnerTestCase): string {
   return `${test.file.name} > ${test.fullTestName}`;
 }
 
-function activate(id: number, test = ''): void {
+function activate(id: number, test: string): void {
   active = id;
   steps = 0;
   stepsAtMost = 100_000 + 20 * (plan.usual[test]?.steps ?? 100_000);
-  if (id !== 0) tell({ begun: id });
+  if (id !== 0) tell({ begun: id, by: test });
+}
+
+/** Concurrent tests, too, run one after the other: only one mutant is active at a time. */
+function oneByOne(task: RunnerTask): void {
+  task.concurrent = false;
+  if ('tasks' in task) for (const inside of task.tasks) oneByOne(inside);
 }
 
 /**
@@ -58,10 +67,13 @@ export default class MutantRunner extends TestRunner {
   mutants: number[] = [];
   isReloading = false;
 
-  onBeforeRunFiles(files: RunnerTestFile[]): void {
+  async onBeforeRunFiles(files: RunnerTestFile[]): Promise<void> {
+    for (const file of files) oneByOne(file);
     if (files[0]!.result?.state === 'fail' && active === 0)
       tell({ odd: `${files[0]!.name}: ${files[0]!.result.errors?.[0]?.message}` });
     if (plan.met !== null) return;
+    // A source that a test loads in its middle would look as if that test passed all of it.
+    for (const source of plan.sources) await modulesOf(this).import(resolve(source));
     tell({ met: [...met], by: files[0]!.name, steps, ms: 0 });
     met = new Set();
     steps = 0;
@@ -104,7 +116,7 @@ export default class MutantRunner extends TestRunner {
     if (isFailed && active !== 0) this.kill(test);
     else if (isFailed) tell({ odd: `${nameOf(test)}: ${test.result!.errors?.[0]?.message}` });
     delete test.result?.errors;
-    if (plan.met !== null && !this.isReloading) activate(0);
+    if (plan.met !== null && !this.isReloading) activate(0, '');
   }
 
   override onAfterRunTask(test: RunnerTestCase): void {
@@ -135,20 +147,20 @@ export default class MutantRunner extends TestRunner {
     for (const id of plan.loaded[file.name] ?? []) {
       if (killed.has(id)) continue;
       this.unload();
-      activate(id);
+      activate(id, file.name);
       const [again] = await startTests([file.filepath], quiet);
       if (again?.result?.state === 'fail' && !killed.has(id)) {
         killed.add(id);
         tell({ killed: id, by: file.name, how: 'killed' });
       }
-      activate(0);
+      activate(0, '');
     }
     this.unload();
     this.isReloading = false;
   }
 
   unload(): void {
-    const { evaluatedModules } = (this as unknown as { moduleRunner: { evaluatedModules: Evaluated } }).moduleRunner;
+    const { evaluatedModules } = modulesOf(this);
     for (const [path, module] of evaluatedModules.idToModuleMap) {
       if (/\/(src|test)\/(?!mutate)/.test(path) && !path.includes('node_modules'))
         evaluatedModules.invalidateModule(module);
@@ -156,4 +168,11 @@ export default class MutantRunner extends TestRunner {
   }
 }
 
-type Evaluated = { idToModuleMap: Map<string, object>; invalidateModule(module: object): void };
+type Modules = {
+  import(path: string): Promise<unknown>;
+  evaluatedModules: { idToModuleMap: Map<string, object>; invalidateModule(module: object): void };
+};
+
+function modulesOf(runner: TestRunner): Modules {
+  return (runner as unknown as { moduleRunner: Modules }).moduleRunner;
+}

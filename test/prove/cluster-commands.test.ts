@@ -149,7 +149,7 @@ describe('a Redis Cluster', () => {
 
   test('is not taken for a single Redis, nor the other way round', async () => {
     const { port } = await cluster.primaryOf('x');
-    expect(await runsWith(`redis://127.0.0.1:${port}`)).toContain('which only redis+cluster:// can address');
+    expect(await runsWith(`redis://127.0.0.1:${port}`)).toContain('this Redis is a server of a cluster');
     const single = await startRedisProcess(onTestFinished);
     expect(await runsWith(`redis+cluster://127.0.0.1:${single.port}`)).toContain('cluster support disabled');
   });

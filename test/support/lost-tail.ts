@@ -44,7 +44,11 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   const harness = await openHarness(atEnd, { objects, latencyMs: 5 }, { url: `redis://127.0.0.1:${redis.port}` });
   const workers = await Promise.all([startWorker(harness, careless), startWorker(harness, careless)]);
   const from = performance.now();
-  await harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--detach', '--yes'], settings).ended;
+  const rate = `${Math.min(1_500, count / 5)}/s`; // so that its middle cannot be missed, however late this process looks
+  await harness.spawn(
+    ['run', harness.list(ids), '--resource', 'annotations', '--rate', rate, '--detach', '--yes'],
+    settings,
+  ).ended;
   await harness.runIs('in the middle', ({ settled }) => settled > count / 2, 120_000);
   if (kills) await replace(harness, workers, 0);
   const { settled } = await harness.onlyRun();

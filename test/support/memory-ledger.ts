@@ -1,4 +1,5 @@
 import { resetMarks } from '../../src/ledger/cell.ts';
+import { KnownCells } from '../../src/ledger/known-cells.ts';
 import type { Claim, Ledger } from '../../src/ledger/ledger.ts';
 import type { Resource } from '../../src/model/resource.ts';
 import { RunModel } from './run-model.ts';
@@ -30,7 +31,11 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       if (epoch === 0) return model.state;
       const ledgerChunk = { passEndedAt: 0, times: Buffer.alloc(0), cells: [...model.cells[chunk]!] };
       const server = { process: 'p', isDurable: null, ancestors: [] };
-      return { ...{ fed, epoch, server, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids }, ...more };
+      return {
+        ...{ fed, epoch, server, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids },
+        ...{ known: new KnownCells([], server) },
+        ...more,
+      };
     },
     step: async (_run, chunk, epoch, joins, wanted) => {
       const isHolder = model.open.get(chunk) === epoch;

@@ -63,7 +63,7 @@ async function runContainer(container: Container, image: string, { place, env }:
     return { closed: `${engine} could not run ${image}: ${lastLine(started.stderr) || 'its port does not answer'}` };
   }
   writeContainer(place, container);
-  return { options, how: `started ${image} with ${engine} (container ${name}, data in the volume ${name})` };
+  return { options, how: `started ${image} with ${engine} as ${name}` };
 }
 
 function startNamed(

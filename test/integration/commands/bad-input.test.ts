@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -329,6 +329,7 @@ describe('a report that cannot be written', () => {
         /could not be written to \/dev\/full: no space left on the disk; .* safe in Redis\n {2}expunge report/,
       );
       expect(full.code).toBe(1);
+      expect(statSync('/dev/full').isCharacterDevice()).toBe(true);
       const { code, stdout } = await harness.expunge(['report', summary.run]);
       expect([code, stdout.trimEnd().split('\n').length]).toEqual([0, 4]);
     },

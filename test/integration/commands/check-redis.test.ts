@@ -18,7 +18,7 @@ describe.concurrent('expunge check of one Redis', () => {
       EXPUNGE_REDIS_PASSWORD_FILE: secretFile(redis, password),
     });
     expect(lines).toEqual([
-      `ok redis Redis: redis://127.0.0.1:${redis.port} (REDIS_URL)`,
+      `ok redis redis://127.0.0.1:${redis.port} (REDIS_URL)`,
       `ok redis reach: 127.0.0.1:${redis.port} accepts connections`,
       'ok redis login: accepted as default',
       expect.stringMatching(/^ok redis version: (redis|valkey) \d/),

@@ -90,7 +90,7 @@ describe.concurrent('a run whose command was killed', () => {
 
     const resumed = await ended(harness.start(['resume', id]));
     expect([resumed.code, resumed.stderr]).toEqual([0, expect.stringContaining('no process is deleting it')]);
-    expect(resumed.stderr).not.toContain('the command that runs it continues');
+    expect(resumed.stderr).not.toContain('its command continues');
 
     const detach = await ended(again(['--detach']));
     expect([detach.code, detach.stderr]).toEqual([2, expect.stringContaining(`expunge resume ${id} --detach`)]);

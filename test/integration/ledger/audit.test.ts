@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { auditLength, noteTargetAction, readAudit } from '../../../src/ledger/audit.ts';
+import {
+  auditFacts,
+  auditLength,
+  noteRunAction,
+  noteTargetAction,
+  readAudit,
+  readTargetAudit,
+} from '../../../src/ledger/audit.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
@@ -58,6 +65,26 @@ describe.concurrent('the audit trail of a run', () => {
       [4, 'stop-all', 'bob', 'they call us'],
       [5, 'pause', 'ana', 'release window'],
     ]);
+    const ofTarget = await readTargetAudit(redis, fp);
+    expect(ofTarget.map(({ action }) => action)).toEqual(['stop-all', 'start-all', 'stop-all', 'remove']);
+    expect(ofTarget.at(-1)).toEqual({ ...removal, run: 'another' });
+  });
+
+  test('tells what else was done with it, and nothing that was done to its target after its end', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { id, fp, createdAt, steer, trail } = await openRun(onTestFinished);
+    await stopTarget(redis, fp, { who: 'eve', reason: 'at once', at: createdAt });
+    await noteRunAction(redis, id, { at: createdAt + 1, action: 'export', by: 'operator', who: 'bob', reason: '' });
+    await steer('cancel', 2);
+    const { endedAt } = (await readRun(redis, id))!;
+    await startTarget(redis, fp, { who: 'eve', reason: '', at: endedAt });
+    await stopTarget(redis, fp, { who: 'eve', reason: 'after its end', at: endedAt + 1 });
+    const all = await trail();
+    expect(all.map(({ action }) => action)).toEqual(['submit', 'stop-all', 'export', 'cancel', 'start-all']);
+    expect(all[0]).toEqual({ at: createdAt, action: 'submit', by: 'operator', who: 'test', reason: '' });
+    expect(auditFacts(all[2]!)).toEqual({ ...all[2], at: new Date(createdAt + 1).toISOString() });
   });
 
   test('tells of a guard that halted it', async ({ expect, onTestFinished }) => {

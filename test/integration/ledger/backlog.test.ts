@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readBacklog } from '../../../src/ledger/backlog.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { readBacklog, readNextAttempt } from '../../../src/ledger/backlog.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -10,7 +10,7 @@ import { forgetRun, writeTestRun } from './lone-run.ts';
 
 let redis: RedisClient;
 let ledger: Ledger;
-const fp = `test-${randomUUID()}`;
+let fp: string; // of a target that only one test has
 const now = Date.now();
 
 beforeAll(async () => {
@@ -18,19 +18,22 @@ beforeAll(async () => {
   ledger = openLedger(redis, haltRules, () => now);
 });
 
-afterAll(async () => {
+afterAll(() => redis.disconnect());
+beforeEach(() => {
+  fp = `test-${randomUUID()}`;
+});
+afterEach(async () => {
   for (const run of await redis.smembers(keys.targetRuns(fp))) await forgetRun(redis, run);
   await redis.del(keys.targetRuns(fp));
-  redis.disconnect();
 });
 
 const steer = (run: string, action: 'start' | 'pause') =>
   ledger.steer(run, now, { action, reason: '', by: 'operator', who: 'test' });
 
-/** A run of this file's target; returns its id. */
-async function addRun(sizes: number[], perSecond: number | null = null, target = fp): Promise<string> {
+/** A run of the test's target; returns its id. */
+async function addRun(sizes: number[], perSecond: number | null = null): Promise<string> {
   const run = await writeTestRun(redis, sizes, perSecond);
-  await redis.sadd(keys.targetRuns(target), run);
+  await redis.sadd(keys.targetRuns(fp), run);
   return run;
 }
 
@@ -52,16 +55,9 @@ test('only ids of running runs that wait for no later pass can be worked on', as
   expect(await readBacklog(redis, fp, now + 5_000)).toEqual({ runs: { paused: 1 }, pending: 1_010, runnable: 0 });
 });
 
-test('of a run with a rate of its own no more can be worked on than that lets go in a minute, and nothing of a spent quota', async ({
-  onTestFinished,
-}) => {
-  const target = `test-${randomUUID()}`;
-  const run = await addRun([500, 500, 10], 2, target);
-  onTestFinished(async () => {
-    await forgetRun(redis, run);
-    await redis.del(keys.targetRuns(target));
-  });
-  const runnable = async () => (await readBacklog(redis, target, now)).runnable;
+test('of a run with a rate of its own no more can be worked on than that lets go in a minute, and nothing of a spent quota', async () => {
+  const run = await addRun([500, 500, 10], 2);
+  const runnable = async () => (await readBacklog(redis, fp, now)).runnable;
   await steer(run, 'start');
   expect(await runnable()).toBe(120);
   for (const [fields, ids] of [
@@ -77,9 +73,25 @@ test('of a run with a rate of its own no more can be worked on than that lets go
   }
 });
 
+test('what is settled is no longer in the backlog', async () => {
+  const run = await addRun([10]);
+  await steer(run, 'start');
+  await redis.hset(keys.run(run), 'settled', 4);
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: { running: 1 }, pending: 6, runnable: 6 });
+});
+
+test('the next attempt is that of the first chunk that waits, once no other is open', async ({ onTestFinished }) => {
+  const run = await writeTestRun(redis, [1, 1]);
+  onTestFinished(() => forgetRun(redis, run));
+  expect(await readNextAttempt(redis, run)).toBeNull();
+  await redis.zadd(keys.later(run), Date.now() + 60_000, 1, Date.now() + 120_000, 0);
+  const aboutAMinute = Math.abs((await readNextAttempt(redis, run))! - Date.now() - 60_000);
+  expect(aboutAMinute).toBeLessThan(30_000);
+  await redis.hset(keys.open(run), '0', '1');
+  expect(await readNextAttempt(redis, run)).toBeNull();
+});
+
 test('a run that Redis has forgotten counts nowhere', async () => {
-  const other = `test-${randomUUID()}`;
-  await redis.sadd(keys.targetRuns(other), 'gone');
-  expect(await readBacklog(redis, other, now)).toEqual({ runs: {}, pending: 0, runnable: 0 });
-  await redis.del(keys.targetRuns(other));
+  await redis.sadd(keys.targetRuns(fp), 'gone');
+  expect(await readBacklog(redis, fp, now)).toEqual({ runs: {}, pending: 0, runnable: 0 });
 });

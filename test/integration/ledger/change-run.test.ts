@@ -24,6 +24,7 @@ describe.concurrent('changing the rate of a run', () => {
     const ledger = openLedger(redis, []);
     const before = { state: 'planned', rate: parseRate('200/s'), burst: null };
     expect(await ledger.changeRate(id, 1, { burst: 7, ...order })).toEqual(before);
+    expect(await redis.hmget(keys.run(id), 'rate', 'burst')).toEqual(['200/1000', '7']);
     const rate = parseRate('50/s,1000/day');
     expect(await ledger.changeRate(id, 2, { rate, ...order })).toEqual({ ...before, burst: 7 });
     expect(await ledger.changeRate(id, 3, { rate: null, burst: null, ...order })).toEqual({

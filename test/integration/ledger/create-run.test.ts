@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
+import { claimList, findRunOfList, type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
@@ -156,5 +156,69 @@ describe('two producers of one list', () => {
     await write(listIn('x', 'y'));
     expect(await redis.get(keys.ledger(id, 1))).toBe('settled');
     expect((await readRun(redis, id))!.files).toEqual(['one']);
+  });
+});
+
+test('a long list is written to its end, and its progress told', async () => {
+  const { plan } = listIn('one');
+  const chunk = (n: number): Chunk => ({
+    ...{ n, resource: 'annotations', ids: [`a-${n}`], positions: [{ file: 0, line: n + 2 }] },
+  });
+  const told: number[] = [];
+  const long = { ...plan, rows: 40, ids: 40, chunks: 40, blocks: 0 };
+  const parts = Array.from({ length: 40 }, (_, n) => chunk(n));
+  await writeRun(redis, id, long, parts, Date.now(), (chunks) => told.push(chunks));
+  expect(await report()).toEqual(parts.map(({ ids }, n) => `one:${n + 2} ${ids[0]}`));
+  expect(told).toEqual([16, 32]);
+});
+
+test('a producer stops reading its list once another one has written the run', async () => {
+  await write(listIn('one'));
+  await redis.hset(keys.run(id), { state: 'preparing', layout: 'one' });
+  let read = 0;
+  const { plan, parts } = listIn('one');
+  async function* endless() {
+    for (; read < 100; read++) {
+      if (read === 1) await redis.hset(keys.run(id), 'state', 'planned');
+      yield parts[0]!;
+    }
+  }
+  await writeRun(redis, id, plan, endless(), Date.now(), () => {});
+  expect(read).toBeLessThan(40);
+});
+
+describe('the id of the run of a list', () => {
+  const list = () => `list-${id}`;
+  afterEach(() => redis.del(keys.list(list())));
+
+  test('is that of whoever came first, also after it died, until its run is over', async () => {
+    expect(await findRunOfList(redis, list())).toBeNull();
+    const first = await claimList(redis, list(), Date.UTC(2026, 10, 20, 15, 49));
+    expect(first).toMatch(/^20261120-1549-/);
+    expect(await redis.get(keys.list(list()))).toBe(first);
+    await redis.set(keys.list(list()), id);
+    expect(await claimList(redis, list(), Date.now())).toBe(id);
+    await write(listIn('one'));
+    expect(await claimList(redis, list(), Date.now())).toBe(id);
+    expect((await findRunOfList(redis, list()))!.id).toBe(id);
+    await redis.hset(keys.run(id), { state: 'completed', delivered: 1 });
+    const next = await claimList(redis, list(), Date.now());
+    expect([next === id, await redis.get(keys.list(list()))]).toEqual([false, next]);
+  });
+
+  test('of a run that is over is replaced by one caller only', async () => {
+    await write(listIn('one'));
+    await redis.hset(keys.run(id), { state: 'completed', delivered: 1 });
+    await redis.set(keys.list(list()), id);
+    const claims = await Promise.all([1, 2, 3].map(() => claimList(redis, list(), Date.now())));
+    expect(new Set(claims).size).toBe(1);
+    expect(claims[0]).not.toBe(id);
+  });
+
+  test('of a run whose record has expired is replaced, because chunks of it may still be there', async () => {
+    await redis.set(keys.list(list()), id);
+    await redis.set(keys.ledger(id, 0), 'a part');
+    expect(await claimList(redis, list(), Date.now())).not.toBe(id);
+    await redis.del(keys.ledger(id, 0));
   });
 });

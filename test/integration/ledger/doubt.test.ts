@@ -1,17 +1,8 @@
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readAudit } from '../../../src/ledger/audit.ts';
-import {
-  decodeLedgerChunk,
-  headerBytes,
-  isDoubtful,
-  isSettled,
-  readCell,
-  settle,
-  untouched,
-} from '../../../src/ledger/cell.ts';
+import { decodeLedgerChunk, isDoubtful, readCell, settle, untouched } from '../../../src/ledger/cell.ts';
 import { type Claim, type Ledger, noEpoch, openLedger } from '../../../src/ledger/ledger.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
-import { recoverOrphans } from '../../../src/ledger/start-run.ts';
 import { sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
@@ -161,48 +152,5 @@ describe('a Redis that was restarted', () => {
     await until('the replica has the run', async () => (await other.redis.exists(keys.open(id))) === 1);
     await other.redis.call('REPLICAOF', 'NO', 'ONE');
     expect((await claim(0, other)).doubt).not.toBe('');
-  });
-});
-
-describe('chunks of which Redis has lost sight', () => {
-  beforeEach(() => open([2, 2, 1]));
-
-  test('are found in the ledger, and are due again in doubt', async () => {
-    const { epoch } = await claim(0);
-    await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }, { index: 1, cell: deleted }], []); // biome-ignore format: one line
-    await ledger.redis.del(keys.open(id), keys.later(id));
-    expect(await recoverOrphans(ledger, id)).toBe(true);
-    expect(await ledger.redis.zrange(keys.later(id), '0', '-1')).toEqual(['1', '2']);
-    expect(await ledger.feed(id)).toEqual([1, 2]);
-    expect((await claim(1)).ledgerChunk.cells.every(isDoubtful)).toBe(true);
-    expect(await record()).toMatchObject({
-      state: 'running',
-      doubt: expect.stringContaining('which chunks were left'),
-    });
-    expect(await recoverOrphans(ledger, id)).toBe(false);
-  });
-
-  test('halt the run where its counters and its ledger disagree, so that it can be cancelled', async () => {
-    const cellBytes = Buffer.from([deleted >> 8, deleted & 255]);
-    for (const [chunk, size] of [2, 2, 1].entries()) {
-      const { epoch } = await claim(chunk);
-      const joins = Array.from({ length: size }, (_, index) => ({ index, cell: deleted }));
-      await ledger.step(id, chunk, epoch, chunk < 2 ? joins : [], []);
-      if (chunk === 2) await ledger.redis.setrange(keys.ledger(id, 2), headerBytes, cellBytes);
-    }
-    await ledger.redis.del(keys.open(id), keys.later(id));
-    expect((await cells(2)).every(isSettled)).toBe(true);
-    expect(await recoverOrphans(ledger, id)).toBe(true);
-    expect(await record()).toMatchObject({ state: 'halted', halt: 'ledger_lost' });
-    await steer('cancel');
-    expect((await sealTally(ledger.redis, await record())).counts.deleted).toBe(5);
-  });
-
-  test('are not looked for while any is open or waits', async () => {
-    expect(await ledger.hasOrphans(id)).toBe(false);
-    const { epoch } = await claim(0);
-    await ledger.handBack(id, 0, epoch, 60_000);
-    await ledger.redis.del(keys.open(id));
-    expect(await ledger.hasOrphans(id)).toBe(false);
   });
 });

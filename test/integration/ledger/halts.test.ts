@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { settle } from '../../../src/ledger/cell.ts';
+import { headerBytes, settle } from '../../../src/ledger/cell.ts';
+import { haltExamples } from '../../../src/ledger/halt-rules.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { type HaltCode, type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
@@ -211,3 +212,42 @@ describe.concurrent('a run', () => {
     expect(codes.toSorted()).toEqual(haltRules.map(({ halt }) => halt).toSorted());
   });
 });
+
+describe.concurrent('the examples of a halt', () => {
+  test('are the first ids, at most five, that its rule counts, chunk by chunk', async ({ expect, onTestFinished }) => {
+    const run = await openRun(onTestFinished);
+    const examples = async () => haltExamples(redis, await run.record(), haltRules);
+    await run.status(204, 2);
+    await run.status(302, 1);
+    await run.status(403, 1);
+    await run.status(302, 1, 2);
+    expect(await examples()).toEqual([]); // it runs
+    expect(await run.status(200, 1, 1)).toBe('halted');
+    expect(await examples()).toEqual(['v-0-2', 'v-1-0', 'v-2-0']);
+    await run.status(302, 10, 1);
+    expect(await examples()).toEqual(['v-0-2', 'v-1-0', 'v-1-1', 'v-1-2', 'v-1-3']);
+    expect(await haltExamples(redis, await run.record(), [])).toEqual([]);
+    await redis.del(keys.manifest(run.id, 0));
+    expect((await examples())[0]).toBe('v-1-0');
+    await redis.del(keys.ledger(run.id, 1));
+    expect(await examples()).toEqual(['v-2-0']);
+  });
+
+  test('are looked for in the first 20 chunks that were fed', async ({ expect, onTestFinished }) => {
+    const run = await openRun(onTestFinished, 21 * chunkSize);
+    for (const n of [19, 20])
+      await redis.set(keys.ledger(run.id, n), ledgerChunk(settle('unknown', 1, codeOfStatus(200))));
+    expect(await run.status(200, 3)).toBe('halted');
+    const examplesUpTo = async (next: number) => haltExamples(redis, { ...(await run.record()), next }, haltRules);
+    expect(await examplesUpTo(19)).toEqual(['v-0-0', 'v-0-1', 'v-0-2']);
+    expect(await examplesUpTo(20)).toEqual(['v-0-0', 'v-0-1', 'v-0-2', 'v-19-0']);
+    expect(await examplesUpTo(21)).toEqual(['v-0-0', 'v-0-1', 'v-0-2', 'v-19-0']);
+  });
+});
+
+/** A ledger chunk in which the first id ended like this. */
+function ledgerChunk(cell: number): Buffer {
+  const bytes = Buffer.alloc(headerBytes + 2 * chunkSize);
+  bytes.writeUInt16BE(cell, headerBytes);
+  return bytes;
+}

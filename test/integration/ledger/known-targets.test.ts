@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { knownTargets, noteTarget } from '../../../src/ledger/known-targets.ts';
+import { isLive, knownTargets, liveRuns, noteTarget } from '../../../src/ledger/known-targets.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -34,4 +35,26 @@ test('a target is known by its run, and by its worker alone for 90 days', async 
   expect(await find(idle.account)).toEqual({ ...idle, live: {}, stops: { target: null, processes: [], alive: 1 } });
   await noteTarget(redis, other, now + 60_001);
   expect([await find(idle.account), (await find(other.account))?.fp]).toEqual([undefined, other.fp]);
+});
+
+test('a target is live while it has a run that is not sealed, or a process', async ({ onTestFinished }) => {
+  const target = targetOf('http://127.0.0.1:9', randomUUID());
+  const runs = [0, 1, 2].map(() => writeTestRun(redis, [1], null, target));
+  const [first, second, third] = (await Promise.all(runs)) as [string, string, string];
+  onTestFinished(async () => {
+    for (const id of [first, second, third]) await forgetRun(redis, id);
+    await redis.unlink(keys.processes(target.fp));
+  });
+  const ledger = openLedger(redis, []);
+  const steer = (id: string, action: 'start' | 'cancel') =>
+    ledger.steer(id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
+  const known = async () => (await find(target.account))!;
+  await steer(first, 'start');
+  expect(await known()).toMatchObject({ live: { planned: 2, running: 1 } });
+  expect([liveRuns(await known()), isLive(await known())]).toEqual([3, true]);
+  for (const id of [first, second, third]) await steer(id, 'cancel');
+  expect((await known()).live).toEqual({});
+  expect([liveRuns(await known()), isLive(await known())]).toEqual([0, false]);
+  await redis.hset(keys.processes(target.fp), 'p0', `${Date.now()} `);
+  expect(isLive(await known())).toBe(true);
 });

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { decodeLedgerChunk } from '../../../src/ledger/cell.ts';
 import { type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { removeRun } from '../../../src/ledger/end-run.ts';
+import type { Claim, Ledger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { type Target, targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
 
 /** A planned run with `sizes.length` chunks, in Redis only, of a target of its own if none is given. Remove it with `forgetRun`. */
 export async function writeTestRun(
@@ -44,4 +47,16 @@ export async function writeTestRun(
 export async function forgetRun(redis: RedisClient, id: string): Promise<void> {
   const run = await readRun(redis, id);
   if (run !== null) await removeRun(redis, run);
+}
+
+/** Claims a chunk that must be there to claim. */
+export async function claimChunk(ledger: Ledger, id: string, chunk: number): Promise<Claim> {
+  const claimed = await ledger.claim(id, chunk);
+  if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
+  return claimed;
+}
+
+/** The cells of a chunk as Redis has them. */
+export async function readCells(redis: RedisClient, id: string, chunk: number): Promise<number[]> {
+  return decodeLedgerChunk((await redis.getBuffer(keys.ledger(id, chunk)))!).cells;
 }

@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { constants, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
@@ -10,6 +11,7 @@ import { readRows } from '../../../src/input/read-rows.ts';
 import { headerBytes, mark, settle } from '../../../src/ledger/cell.ts';
 import { noteDetail, writePart } from '../../../src/ledger/manifest.ts';
 import { type OutcomeRow, readOutcomes } from '../../../src/ledger/outcome-rows.ts';
+import { writeReport } from '../../../src/ledger/report.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { writeRunFiles } from '../../../src/ledger/run-files.ts';
 import { checkConservation, sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
@@ -172,9 +174,44 @@ describe('a report', () => {
     expect((await readdir(join(folder, '..'))).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
-  test.runIf(process.platform === 'linux')('says when the disk is full', async () => {
-    await expect(report(await makeRun(settledCells), { output: '/dev/full' })).rejects.toThrow('no space left');
-    expect((await stat('/dev/full')).isCharacterDevice()).toBe(true);
+  test('of some outcomes only has their rows, and its header', async () => {
+    const run = await makeRun(settledCells);
+    let text = '';
+    const sink = async (part: string) => {
+      text += part;
+      return true;
+    };
+    const options = { format: 'csv', spreadsheetSafe: false, only: ['failed', 'duplicate'] } as const;
+    expect(await writeReport(readOutcomes(redis, run), options, sink)).toBe(2);
+    const wanted = expectedCsv.split('\n').filter((line) => /^file|,failed,|,duplicate,/.test(line));
+    expect(text).toBe(`${wanted.join('\n')}\n`);
+  });
+
+  test('leaves the drafts of other reports alone', async () => {
+    const drafts = ['.other.csv.gone-1-0123456789ab.part', '.report.csv.notes'];
+    for (const name of drafts) await writeFile(join(folder, name), 'mine');
+    await report(await makeRun(settledCells), { output: join(folder, 'report.csv') });
+    expect((await readdir(folder)).sort()).toEqual([...drafts, 'report.csv'].sort());
+  });
+
+  test('in a folder that does not exist says so', async () => {
+    const output = join(folder, 'none', 'report.csv');
+    await expect(report(await makeRun(settledCells), { output })).rejects.toThrow('its folder does not exist');
+    await writeFile(join(folder, 'file'), '');
+    const inFile = report(await makeRun(settledCells), { output: join(folder, 'file', 'report.csv') });
+    await expect(inFile).rejects.toThrow('its folder does not exist');
+  });
+
+  test('is written into a pipe, which stays one', async () => {
+    const path = join(folder, 'pipe');
+    execFileSync('mkfifo', [path]);
+    const pipe = await open(path, constants.O_RDWR | constants.O_NONBLOCK);
+    await report(await makeRun(settledCells), { output: path });
+    const { buffer, bytesRead } = await pipe.read();
+    await pipe.close();
+    expect(buffer.toString('utf8', 0, bytesRead)).toBe(expectedCsv);
+    expect((await stat(path)).isFIFO()).toBe(true);
+    expect(await readdir(folder)).toEqual(['pipe']);
   });
 
   test('whose output cannot be written says that it is not whole, why, and what to do', async () => {
@@ -195,6 +232,27 @@ describe('a report', () => {
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })),
     });
     expect((await report(await makeRun(settledCells), { out })).exit).toBe(0);
+  });
+});
+
+describe('the error answer of a server', () => {
+  const details = () => redis.hgetall(keys.details(id));
+  const note = (index: number, cell: number, excerpt: string) =>
+    noteDetail(redis, id, { chunk: 2, index, cell, excerpt });
+
+  test('is kept where an id failed or is unknown and the server said something', async () => {
+    await note(0, refused, '');
+    await note(1, settle('deleted', 1, codeOfStatus(204)), 'gone');
+    expect(await details()).toEqual({});
+    await note(2, refused, 'not you');
+    expect(await details()).toEqual({ '2.2': 'not you', 'count:http_403': '1' });
+  });
+
+  test('is kept for a thousand ids of each code', async () => {
+    await redis.hset(keys.details(id), 'count:http_403', 999);
+    for (const index of [0, 1]) await note(index, refused, 'not you');
+    await note(2, timedOut, 'other');
+    expect(Object.keys(await details()).filter((field) => /^2/.test(field))).toEqual(['2.0', '2.2']);
   });
 });
 
@@ -223,6 +281,43 @@ describe('the files of a run', () => {
 });
 
 describe('a tally', () => {
+  test('counts each reason of a failure, the most frequent first, and every attempt', async () => {
+    const cells = [[refused], [refused, timedOut, refused]];
+    const sizes = { state: 'completed', settled: 4, failed: 3, unknown: 1, attempts: 11 };
+    const { attempts, badCodes } = await tallyLedger(redis, await makeRun({ cells, counts: sizes }));
+    expect(attempts).toBe(11);
+    expect(badCodes).toEqual([
+      { outcome: 'failed', code: 'http_403', count: 3 },
+      { outcome: 'unknown', code: 'timeout', count: 1 },
+    ]);
+    const rare = await tallyLedger(
+      redis,
+      await makeRun({ ...settledCells, cells: [[timedOut], [refused, timedOut, timedOut]] }),
+    );
+    expect(rare.badCodes.map(({ code }) => code)).toEqual(['timeout', 'http_403']);
+  });
+
+  test('names what Redis has lost, at most ten parts', async () => {
+    const run = await makeRun(settledCells);
+    await redis.del(keys.manifest(id, 0), keys.ledger(id, 1), keys.settled(id, 0));
+    const lost = ['manifest chunk 0 is missing', 'ledger chunk 1 is missing', 'block 0 of settled rows is missing'];
+    expect((await tallyLedger(redis, run)).broken).toEqual(lost);
+    const longer = { ...run, rows: 60, chunks: 30 };
+    const found = (await tallyLedger(redis, longer)).broken;
+    expect(found).toEqual([...lost.slice(0, 2), ...[2, 3, 4, 5].flatMap(missing)]);
+  });
+
+  const missing = (n: number) => [`manifest chunk ${n} is missing`, `ledger chunk ${n} is missing`];
+
+  test('of a run that is no longer in Redis is an error', async () => {
+    const run = await makeRun(openCells);
+    await redis.del(keys.run(id));
+    await expect(sealTally(redis, { ...run, tallied: true })).rejects.toMatchObject({
+      code: 'INTERNAL',
+      message: `run ${id} is no longer in Redis`,
+    });
+  });
+
   test('counts every row where it is stored', async () => {
     const run = await makeRun(settledCells);
     const tally = await tallyLedger(redis, run);

@@ -9,7 +9,8 @@ import {
   settle,
   unmark,
 } from '../../../src/ledger/cell.ts';
-import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import type { KnownCells } from '../../../src/ledger/known-cells.ts';
+import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, sentOutcomes } from '../../../src/model/outcome.ts';
@@ -52,6 +53,7 @@ const op = fc.oneof(
       results: fc.array(fc.tuple(index, result), { maxLength: 4 }),
       wanted: fc.uniqueArray(index, { maxLength: 5 }),
       twice: fc.boolean(),
+      knows: fc.boolean(), // whether the holder uses what it knows of the cells
     }),
   },
   {
@@ -73,7 +75,7 @@ const op = fc.oneof(
   { weight: 2, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: fc.constantFrom(100, 600) }) },
 );
 type Op = typeof op extends fc.Arbitrary<infer T> ? T : never;
-type Holder = { chunk: number; epoch: number; seen: Cell[] };
+type Holder = { chunk: number; epoch: number; seen: Cell[]; known?: KnownCells };
 
 test('do what the model says, in any order of feeding, claiming, stepping, handing back and steering', async () => {
   await fc.assert(
@@ -138,18 +140,20 @@ class Play {
     const [epoch, fed] = this.#model.claim(chunk, now);
     if (epoch === 0) return expect(claim).toBe(this.#model.state);
     expect(claim).toMatchObject({ epoch, fed, ledgerChunk: { cells: this.#model.cells[chunk] } });
-    this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!] });
+    const { known } = claim as Claim;
+    this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!], known });
   }
 
-  async #step({ holder, results, wanted, twice }: Extract<Op, { op: 'step' }>): Promise<void> {
-    const { chunk, epoch, seen } = this.#holders.at(-1 - holder) ?? { chunk: 0, epoch: 77, seen: [0] };
+  async #step({ holder, results, wanted, twice, knows }: Extract<Op, { op: 'step' }>): Promise<void> {
+    const lost: Holder = { chunk: 0, epoch: 77, seen: [0] };
+    const { chunk, epoch, seen, known } = this.#holders.at(-1 - holder) ?? lost;
     const size = sizes[chunk]!;
     const joins: Join[] = results
       .filter(([i]) => i < size && seen[i] !== undefined)
       .map(([i, of]) => ({ index: i, cell: cellOf(seen[i]!, of) }));
     const marks = wanted.filter((i) => i < size);
     for (let n = twice ? 2 : 1; n > 0; n--) {
-      const grant = await ledger.step(this.#id, chunk, epoch, joins, marks);
+      const grant = await ledger.step(this.#id, chunk, epoch, joins, marks, knows ? known : undefined);
       const holds = this.#model.open.get(chunk) === epoch;
       const cells = this.#model.step(chunk, epoch, joins, marks);
       expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells });

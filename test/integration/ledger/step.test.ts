@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   type Cell,
   decodeLedgerChunk,
@@ -10,10 +10,12 @@ import {
   readCell,
   resetMarks,
   settle,
+  settledAtOf,
   unmark,
   untouched,
 } from '../../../src/ledger/cell.ts';
-import { type Claim, type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
+import { KnownCells } from '../../../src/ledger/known-cells.ts';
+import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
@@ -21,7 +23,7 @@ import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
-import { forgetRun, writeTestRun } from './lone-run.ts';
+import { claimChunk, forgetRun, readCells, writeTestRun } from './lone-run.ts';
 
 let redis: RedisClient;
 let ledger: Ledger;
@@ -34,6 +36,7 @@ afterAll(() => redis.disconnect());
 afterEach(() => forgetRun(redis, id));
 
 const deleted = settle('deleted', 1, codeOfStatus(204));
+const deletedAtLast = settle('deleted', 4, codeOfStatus(204));
 const absent = settle('absent', 1, codeOfStatus(404));
 let now = Date.now();
 
@@ -47,19 +50,100 @@ function steer(action: 'start' | 'pause' | 'halt' | 'cancel') {
   return ledger.steer(id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
 }
 
-async function claim(chunk = 0): Promise<Claim> {
-  const claimed = await ledger.claim(id, chunk);
-  if (typeof claimed === 'string') throw new Error(`there is nothing to claim: ${claimed}`);
-  return claimed;
-}
+const claim = (chunk = 0) => claimChunk(ledger, id, chunk);
+const cells = (chunk = 0) => readCells(redis, id, chunk);
 
-async function cells(chunk = 0): Promise<number[]> {
-  return decodeLedgerChunk((await redis.getBuffer(keys.ledger(id, chunk)))!).cells;
+async function writeCells(all: Cell[]): Promise<void> {
+  await redis.setrange(keys.ledger(id, 0), headerBytes, Buffer.from(all.flatMap((cell) => [cell >> 8, cell & 255])));
 }
 
 async function record(): Promise<Run> {
   return (await readRun(redis, id))!;
 }
+
+describe('a step of a holder that knows every cell', () => {
+  const counters = async () => {
+    const { counts, settled, attempts, state } = await record();
+    return { deleted: counts.deleted, settled, attempts, state };
+  };
+
+  test('marks and joins as the merge does', async () => {
+    await startRun([12, 1]);
+    const { epoch, known } = await claim();
+    const merges = vi.spyOn(redis as unknown as { expungeStepBuffer(): unknown }, 'expungeStepBuffer');
+    const marked = await ledger.step(id, 0, epoch, [], [0, 11], known);
+    expect(marked).toEqual({ state: 'running', cells: [mark(untouched), mark(untouched)] });
+    const back = unmark(mark(untouched), 1, true);
+    const joins = [
+      { index: 0, cell: deleted },
+      { index: 11, cell: back },
+    ];
+    expect(await ledger.step(id, 0, epoch, joins, [3, 11], known)).toEqual({
+      state: 'running',
+      cells: [mark(untouched), mark(back)],
+    });
+    expect((await cells()).filter((cell) => cell !== untouched)).toEqual([deleted, mark(untouched), mark(back)]);
+    await ledger.step(id, 0, epoch, [{ index: 11, cell: deletedAtLast }], [], known);
+    expect(merges).not.toHaveBeenCalled();
+    merges.mockRestore();
+    expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 5, state: 'running' });
+    const bytes = await redis.getBuffer(keys.ledger(id, 0));
+    for (const index of [0, 11]) {
+      expect(Math.abs(settledAtOf(decodeLedgerChunk(bytes!), index) - Date.now())).toBeLessThan(60_000);
+    }
+  });
+
+  test('is merged where somebody else has written since, and so is every later one', async () => {
+    await startRun([3, 1]);
+    const { epoch, known } = await claim();
+    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    await writeCells([absent]); // better evidence of a former holder
+    await ledger.step(id, 0, epoch, [{ index: 0, cell: unmark(mark(untouched), 1, false) }], [1], known);
+    expect((await cells())[0]).toBe(absent);
+    expect(known.plan([], [2])).toBeNull();
+  });
+
+  test('is merged as that of a former holder where another Redis answers than the one of its claim', async () => {
+    await startRun([3, 1]);
+    const { epoch } = await claim();
+    const other = new KnownCells([mark(untouched), untouched, untouched], {
+      process: 'gone',
+      isDurable: null,
+      ancestors: [],
+    });
+    expect(await ledger.step(id, 0, epoch, [], [0], other)).toEqual({ state: 'stale', cells: [] });
+  });
+
+  test('gets no marks once the run is paused, or another holder has the chunk', async () => {
+    await startRun([3, 1]);
+    const former = await claim();
+    const { epoch, known } = await claim();
+    expect(await ledger.step(id, 0, former.epoch, [], [0], former.known)).toEqual({ state: 'stale', cells: [] });
+    await steer('pause');
+    expect(await ledger.step(id, 0, epoch, [], [0], known)).toEqual({ state: 'paused', cells: [] });
+    expect(await cells()).toEqual([untouched, untouched, untouched]);
+  });
+
+  test('counts nothing twice where its answer was lost and it comes again', async () => {
+    await startRun([2, 1]);
+    const { epoch, known } = await claim();
+    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    const again = new KnownCells([mark(untouched), mark(untouched)], known.server);
+    const joins = [{ index: 0, cell: deleted }];
+    await ledger.step(id, 0, epoch, joins, [], known);
+    await ledger.step(id, 0, epoch, joins, [], again);
+    expect(await counters()).toEqual({ deleted: 1, settled: 1, attempts: 1, state: 'running' });
+  });
+
+  test('seals the run with its last id', async () => {
+    await startRun([1]);
+    const { epoch, known } = await claim();
+    await ledger.step(id, 0, epoch, [], [0], known);
+    expect(await ledger.step(id, 0, epoch, [{ index: 0, cell: deleted }], [], known)).toMatchObject({
+      state: 'completed',
+    });
+  });
+});
 
 describe('a step', () => {
   test('gives the holder of an old epoch no marks, but takes its results', async () => {
@@ -147,11 +231,22 @@ describe('marks that were made very often', () => {
     expect(isDoubtful((await cells())[0]!)).toBe(false);
   });
 
+  test('put an id in doubt with the 255th, after which no holder could tell that a request is on its way', async () => {
+    const marked = (times: number): Cell => times << 4;
+    await startRun([3]);
+    const { epoch } = await claim();
+    await writeCells([252, 253, 254].map(marked));
+    const granted = (await ledger.step(id, 0, epoch, [], [0, 1, 2])).cells;
+    expect(granted.map(isDoubtful)).toEqual([false, true, true]); // 253: the holder before died
+    expect(granted).toEqual([252, 253, 254].map((times) => mark(marked(times))));
+    expect(await cells()).toEqual(granted);
+  });
+
   test('are counted anew where nothing is on its way, and only there', async () => {
     const all = Array.from({ length: 0x2000 }, (_, cell) => cell).concat(absent, deleted);
     await startRun([all.length]);
     const { epoch } = await claim();
-    await redis.setrange(keys.ledger(id, 0), headerBytes, Buffer.from(all.flatMap((cell) => [cell >> 8, cell & 255])));
+    await writeCells(all);
     await ledger.handBack(id, 0, epoch, 0, true);
     expect(await cells()).toEqual(all.map(resetMarks));
     const isMarked = (cell: Cell) => !isSettled(cell) && ((cell >> 4) & 1) === 1;
@@ -242,7 +337,7 @@ describe('the time of an outcome', () => {
       id,
       0,
       epoch,
-      [0, 1, 2].map((index) => ({ index, cell: deleted })),
+      [0, 1, 2].map((index) => ({ index, cell: settle('deleted', index + 1, codeOfStatus(204)) })), // its quick tries
       [],
     );
     const [first] = await times();

@@ -2,14 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
 import { forgetRate, pinRate, releaseTarget } from '../../../src/ledger/steer-target.ts';
+import { control, type TargetControl } from '../../../src/limiter/control.ts';
 import { AnswerTally } from '../../../src/limiter/outage.ts';
+import { startRamp } from '../../../src/limiter/ramp.ts';
 import { storedStop } from '../../../src/limiter/stop.ts';
+import type { Alarm, Sums } from '../../../src/limiter/sums.ts';
 import { limiterKeys, openTargetCalls, type TargetCall, type TargetReply } from '../../../src/limiter/target-call.ts';
-import { updateEstimate } from '../../../src/limiter/update-estimate.ts';
 import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys as allKeys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
+import { sums } from '../../support/sums.ts';
 
 // The script of the target's limiter on a real Redis, in a time of our own.
 
@@ -28,41 +31,75 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
   const calls = openTargetCalls(redis, keys, () => String(now));
   const known = new Map<string, { till: string; epoch: string }>();
   atEnd(async () => void (await redis.unlink(...Object.values(keys), allKeys.targetAudit(name))));
-  const at = async (ms: number, process: string, wish: Partial<TargetCall> = {}): Promise<TargetReply> => {
-    now = startMs + ms;
+  const callOf = (process: string, wish: Partial<TargetCall>): TargetCall => {
     const { till = '0', epoch = '0' } = known.get(process) ?? {};
-    const none = { ms: 0, why: '' };
-    const call: TargetCall = {
-      ...{ process, wants: true, till, unused: 0, epoch, rate: '', burst: '', slots: 64, hold: none, advised: null },
-      ...{ outage: { why: '', kind: '' }, tally: new AnswerTally(), starved: false, busy: false, stop: '', ...wish },
+    return {
+      ...{ process, wants: true, till, unused: 0, epoch, rate: '', burst: '', slots: 64, hold: none, alarm: null },
+      ...{ claim: null, tally: new AnswerTally(), starved: false, busy: false, stop: '', ...wish },
     };
-    const looked = await calls.call(call);
-    // Whoever gets the turn gets no permits, and calls again.
-    const again = { ...call, unused: 0, tally: new AnswerTally(), hold: none, outage: { why: '', kind: '' } } as const;
-    const { turn, learned, seen } = looked;
-    const reply =
-      turn > 0 && looked.rate > 0 && looked.count === 0 && looked.localBackoffMs === 0
-        ? { ...(await calls.call(again)), turn, learned, seen }
-        : looked;
-    const end = reply.count > 0 ? String(reply.first + reply.gap * reply.count) : till;
-    known.set(process, { till: end, epoch: reply.epoch });
+  };
+  /** Whoever gets the turn of an update gets no permits, and calls again, once it has decided. */
+  const call = async (
+    process: string,
+    wish: Partial<TargetCall>,
+    decides: (reply: TargetReply) => Promise<unknown>,
+  ) => {
+    const looked = await calls.call(callOf(process, wish));
+    let reply = looked;
+    if (looked.turn > 0) {
+      await decides(looked);
+      known.set(process, { till: known.get(process)?.till ?? '0', epoch: looked.epoch });
+      const again = { ...wish, unused: 0, tally: new AnswerTally(), hold: none, alarm: null, claim: null };
+      delete again.epoch;
+      const { turn, learned, seen } = looked;
+      const isOver = looked.rate > 0 && looked.count === 0 && looked.localBackoffMs === 0;
+      if (isOver) reply = { ...(await calls.call(callOf(process, again))), turn, learned, seen };
+    }
+    const till = reply.count > 0 ? String(reply.first + reply.gap * reply.count) : known.get(process)?.till;
+    known.set(process, { till: till ?? '0', epoch: reply.epoch });
     return reply;
   };
-  const learn = (turn: number, rate: number, more = {}) =>
-    calls.learned(turn, {
-      ...{
-        json: '{}',
-        rate,
-        steps: true,
-        drops: false,
-        validFrom: 0,
-        phase: 'ramp',
-        limitMet: 0,
-        inFlight: 64,
-        ...more,
-      },
-    });
-  return { at, learn, keys, fp: name };
+  /** A call; an update that is due to it is not decided. */
+  const at = (ms: number, process: string, wish: Partial<TargetCall> = {}): Promise<TargetReply> => {
+    now = startMs + ms;
+    return call(process, wish, async () => {});
+  };
+  /** A call, and what a process does with the reply: it decides what is next where that is up to it. */
+  const live = (ms: number, process: string, wish: Partial<TargetCall> = {}): Promise<TargetReply> => {
+    now = startMs + ms;
+    return call(process, wish, (reply) => calls.store(reply.turn, stateIn(reply), decided(reply)));
+  };
+  /** Stores a rate that is known, as if it had been learned. */
+  const learn = (turn: number, rate: number, { validFrom = 0, drops = false, inFlight = 64 } = {}) =>
+    calls.store(turn, null, knownState(rate, { validFrom, drops, inFlight }));
+  /** What is stored. */
+  const state = async () => JSON.parse((await redis.hget(keys.limiter, 'state'))!) as TargetControl;
+  return { at, live, learn, state, keys, fp: name };
+}
+
+const none = { ms: 0, why: '' };
+
+/** The state before an update, as its turn tells it. */
+function stateIn({ learned }: TargetReply): TargetControl | null {
+  return learned === '' ? null : (JSON.parse(learned) as TargetControl);
+}
+
+/** What follows from a turn. */
+function decided(reply: TargetReply): TargetControl {
+  return control(stateIn(reply), JSON.parse(reply.seen) as Sums);
+}
+
+const nothingSeen = sums({ now: startMs, reports: 0 });
+
+function knownState(
+  rate: number,
+  { validFrom, drops, inFlight }: { validFrom: number; drops: boolean; inFlight: number },
+) {
+  const first = control(null, nothingSeen);
+  const ramp = startRamp(first.rate, { low: rate, high: 1.01 * rate }, { refused: 0, blockedMs: 0 }, startMs);
+  const known = { ...ramp, rate, from: rate, validFromMs: validFrom };
+  const dropEpoch = drops ? known.epoch : 0;
+  return { ...first, rate: { ...known, dropEpoch }, inFlight: { ...first.inFlight, limit: inFlight } };
 }
 
 function tally(epoch: string, counts: { accepted?: number; refused?: number; lost?: number }): AnswerTally {
@@ -316,6 +353,7 @@ describe('a throttle', () => {
 });
 
 const order = { who: 'ana', reason: 'a test', at: 1 };
+const alarm: Alarm = { why: 'the API answers 503 to everything', kind: 'trouble' };
 
 describe('a release', () => {
   const hold = { ms: 3_600_000, why: 'Retry-After 3600' };
@@ -323,14 +361,18 @@ describe('a release', () => {
   test('lets every process go on at once, and what was asked for before it no longer counts', async ({
     onTestFinished,
   }) => {
-    const { at, fp } = await openRated(onTestFinished, 500);
-    const advised = { perSecond: 0.001, forMs: 3_600_000 };
-    await at(0, 'p0', { hold, advised });
-    expect(await at(20, 'p1')).toMatchObject({ count: 0, holdWhy: hold.why });
+    const { live, state, fp } = await openRated(onTestFinished, 500);
+    const claim = { remaining: 1, forMs: 3_600_000 };
+    await live(0, 'p0', { hold, claim });
+    expect(await live(20, 'p1')).toMatchObject({ count: 0, holdWhy: hold.why });
+    expect(await live(100, 'p0')).toMatchObject({ closed: 'held', outageWhy: '' });
+    expect((await state()).announced).not.toBeNull();
     expect(await releaseTarget(redis, fp, order)).toBe(true);
-    expect(await at(100, 'p0', { hold, advised })).toMatchObject({ holdUntil: 0, holdWhy: '', rate: 500 });
-    expect(slotsOf(await at(120, 'p1')).length).toBeGreaterThan(10);
-    expect(await at(200, 'p0', { hold })).toMatchObject({ count: 0, holdUntil: startMs + 200 + hold.ms });
+    expect(await live(110, 'p0', { hold, claim })).toMatchObject({ holdUntil: 0, holdWhy: '', closed: '' });
+    expect(slotsOf(await live(120, 'p1')).length).toBeGreaterThan(10);
+    await live(190, 'p1');
+    expect(await state()).toMatchObject({ closed: null, announced: null });
+    expect(await live(200, 'p0', { hold })).toMatchObject({ count: 0, holdUntil: startMs + 200 + hold.ms });
     expect(await releaseTarget(redis, fp, order)).toBe(true);
     expect(await releaseTarget(redis, fp, order)).toBe(false);
     const trail = (await readTargetAudit(redis, fp)).map(({ action, who, reason }) => [action, who, reason]);
@@ -340,17 +382,16 @@ describe('a release', () => {
   test('closes the circuit, and a process that noticed the trouble before it does not open it again', async ({
     onTestFinished,
   }) => {
-    const { at, fp } = await openRated(onTestFinished, 1_000);
-    const outage = { why: 'the API answers 503 to everything', kind: 'trouble' } as const;
-    await at(0, 'p0');
-    await at(50, 'p1');
-    expect((await at(100, 'p0', { outage })).outageWhy).toBe(outage.why);
+    const { live, fp } = await openRated(onTestFinished, 1_000);
+    await live(0, 'p0');
+    await live(50, 'p1');
+    expect((await live(100, 'p0', { alarm })).outageWhy).toBe(alarm.why);
     expect(await releaseTarget(redis, fp, order)).toBe(true);
-    expect(await at(150, 'p1', { outage })).toMatchObject({ outageWhy: '', outageKind: '' });
-    expect((await at(200, 'p0')).count).toBeGreaterThan(10);
+    expect(await live(150, 'p1', { alarm })).toMatchObject({ outageWhy: '', closed: '' });
+    expect((await live(200, 'p0')).count).toBeGreaterThan(10);
   });
 
-  test('is not undone by an update of the estimate that was under way, and later answers still count', async ({
+  test('is not undone by an update of the state that was under way, and later answers still count', async ({
     onTestFinished,
   }) => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
@@ -374,7 +415,7 @@ describe('a rate that an operator', () => {
     const next = await at(120, 'p1');
     expect(next).toMatchObject({ count: 0, rate: 0, dropEpoch: next.epoch });
     const seen = await at(200, 'p0');
-    expect([seen.learned, updateEstimate(seen).rate]).toEqual(['', 20]);
+    expect([seen.learned, decided(seen).rate.rate]).toEqual(['', 20]);
     expect(await learn(seen.turn, 20)).toBe(true);
     expect((await at(220, 'p1')).rate).toBe(20);
   });
@@ -385,7 +426,7 @@ describe('a rate that an operator', () => {
     const pin = parseRate('200/s');
     expect([await pinRate(redis, fp, pin, order), await pinRate(redis, fp, pin, order)]).toEqual([true, false]);
     const seen = await at(100, 'p0');
-    expect(updateEstimate(seen).rate).toBe(200);
+    expect(decided(seen).rate.rate).toBe(200);
     await learn(seen.turn, 700);
     expect((await at(150, 'p1')).rate).toBe(200);
     expect((await at(160, 'p2', { rate: '50/1000' })).rate).toBe(50);
@@ -402,15 +443,12 @@ describe('a rate that an operator', () => {
     const { at, learn, fp } = await openRated(onTestFinished, 500);
     await pinRate(redis, fp, parseRate('200/s'), order);
     const first = await at(100, 'p0');
-    const { json } = updateEstimate(first);
-    const lower = {
-      ...JSON.parse(json),
-      rate: { ...JSON.parse(json).rate, rate: 120, low: 120, high: 130, phase: 'ramp' },
-    };
-    await learn(first.turn, 120, { json: JSON.stringify(lower) });
-    await at(200, 'p0', { tally: tally('1', { accepted: 1 }) });
+    await learn(first.turn, 120);
+    const { epoch } = await at(200, 'p0', { tally: tally('1', { accepted: 1 }) });
+    expect(decided(await at(300, 'p0', { tally: tally(epoch, { accepted: 1 }) })).rate.rate).toBe(120);
     const later = await at(70_000, 'p0');
-    expect(updateEstimate(later)).toMatchObject({ rate: 200, steps: true });
+    expect(decided(later).rate.rate).toBe(200);
+    expect(decided(later).epoch).toBeGreaterThan(stateIn(later)!.epoch);
   });
 });
 
@@ -420,27 +458,27 @@ describe('a stopped target', () => {
   test('gives nobody a permit, not even for a probe, and goes on at once when it is lifted', async ({
     onTestFinished,
   }) => {
-    const { at, keys } = await openRated(onTestFinished, 1_000);
-    expect((await at(0, 'p0')).count).toBeGreaterThan(0);
+    const { live, keys } = await openRated(onTestFinished, 1_000);
+    expect((await live(0, 'p0')).count).toBeGreaterThan(0);
     await redis.set(keys.stop, stop);
     for (let ms = 100; ms < 3_000; ms += 50)
-      expect(await at(ms, `p${(ms / 50) % 2}`)).toMatchObject({ count: 0, stop });
-    await at(3_000, 'p0', { outage: { why: 'the API answers 503 to everything', kind: 'trouble' } });
-    for (let ms = 3_050; ms < 10_000; ms += 50) expect((await at(ms, 'p0')).count).toBe(0);
+      expect(await live(ms, `p${(ms / 50) % 2}`)).toMatchObject({ count: 0, stop });
+    await live(3_000, 'p0', { alarm });
+    for (let ms = 3_050; ms < 10_000; ms += 50) expect((await live(ms, 'p0')).count).toBe(0);
     await redis.del(keys.stop);
-    await at(10_000, 'p0');
-    expect((await at(10_600, 'p0')).count).toBe(1);
+    await live(10_000, 'p0');
+    expect((await live(10_600, 'p0')).count).toBe(1);
   });
 
   test('loses no time of its outage, and learns nothing from standing still', async ({ onTestFinished }) => {
-    const { at, keys } = await openRated(onTestFinished, 1_000);
-    await at(0, 'p0');
-    await at(100, 'p0', { outage: { why: 'connection refused', kind: 'unreachable' } });
-    await at(1_000, 'p0');
+    const { live, keys } = await openRated(onTestFinished, 1_000);
+    await live(0, 'p0');
+    await live(100, 'p0', { alarm: { why: 'connection refused', kind: 'unreachable' } });
+    await live(1_000, 'p0');
     await redis.set(keys.stop, stop);
-    for (let ms = 1_100; ms <= 61_000; ms += 100) await at(ms, 'p0');
+    for (let ms = 1_100; ms <= 61_000; ms += 100) await live(ms, 'p0');
     await redis.del(keys.stop);
-    const { outageAt, unreachableAt, now, seen } = await at(61_100, 'p0');
+    const { outageAt, unreachableAt, now, seen } = await live(61_100, 'p0');
     expect([now - outageAt, now - unreachableAt].map(Math.round)).toEqual([1_000, 1_000]);
     expect(JSON.parse(seen).blockedMs).toBeGreaterThan(0);
   });
@@ -458,22 +496,20 @@ describe('a stopped target', () => {
 });
 
 describe('the breaker', () => {
-  const outage = { why: 'the API answers 503 to everything', kind: 'trouble' } as const;
-
   async function openBroken(atEnd: Parameters<typeof openFleet>[0]) {
     const fleet = await openRated(atEnd, 1_000);
-    await fleet.at(0, 'p0');
-    await fleet.at(50, 'p1');
-    return { ...fleet, broken: await fleet.at(100, 'p0', { outage }) };
+    await fleet.live(0, 'p0');
+    await fleet.live(50, 'p1');
+    return { ...fleet, broken: await fleet.live(100, 'p0', { alarm }) };
   }
 
   test('stops everybody and lets single probes through, at most two a second', async ({ onTestFinished }) => {
-    const { at, broken } = await openBroken(onTestFinished);
-    expect(broken).toMatchObject({ count: 0, outageWhy: outage.why, outageKind: 'trouble', dropEpoch: broken.epoch });
+    const { live, broken } = await openBroken(onTestFinished);
+    expect(broken).toMatchObject({ count: 0, outageWhy: alarm.why, closed: 'trouble', dropEpoch: broken.epoch });
     const probes: number[] = [];
     for (let ms = 150; ms < 60_000; ms += 50) {
       const failed = tally(broken.epoch, { lost: probes.length > 0 && probes.at(-1)! > ms - 60 ? 1 : 0 });
-      const { count } = await at(ms, `p${(ms / 50) % 2}`, { tally: failed });
+      const { count } = await live(ms, `p${(ms / 50) % 2}`, { tally: failed });
       if (count > 0) probes.push(ms);
       expect(count).toBeLessThanOrEqual(1);
     }
@@ -484,67 +520,110 @@ describe('the breaker', () => {
   });
 
   test('is closed by the first probe that gets through, not by late answers', async ({ onTestFinished }) => {
-    const { at, broken } = await openBroken(onTestFinished);
+    const { live, broken } = await openBroken(onTestFinished);
     const late = tally(String(Number(broken.epoch) - 1), { accepted: 5 });
-    expect((await at(300, 'p1', { tally: late })).outageWhy).toBe(outage.why);
-    expect((await at(700, 'p0')).count).toBe(1);
-    const closed = await at(720, 'p0', { tally: tally(broken.epoch, { accepted: 1 }) });
+    expect((await live(300, 'p1', { tally: late })).outageWhy).toBe(alarm.why);
+    expect((await live(700, 'p0')).count).toBe(1);
+    const closed = await live(720, 'p0', { tally: tally(broken.epoch, { accepted: 1 }) });
     expect(closed).toMatchObject({ outageWhy: '', outageAt: 0 });
     expect(closed.count).toBeGreaterThan(10);
   });
 
   test('stays closed where only one process fails, which backs off locally', async ({ onTestFinished }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    const { epoch } = await at(0, 'p0');
-    await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
-    const sick = await at(100, 'p0', { outage });
+    const { live } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await live(0, 'p0');
+    await live(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
+    const sick = await live(100, 'p0', { alarm });
     expect(sick).toMatchObject({ outageWhy: '', count: 0 });
     expect(sick.localBackoffMs).toBeGreaterThan(1_000);
-    expect((await at(160, 'p1')).gap).toBeCloseTo(1);
+    expect((await live(160, 'p1')).gap).toBeCloseTo(1);
   });
 
   test('opens where one process after the other fails: late answers of one in local backoff do not prevent it', async ({
     onTestFinished,
   }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    const { epoch } = await at(0, 'p0');
-    await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
-    await at(100, 'p0', { outage });
-    await at(110, 'p0', { wants: false, tally: tally(epoch, { accepted: 5 }) });
-    expect(await at(120, 'p1', { outage })).toMatchObject({ localBackoffMs: 0, outageWhy: outage.why });
+    const { live } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await live(0, 'p0');
+    await live(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
+    await live(100, 'p0', { alarm });
+    await live(110, 'p0', { wants: false, tally: tally(epoch, { accepted: 5 }) });
+    expect(await live(120, 'p1', { alarm })).toMatchObject({ localBackoffMs: 0, outageWhy: alarm.why });
   });
 
   test('opens for one whose last good answers came with its first bad ones, when the next is in trouble, too', async ({
     onTestFinished,
   }) => {
-    const { at } = await openRated(onTestFinished, 1_000);
-    const { epoch } = await at(0, 'p0');
-    await at(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
-    await at(100, 'p0', { outage, tally: tally(epoch, { accepted: 5 }) });
-    expect(await at(120, 'p1', { outage })).toMatchObject({ localBackoffMs: 0, outageWhy: outage.why });
+    const { live } = await openRated(onTestFinished, 1_000);
+    const { epoch } = await live(0, 'p0');
+    await live(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
+    await live(100, 'p0', { alarm, tally: tally(epoch, { accepted: 5 }) });
+    expect(await live(120, 'p1', { alarm })).toMatchObject({ localBackoffMs: 0, outageWhy: alarm.why });
   });
 
   test('learns nothing from what probes meet', async ({ onTestFinished }) => {
-    const { at, broken } = await openBroken(onTestFinished);
-    const { seen } = await at(700, 'p0', { tally: tally(broken.epoch, { refused: 1 }) });
-    expect(JSON.parse(seen)).toMatchObject({ refused: 0, currentrefused: 0 });
+    const { live, state, broken } = await openBroken(onTestFinished);
+    const { rate } = await state();
+    expect(await live(700, 'p0', { tally: tally(broken.epoch, { refused: 1 }) })).toMatchObject({ closed: 'trouble' });
+    expect(await state()).toMatchObject({ rate: { ...rate, lookedAtMs: startMs + 700 } });
   });
 
   test('does not open again for what was noticed before it closed', async ({ onTestFinished }) => {
-    const { at, broken } = await openBroken(onTestFinished);
-    await at(720, 'p0', { tally: tally(broken.epoch, { accepted: 1 }) });
-    expect((await at(730, 'p1', { outage, epoch: broken.epoch })).outageWhy).toBe('');
+    const { live, broken } = await openBroken(onTestFinished);
+    await live(720, 'p0', { tally: tally(broken.epoch, { accepted: 1 }) });
+    expect((await live(730, 'p1', { alarm, epoch: broken.epoch })).outageWhy).toBe('');
   });
 
   test('waits for the end of a hold, too', async ({ onTestFinished }) => {
-    const { at } = await openBroken(onTestFinished);
-    await at(200, 'p0', { hold: { ms: 4_000, why: 'Retry-After 4' } });
-    expect((await at(3_000, 'p0')).count).toBe(0);
-    expect((await at(4_300, 'p0')).count).toBe(1);
+    const { live } = await openBroken(onTestFinished);
+    await live(200, 'p0', { hold: { ms: 4_000, why: 'Retry-After 4' } });
+    expect((await live(3_000, 'p0')).count).toBe(0);
+    expect((await live(4_300, 'p0')).count).toBe(1);
+  });
+
+  test('opens within 20 ms of an alarm, whenever the last update was', async ({ onTestFinished }) => {
+    const { live } = await openRated(onTestFinished, 1_000);
+    await live(0, 'p0');
+    await live(100, 'p0');
+    expect(await live(110, 'p0', { alarm })).toMatchObject({ turn: 0, closed: '' });
+    expect(await live(120, 'p0')).toMatchObject({ closed: 'trouble', outageWhy: alarm.why });
+  });
+
+  test('opens where all processes together get nothing but refusals, and the first answer that is not one closes it', async ({
+    onTestFinished,
+  }) => {
+    const { live } = await openRated(onTestFinished, 1_000);
+    let last = await live(0, 'p0');
+    const told = async (ms: number, process: string, counts: Parameters<typeof tally>[1]) => {
+      last = await live(ms, process, { tally: tally(last.epoch, counts) });
+    };
+    for (const ms of [100, 200, 300]) await told(ms, 'p0', { accepted: 5 });
+    await told(350, 'p1', { refused: 4 });
+    await told(400, 'p0', { refused: 5 });
+    expect(last).toMatchObject({ closed: '' });
+    await told(500, 'p0', { refused: 4 });
+    const dry = last;
+    expect(dry).toMatchObject({ count: 0, closed: 'refused', dropEpoch: dry.epoch, unreachableAt: 0 });
+    expect(await live(610, 'p1')).toMatchObject({ count: 1, closed: 'refused' });
+    expect(await live(650, 'p1', { tally: tally(dry.epoch, { accepted: 1 }) })).toMatchObject({ closed: '' });
+    expect((await live(760, 'p0')).count).toBeGreaterThan(0);
+  });
+
+  test('opens for a long wait that the server asked for, which is no outage: after its end one probe shows that it is over', async ({
+    onTestFinished,
+  }) => {
+    const { live } = await openRated(onTestFinished, 1_000);
+    await live(100, 'p0', { hold: { ms: 20_000, why: 'Retry-After 20' } });
+    const held = await live(200, 'p0');
+    expect(held).toMatchObject({ closed: 'held', outageAt: 0, outageWhy: '', holdWhy: 'Retry-After 20' });
+    for (let ms = 300; ms < 20_100; ms += 300) expect((await live(ms, 'p0')).count).toBe(0);
+    expect((await live(20_110, 'p0')).count).toBe(1);
+    expect((await live(20_210, 'p1')).count).toBe(0);
+    expect(await live(20_250, 'p0', { tally: tally(held.epoch, { accepted: 1 }) })).toMatchObject({ closed: '' });
+    expect((await live(20_350, 'p1')).count).toBeGreaterThan(10);
   });
 });
 
-describe('an update of the estimate', () => {
+describe('an update of the state', () => {
   test('is due to one process at a time, with what all have seen', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
     const { epoch } = await at(10, 'p0');
@@ -554,8 +633,8 @@ describe('an update of the estimate', () => {
     expect(JSON.parse(seen)).toMatchObject({
       accepted: 5,
       refused: 1,
-      currentaccepted: 3,
-      currentrefused: 1,
+      currentAccepted: 3,
+      currentRefused: 1,
       most: 128,
     });
     expect((await at(120, 'p1')).turn).toBe(0);
@@ -579,7 +658,8 @@ describe('an update of the estimate', () => {
 
   test('knows that a minute has passed without anybody', async ({ onTestFinished }) => {
     const { at } = await openRated(onTestFinished, 1_000);
-    await at(100, 'p0');
+    const { epoch } = await at(50, 'p0');
+    await at(100, 'p0', { tally: tally(epoch, { accepted: 1 }) });
     const { seen } = await at(70_000, 'p0');
     expect(JSON.parse(seen).recall).toBe(1);
   });
@@ -595,11 +675,18 @@ describe('an update of the estimate', () => {
   });
 });
 
-test('advice of the server lowers the rate for as long as it says', async ({ onTestFinished }) => {
-  const { at } = await openRated(onTestFinished, 1_000);
-  await at(0, 'p0', { advised: { perSecond: 20, forMs: 3_000 } });
-  expect((await at(1_000, 'p1')).rate).toBe(20);
-  expect((await at(3_100, 'p1')).rate).toBe(1_000);
+test('what the headers of the server say lowers the rate once it was right for a while', async ({ onTestFinished }) => {
+  const { live, at } = await openRated(onTestFinished, 1_000);
+  const rates: number[] = [];
+  const { epoch } = await live(0, 'p0');
+  for (let ms = 100; ms <= 3_000; ms += 100) {
+    const claim = { remaining: 400 - ms / 10, forMs: 10_000 - ms };
+    rates.push((await live(ms, 'p0', { claim, tally: tally(epoch, { accepted: 10 }) })).rate);
+  }
+  expect(rates[12]).toBeLessThan(200); // until it is known, half of what is left lasts that long
+  expect(rates[29]).toBeCloseTo(100 / 6.5, 0);
+  const { seen } = await at(3_100, 'p1', { claim: { remaining: 90, forMs: 6_900 } });
+  expect(JSON.parse(seen)).toMatchObject({ claim: { remaining: 90, endsAt: startMs + 10_000 } });
 });
 
 test('requests in flight are shared among the processes', async ({ onTestFinished }) => {

@@ -4,11 +4,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { noteTargetAction } from '../../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../../src/ledger/cell.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
+import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { control } from '../../../src/limiter/control.ts';
 import { AnswerTally } from '../../../src/limiter/outage.ts';
 import { openPaceCalls } from '../../../src/limiter/run-pace.ts';
+import type { Sums } from '../../../src/limiter/sums.ts';
 import { limiterKeys, openTargetCalls, type TargetCall } from '../../../src/limiter/target-call.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -45,16 +48,16 @@ async function openRun(...actions: Steering['action'][]): Promise<string> {
   return id;
 }
 
-async function claimed(): Promise<{ id: string; epoch: number }> {
+async function claimed(): Promise<{ id: string; epoch: number; known: KnownCells }> {
   const id = await openRun('start');
   await ledger.feed(id);
-  const { epoch } = (await ledger.claim(id, 0)) as Claim;
-  return { id, epoch };
+  const { epoch, known } = (await ledger.claim(id, 0)) as Claim;
+  return { id, epoch, known };
 }
 
 const call: TargetCall = {
-  ...{ process: 'p', wants: true, till: '0', unused: 0, epoch: '0', rate: '', burst: '', slots: 64, advised: null },
-  ...{ hold: { ms: 5_000, why: 'Retry-After' }, outage: { why: '', kind: '' }, tally: new AnswerTally() },
+  ...{ process: 'p', wants: true, till: '0', unused: 0, epoch: '0', rate: '', burst: '', slots: 64, claim: null },
+  ...{ hold: { ms: 5_000, why: 'Retry-After' }, alarm: null, tally: new AnswerTally() },
   ...{ starved: false, busy: false, stop: '' },
 };
 
@@ -101,6 +104,23 @@ const refused: Case[] = [
       await ledger.step(id, 0, epoch, [], [0, 1]);
       const joins = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
       return () => ledger.step(id, 0, epoch, joins, [2]);
+    },
+  },
+  {
+    script: 'ledger/known-step.lua.ts knownStepLua',
+    arrange: async () => {
+      const { id, epoch, known } = await claimed();
+      return () => ledger.step(id, 0, epoch, [], [0, 1, 2], known);
+    },
+  },
+  {
+    script: 'ledger/known-step.lua.ts knownStepLua',
+    when: 'it joins and marks',
+    arrange: async () => {
+      const { id, epoch, known } = await claimed();
+      await ledger.step(id, 0, epoch, [], [0, 1], known);
+      const joins = [0, 1].map((index) => ({ index, cell: settleCell('deleted', 1, 116) }));
+      return () => ledger.step(id, 0, epoch, joins, [2], known);
     },
   },
   { script: `${ledgerScripts} feedLua`, arrange: async () => feedOf(await openRun('start')) },
@@ -189,12 +209,12 @@ const refused: Case[] = [
     arrange: async () => target({ wants: false }),
   },
   {
-    script: 'limiter/target.lua.ts learnedLua',
+    script: 'limiter/store-state.lua.ts storeStateLua',
     arrange: async () => {
       const calls = openTargetCalls(redis, limiterKeys(randomUUID(), 'all'), () => String(now));
-      const { turn } = await calls.call(call);
-      const learned = { json: '{}', rate: 10, steps: true, drops: true, validFrom: now, phase: '', limitMet: 0 };
-      return () => calls.learned(turn, { ...learned, inFlight: 1 });
+      const { turn, seen } = await calls.call(call);
+      const first = control(null, JSON.parse(seen) as Sums);
+      return () => calls.store(turn, null, first);
     },
   },
   {

@@ -7,12 +7,13 @@ import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { isDoubtful, isSettled, mark, settle, unmark, untouched } from '../../../src/ledger/cell.ts';
-import type { Claim, Grant } from '../../../src/ledger/ledger.ts';
+import type { Claim, Grant, Ledger } from '../../../src/ledger/ledger.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 import { openMemoryLedger } from '../../support/memory-ledger.ts';
 import { givenToken, openLimits, status } from './tries.ts';
 
+const startMs = 1_000_000; // not 0: then a sum of times would be as good as their difference
 const deleted = settle('deleted', 1, codeOfStatus(204));
 const parked = unmark(mark(untouched), 3, false);
 
@@ -29,7 +30,7 @@ type Odd = {
 
 /** One chunk with these cells, worked on in a time that only the test moves. */
 function openWork(cells: number[], odd: Odd = {}) {
-  vi.useFakeTimers({ now: 0 });
+  vi.useFakeTimers({ now: startMs });
   const { ledger, model, details } = openMemoryLedger([cells], odd.ledger, odd.claim);
   const clock = () => Date.now();
   const paths: string[] = [];
@@ -195,6 +196,24 @@ describe('a chunk is handed back', () => {
     expect([...model.later.values()]).toEqual([5_000]);
   });
 
+  test.each([
+    [true, true],
+    [false, false],
+  ])(
+    'after 2 s of waiting for a permit of its own rate where another run is starved: %s',
+    async (isStarved, isBack) => {
+      const { start, model, stop } = openWork([untouched], {
+        ...{ rate: '1/60000', nextAt: startMs + 4_000, work: { isAnyRunStarved: () => isStarved } },
+      });
+      const running = start();
+      await vi.advanceTimersByTimeAsync(2_200);
+      expect(model.later.size).toBe(isBack ? 1 : 0);
+      stop.abort();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(await running).toMatchObject({ state: 'running' });
+    },
+  );
+
   test('to be looked at at once where Redis may have lost what it took', async () => {
     const back: unknown[] = [];
     const { start } = openWork([parked], {
@@ -213,10 +232,10 @@ describe('a chunk is handed back', () => {
   test('with its marks counted anew where an id has many', async () => {
     let many = untouched;
     for (let n = 0; n < 64; n++) many = unmark(mark(many), 0, false);
-    const { start, model, gate } = openWork([many]);
+    const { start, model, gate } = openWork([untouched, many]);
     gate.close();
     await start();
-    expect((model.cells[0]![0]! >> 4) & 255).toBe(16);
+    expect(model.cells[0]!.map((cell) => (cell >> 4) & 255)).toEqual([0, 16]);
   });
 });
 
@@ -257,6 +276,21 @@ describe('a step', () => {
     giveUp.abort();
     await expect(running).rejects.toThrow('refused');
     expect(told).toEqual(['enter', 'leave']);
+  });
+
+  test('uses what the holder knows of the cells, as long as it surely holds the chunk', async () => {
+    const uses = async (odd: Odd['ledger'] = {}) => {
+      const { ledger } = openMemoryLedger([[untouched]]);
+      const known: boolean[] = [];
+      const step: Ledger['step'] = (...asked) => {
+        known.push(asked[5] !== undefined);
+        return ledger.step(...asked);
+      };
+      await openWork([untouched], { ledger: { step, claim: ledger.claim, handBack: ledger.handBack, ...odd } }).start();
+      return known;
+    };
+    expect(await uses()).toEqual([true, true]);
+    expect(await uses({ stillHolds: async () => false })).toEqual([false]);
   });
 
   test('of one who may no longer hold the chunk is that of nobody: it gets no marks', async () => {

@@ -50,7 +50,7 @@ function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
   const limiter = {
     isReleased: (epoch: number) => epoch === 7 && isReleased,
     throttleFor: (ms: number, why: string) => void told.push(`hold ${ms}: ${why}`),
-    advise: (perSecond: number, ms: number) => void told.push(`advise ${perSecond}/s for ${ms}`),
+    announce: (remaining: number, ms: number) => void told.push(`${remaining} left for ${ms}`),
     observe: (epoch: number, signal: string, ms: number, why: string) =>
       void told.push(`${epoch} ${signal} ${ms}: ${why}`),
   } as unknown as TargetLimiter;
@@ -104,15 +104,14 @@ describe('an answer', () => {
     expect(allToldOf(answered(204, empty), { isReleased: true })).toHaveLength(2);
   });
 
-  test('that says what is left of a limit slows down, or holds where nothing is', () => {
+  test('that says what is left of a limit is reported, and holds nothing by itself, not even where nothing is left', () => {
     const left = (remaining: string, reset: string) =>
       allToldOf(
         answered(204, { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': remaining, 'x-ratelimit-reset': reset }),
       );
-    expect(left('6', '3')[0]).toMatch(/^advise .* for 3000$/);
-    expect(left('0', '3')[0]).toBe('hold 3000: the server answered 204 and says that nothing is left of its limit');
-    expect(left('0', '2')[0]).toMatch(/^hold 2000/);
-    expect(left('0', '1')).toHaveLength(2);
+    const rest = ['7 accepted 30: the API answers 204 to everything', 'the token works'];
+    expect(left('6', '3')).toEqual(['6 left for 3000', ...rest]);
+    expect(left('0', '1')).toEqual(['0 left for 1000', ...rest]);
   });
 });
 

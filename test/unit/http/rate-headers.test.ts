@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { adviceOf } from '../../../src/http/rate-headers.ts';
+import { adviceOf, hasAdvice } from '../../../src/http/rate-headers.ts';
 
 const nowMs = Date.parse('2026-11-21T10:00:00Z');
 const date = 'Sat, 21 Nov 2026 10:00:00 GMT';
@@ -174,4 +174,20 @@ describe('advice', () => {
       { numRuns: 3_000 },
     );
   });
+});
+
+it.each([
+  ...['ratelimit', 'ratelimit-policy', 'ratelimit-remaining', 'x-ratelimit-remaining', 'x-rate-limit-remaining'],
+])('an answer with %s alone is looked at, one with other headers is not', (name) => {
+  expect(hasAdvice({ [name]: '1' })).toBe(true);
+  expect(hasAdvice({ [`${name}-s`]: '1', date })).toBe(false);
+});
+
+it('the strictest of several limits counts, wherever it stands', () => {
+  const [strict, loose] = ['"a";r=5;t=10', '"b";r=500;t=10'];
+  const alone = advise({ RateLimit: strict });
+  expect(alone).not.toBeNull();
+  expect(advise({ RateLimit: `${strict}, ${loose}` })).toEqual(alone);
+  expect(advise({ RateLimit: `${loose}, ${strict}` })).toEqual(alone);
+  expect(advise({ RateLimit: [strict, loose] })).toEqual(alone);
 });

@@ -9,12 +9,15 @@ import {
   join,
   mark,
   mergeResult,
+  packIndexes,
+  packJoins,
   readCell,
   readCellAtSeal,
   resetMarks,
   settle,
   timesMarked,
   unmark,
+  unpackCells,
   untouched,
 } from '../../../src/ledger/cell.ts';
 import { codeOfStatus, codeOfWord, sentOutcomes } from '../../../src/model/outcome.ts';
@@ -270,4 +273,10 @@ describe('marks', () => {
   ])('%s are left as they are', (_, cell) => {
     expect(resetMarks(cell)).toBe(cell);
   });
+});
+
+test('indexes and cells are packed in two bytes each, in the order of the script', () => {
+  expect([...packIndexes([0, 255, 256, 499])]).toEqual([0, 0, 0, 255, 1, 0, 1, 243]);
+  expect([...packJoins([{ index: 499, cell: 0xabcd }])]).toEqual([1, 243, 0xab, 0xcd]);
+  expect(unpackCells(packIndexes([0, 255, 256, 0xffff]))).toEqual([0, 255, 256, 0xffff]);
 });

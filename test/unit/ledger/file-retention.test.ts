@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -39,13 +40,24 @@ test('the report of a sealed run is kept until the day that its folder names, wh
   expect(existsSync(old)).toBe(false);
   expect(readdirSync(young).sort()).toEqual(['audit.ndjson', 'failures.csv', 'kept-until', 'outcomes.csv']);
   expect(await readKeptUntil(young)).toBe(now + day);
+  expect(statSync(join(young, 'kept-until')).mode & 0o777).toBe(0o600);
 });
 
 test('files of a run that names no day, or none that can be read, stay', async () => {
   const folders = [await makeReport('running', null), await makeReport('odd', now - day)];
-  writeFileSync(join(folders[1]!, 'kept-until'), 'for ever\n');
-  await remove();
+  for (const text of ['for ever\n', '2025-01-01\n', 'before 2025-01-01T00:00:00Z\n']) {
+    writeFileSync(join(folders[1]!, 'kept-until'), text);
+    expect(await readKeptUntil(folders[1]!)).toBeNull();
+    await remove();
+  }
   for (const folder of folders) expect(existsSync(join(folder, 'outcomes.csv'))).toBe(true);
+});
+
+test('a report of which a part was removed before goes as well', async () => {
+  const old = await makeReport('old', now - day);
+  rmSync(join(old, 'failures.csv'));
+  await remove();
+  expect(existsSync(old)).toBe(false);
 });
 
 test('files of somebody else stay, and so does what a link leads to', async () => {

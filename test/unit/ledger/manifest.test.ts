@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeBlock, decodeChunk, encodeBlock, encodeChunk } from '../../../src/ledger/manifest.ts';
+import { decodeBlock, decodeChunk, decodeIdsOfChunk, encodeBlock, encodeChunk } from '../../../src/ledger/manifest.ts';
 import { checkId } from '../../../src/model/check-id.ts';
 import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../../../src/model/row.ts';
@@ -55,8 +55,19 @@ describe('a chunk', () => {
     expect(bytes.length / ids.length).toBeLessThanOrEqual(17);
   });
 
-  test('refuses bytes of something else', () => {
-    expect(() => decodeChunk(7, encodeBlock({ n: 7, rows: [] }))).toThrow('manifest chunk 7');
+  test.each([
+    ['those of a block', encodeBlock({ n: 7, rows: [] }), 'expected a resource, got other bytes'],
+    ['bytes of something else', Buffer.from('[]'), 'expected zstd, got other bytes'],
+  ])('refuses %s', (_, bytes, why) => {
+    const refusal = expect.objectContaining({ code: 'INTERNAL', message: `manifest chunk 7: ${why}` });
+    expect(() => decodeChunk(7, bytes)).toThrow(refusal);
+  });
+
+  test('refuses another number of ids than its ledger has', () => {
+    const positions = [2, 3].map((line) => ({ file: 0, line }));
+    const bytes = encodeChunk({ n: 7, resource: 'views', ids: ['a', 'b'], positions });
+    expect(decodeIdsOfChunk(7, bytes, 2).idAt(1)).toBe('b');
+    expect(() => decodeIdsOfChunk(7, bytes, 3)).toThrow('expected 3 ids, as the ledger has, got 2');
   });
 });
 

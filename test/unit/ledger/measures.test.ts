@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { RunMeter } from '../../../src/delete/meters.ts';
-import { bucketOf, measuresOf } from '../../../src/ledger/measures.ts';
+import { bucketOf, latencyBounds, measuresOf } from '../../../src/ledger/measures.ts';
 
 const answer = (status: number) => ({ kind: 'status', status, headers: {}, body: '', authorization: '' }) as const;
 
@@ -35,4 +35,22 @@ it('what was taken from a meter is not told again', () => {
 
 it('a run without measures has no latencies', () => {
   expect(measuresOf({})).toMatchObject({ requests: 0, latencyMs: null });
+});
+
+it('latencies are told by their size, in whatever order Redis has them', () => {
+  const bucket = (ms: number) => `l${bucketOf(ms)}`;
+  const { latencyMs } = measuresOf({ [bucket(1_000)]: '1', requests: '100', [bucket(10)]: '97', [bucket(100)]: '2' });
+  expect(latencyMs!.p50).toBeCloseTo(10, -1);
+  expect(latencyMs!.p95).toBeLessThan(11);
+  expect(latencyMs!.p99).toBeGreaterThanOrEqual(100);
+  expect(latencyMs!.p99).toBeLessThan(110);
+});
+
+it('the scale for Prometheus doubles from 0.4 ms to 13 s, and each of its bounds ends a bucket', () => {
+  expect(latencyBounds.map(({ seconds }) => seconds)).toEqual([
+    ...[0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512],
+    ...[0.1024, 0.2048, 0.4096, 0.8192, 1.6384, 3.2768, 6.5536, 13.1072],
+  ]);
+  for (const { bucket, seconds } of latencyBounds)
+    expect([bucketOf(999.9 * seconds), bucketOf(1_000.1 * seconds)]).toEqual([bucket, bucket + 1]);
 });

@@ -57,6 +57,25 @@ describe('merge pages', () => {
   });
 });
 
+describe('the pages of a report', () => {
+  test('have a thousand rows or a little more, but the last, and none is empty', async () => {
+    const sizes = async (chunks: number, size: number) => {
+      async function* rows(): AsyncGenerator<Page> {
+        for (let n = 0; n < chunks; n++) {
+          const positions = Array.from({ length: size }, (_, i) => ({ file: 0, line: n * size + i }));
+          yield { positions, rows: positions.map(() => ({}) as OutcomeRow) };
+        }
+      }
+      const lengths: number[] = [];
+      for await (const page of mergePages([rows()])) lengths.push(page.length);
+      return lengths;
+    };
+    expect(await sizes(6, 400)).toEqual([1_200, 1_200]);
+    expect(await sizes(5, 500)).toEqual([1_000, 1_000, 500]);
+    expect(await sizes(0, 500)).toEqual([]);
+  });
+});
+
 describe('outcome row', () => {
   const running = parseRun('r', { state: 'running', files: '["a.csv","b.csv"]' });
   const cancelled = { ...running, state: 'cancelled' as const, endedAt: Date.UTC(2026, 10, 20, 16) };

@@ -1,9 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { findRunId, newRunId } from '../../../src/ledger/run.ts';
+import { activeMsOf, findRunId, newRunId, priorityFromStored } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 
 describe('run id', () => {
-  const all = ['20261121-0900-abcd', '20261120-1549-k7qd', '20261120-1550-abzz', '20261119-1550-abyy'];
+  const all = [
+    '20261121-0900-abcd',
+    '20261120-1549-k7qd',
+    '20261120-1550-abzz',
+    '20261119-1550-abyy',
+    '20261121-0900-abcd-2',
+  ];
   const redis = { zrevrange: async () => all } as unknown as RedisClient;
 
   test('a new id says when it was made, to the minute, and ends with four letters or digits', () => {
@@ -14,8 +20,9 @@ describe('run id', () => {
 
   test.each([
     ['its id', '20261120-1549-k7qd', '20261120-1549-k7qd'],
+    ['its id, though that of another begins like it', '20261121-0900-abcd', '20261121-0900-abcd'],
     ['the end of it', 'k7qd', '20261120-1549-k7qd'],
-    ['the beginning of it', '20261121', '20261121-0900-abcd'],
+    ['the beginning of it', '20261119', '20261119-1550-abyy'],
   ])('a run goes by %s', async (_, text, id) => {
     expect(await findRunId(redis, text)).toBe(id);
   });
@@ -27,7 +34,7 @@ describe('run id', () => {
     [
       'what several have',
       '2026',
-      '"2026" fits 4 runs, among them 20261121-0900-abcd, 20261120-1549-k7qd, 20261120-1550-abzz',
+      '"2026" fits 5 runs, among them 20261121-0900-abcd, 20261120-1549-k7qd, 20261120-1550-abzz',
     ],
   ])('a run does not go by %s', async (_, text, message) => {
     await expect(findRunId(redis, text)).rejects.toMatchObject({
@@ -36,4 +43,16 @@ describe('run id', () => {
       next: 'expunge runs lists them',
     });
   });
+});
+
+test('the deleting time goes on while somebody reports at least every ten seconds', () => {
+  const run = { activeMs: 1_000, activeUntil: 50_000 };
+  expect([49_000, 50_001, 60_000, 60_001].map((now) => activeMsOf(run, now))).toEqual([1_000, 1_001, 11_000, 1_000]);
+  expect(activeMsOf({ activeMs: 1_000, activeUntil: 0 }, 5_000)).toBe(1_000);
+});
+
+test('a priority of another release is normal', () => {
+  expect(['high', 'normal', 'low', 'urgent', ''].map(priorityFromStored)).toEqual([
+    ...['high', 'normal', 'low', 'normal', 'normal'],
+  ]);
 });

@@ -62,7 +62,6 @@ describe('the exit code', () => {
     ['cancelled', { rows: 2, deleted: 2 }, 0],
     ['cancelled', { rows: 2, deleted: 1 }, 3],
     ['cancelled', { rows: 2, deleted: 1, tallied: 1 }, 1],
-    ['halted', { halt: 'unexpected_answers' }, 4],
     ['halted', { halt: 'credentials' }, 5],
     ['halted', { halt: 'target_configuration' }, 6],
     ['halted', { halt: 'target_unreachable' }, 6],
@@ -70,4 +69,9 @@ describe('the exit code', () => {
   ])('of a run that is %s with %j is %s', (state, fields, exit) => {
     expect(exitOf(run({ state, ...fields }))).toBe(exit);
   });
+
+  test.each(['unexpected_answers', 'wrong_endpoint', 'forbidden', 'refused_input', 'all_absent', 'halting_status', ''])(
+    'of a run that is halted by "%s" is 4',
+    (halt) => expect(exitOf(run({ state: 'halted', halt }))).toBe(4),
+  );
 });

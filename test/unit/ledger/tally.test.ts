@@ -18,6 +18,11 @@ describe('conservation', () => {
       expect(checkConservation(completed, tally({ deleted: 2, rejected: 1 }, { attempts: 2 }))).toBeNull();
     });
 
+    test('of a cancelled run before its open ids are counted', () => {
+      const cancelled = run({ state: 'cancelled', rows: 3, ids: 3, settled: 3, deleted: 2 });
+      expect(checkConservation(cancelled, tally({ deleted: 2 }, { pending: 1 }))).toBeNull();
+    });
+
     test('while a run goes on and its counters are already old', () => {
       const going = run({ state: 'running', rows: 10, ids: 10, settled: 4, deleted: 4 });
       expect(checkConservation(going, tally({ deleted: 7 }, { pending: 3 }))).toBeNull();
@@ -51,6 +56,12 @@ describe('conservation', () => {
         '0 ids were pending, 1 are open',
       ],
       [
+        'a counter of a cancelled run differs once its open ids are counted',
+        { state: 'cancelled', rows: 1, not_attempted: 1, tallied: 1 },
+        tally({ failed: 1 }),
+        'failed: 0 counted, 1 in the ledger; not_attempted: 1 counted, 0 in the ledger',
+      ],
+      [
         'a chunk is broken',
         { state: 'running' },
         tally({}, { broken: ['ledger chunk 3 is missing'] }),
@@ -62,6 +73,7 @@ describe('conservation', () => {
   });
 
   test('puts the sum in words, without what is zero', () => {
+    expect(sumInWords(tally({}))).toBe('0 rows = 0');
     expect(sumInWords(tally({ deleted: 12_000, failed: 40 }, { pending: 305 }))).toBe(
       '12,345 rows = 12,000 deleted + 40 failed + 305 pending',
     );

@@ -128,4 +128,54 @@ describe('the fair scheduler', () => {
     vi.advanceTimersByTime(10);
     expect(gone).toEqual(['a', 'b']);
   });
+
+  it('gives a queue no second share because more comes into it during its turn', () => {
+    const { turns, permits, gone, line, at } = openTurns();
+    const [busy, other] = [line(null), line(null)];
+    for (const who of ['a', 'a']) turns.enqueue(busy, who);
+    for (const who of ['b', 'b']) turns.enqueue(other, who);
+    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    for (let ms = 1; ms <= 4; ms++) {
+      turns.enqueue(busy, 'a');
+      at(ms);
+    }
+    expect(gone).toEqual(['a@1', 'b@2', 'a@3', 'b@4']);
+  });
+
+  it('knows how many wait, also when some have left or may not be sent any more', () => {
+    const { turns, permits, unwilling, line, at } = openTurns();
+    const [one, two] = [line(null), line(null)];
+    for (const who of ['a', 'b', 'c', 'd']) turns.enqueue(one, who);
+    for (const who of ['x', 'y']) turns.enqueue(two, who);
+    expect(turns.length).toBe(6);
+    permits.add({ firstMs: 1, gapMs: 1, count: 3 }, 0);
+    for (let ms = 1; ms <= 3; ms++) at(ms);
+    expect([turns.length, one.length, two.length]).toEqual([3, 2, 1]);
+    for (const who of ['c', 'y']) unwilling.add(who);
+    turns.revalidate();
+    expect([turns.length, one.length, two.length]).toEqual([1, 1, 0]);
+  });
+
+  it('sleeps until the next permit, is woken for an earlier one, and no more once it is closed', () => {
+    vi.useFakeTimers({ now: 1_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    const gone: string[] = [];
+    const permits = lease(1_000, 1, 1_000);
+    const turns = new FairScheduler<string>({
+      ...{ permits, hasRoom: () => true, clock: () => Date.now() },
+      send: (who) => void gone.push(`${who}@${Date.now()}`),
+    });
+    const line = (own: Permits) => new FairQueue<string>({ permits: () => own, stillWants: () => true });
+    turns.enqueue(line(lease(1_500, 1, 1)), 'later');
+    turns.enqueue(line(lease(1_100, 1, 1)), 'soon');
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersToNextTimer();
+    expect(gone).toEqual(['soon@1100']);
+    vi.advanceTimersToNextTimer();
+    expect(gone).toEqual(['soon@1100', 'later@1500']);
+    expect(vi.getTimerCount()).toBe(0); // nobody waits
+    turns.enqueue(line(lease(1_900, 1, 1)), 'never');
+    turns.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });

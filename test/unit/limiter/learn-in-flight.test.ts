@@ -19,16 +19,29 @@ function watch(state: InFlight, latencyAt: (limit: number) => number, seconds: n
   return states;
 }
 
+const few = { ...firstInFlight(0, most), limit: 8, isBlind: false };
 const flat = () => 10;
 const queueAbove20 = (limit: number) => 10 * Math.max(1, limit / 20);
 
 describe('the limit of requests in flight', () => {
+  it('begins with all that the fleet may have, and keeps them while no process waits for a slot', () => {
+    const limits = watch(firstInFlight(0, most), queueAbove20, 5, { starved: 0 }).map(({ limit }) => limit);
+    expect(new Set(limits)).toEqual(new Set([most]));
+  });
+
+  it('shrinks only where processes have time to spare: else latencies show their load', () => {
+    const lowest = (more: object) =>
+      Math.min(...watch(firstInFlight(0, most), queueAbove20, 5, more).map(({ limit }) => limit));
+    expect(lowest({ busy: 4 })).toBe(most);
+    expect(lowest({ busy: 0 })).toBeLessThan(most / 2);
+  });
+
   it('doubles every third of a second or so while that costs no latency', () => {
-    expect(watch(firstInFlight(0, most), flat, 1.8).at(-1)!.limit).toBe(most);
+    expect(Math.max(...watch(few, flat, 1.8).map(({ limit }) => limit))).toBe(most);
   });
 
   it('stays where it is while no process waits for a slot', () => {
-    expect(watch(firstInFlight(0, most), flat, 5, { starved: 0 }).at(-1)!.limit).toBe(8);
+    expect(watch(few, flat, 5, { starved: 0 }).at(-1)!.limit).toBe(8);
   });
 
   it('never exceeds what the fleet may have', () => {
@@ -37,19 +50,23 @@ describe('the limit of requests in flight', () => {
   });
 
   it('settles where a target begins to queue', () => {
-    const limits = watch(firstInFlight(0, most), queueAbove20, 30).map(({ limit }) => limit);
-    const late = limits.slice(100);
-    expect(late.reduce((sum, limit) => sum + limit, 0) / late.length).toBeGreaterThan(15);
-    expect(late.reduce((sum, limit) => sum + limit, 0) / late.length).toBeLessThan(25);
+    for (const begin of [few, firstInFlight(0, most)]) {
+      const late = watch(begin, queueAbove20, 30).slice(100);
+      const mean = late.reduce((sum, { limit }) => sum + limit, 0) / late.length;
+      expect(mean).toBeGreaterThan(15);
+      expect(mean).toBeLessThan(25);
+    }
   });
 
   it.each([0.15, 0.25, 0.4])('goes on growing when each doubling brings %d more throughput', (gain) => {
     const latencyAt = (limit: number) => (2 / (1 + gain)) ** Math.log2(limit);
-    expect(watch(firstInFlight(0, most), latencyAt, 20).at(-1)!.limit).toBe(most);
+    const late = watch(few, latencyAt, 40).slice(200);
+    expect(Math.max(...late.map(({ limit }) => limit))).toBe(most);
+    expect(Math.min(...late.map(({ limit }) => limit))).toBeGreaterThan(most / 2); // now and then fewer are tried
   });
 
   it('follows processes that have no time left themselves, and looks what was needed once they have', () => {
-    const busy = watch(firstInFlight(0, most), queueAbove20, 3, { busy: 3 }).at(-1)!;
+    const busy = watch(few, queueAbove20, 3, { busy: 3 }).at(-1)!;
     expect(busy.limit).toBe(most);
     const later = watch({ ...busy, lookedAtMs: 0, judgeFromMs: 0, restUntilMs: 0 }, queueAbove20, 30).slice(200);
     expect(Math.min(...later.map(({ limit }) => limit))).toBeGreaterThan(10);

@@ -7,10 +7,10 @@ const now = 1_800_000_000_000;
 const ramp = { ...firstRate(now, null), phase: 'ramp', rate: 412, low: 410, high: 430 } as const;
 
 function limiter(rate: object = {}, inFlight: object = {}) {
-  const learned = { rate: { ...ramp, ...rate }, inFlight: { ...firstInFlight(now, 64), ...inFlight }, blame: {} };
+  const learned = { rate: { ...ramp, ...rate }, inFlight: { ...firstInFlight(now, 64), ...inFlight } };
   return {
     ...{ seenAt: String(now - 40), phase: 'ramp', rate: '412', high: '430', inFlight: '20', holdUntil: '0' },
-    ...{ holdWhy: 'asked for', estimate: JSON.stringify(learned) },
+    ...{ holdWhy: 'asked for', state: JSON.stringify(learned) },
   };
 }
 
@@ -44,14 +44,24 @@ describe('the state of a limiter', () => {
   });
 
   it('tells of an outage since when', () => {
-    const out = { ...limiter(), outage: 'the API answers 503 to everything', outageAt: String(now - 5_000) };
-    expect(read(out)?.outage).toEqual({ reason: 'the API answers 503 to everything', since: now - 5_000 });
+    const closedWhy = 'the API answers 503 to everything';
+    const out = { ...limiter(), closed: 'trouble', closedWhy, closedAt: String(now - 5_000) };
+    expect(read(out)?.outage).toEqual({ kind: out.closed, reason: closedWhy, since: now - 5_000 });
+    expect(read({ ...out, closed: 'refused' })?.outage).toMatchObject({ kind: 'refused', reason: closedWhy });
+    const wait = { ...out, closed: 'held', holdWhy: 'the server answered 429 and sent Retry-After 60' };
+    expect(read({ ...wait, holdUntil: `${now + 60_000}` })?.outage).toBeNull(); // it is told as a hold
+    const reason = 'the wait that the API asked for is over';
+    expect(read({ ...wait, holdUntil: `${now - 1_000}` })?.outage).toEqual({
+      kind: 'held',
+      reason,
+      since: now - 1_000,
+    });
   });
 
-  it('tells what the headers of the server leave, as long as that holds', () => {
-    const advised = { ...limiter(), advised: '50', advisedUntil: String(now + 1) };
-    expect(read(advised)?.advised).toBe(50);
-    expect(read({ ...advised, advisedUntil: String(now) })?.advised).toBeNull();
+  it('tells what the headers of the server leave, once they are believed', () => {
+    expect(read({ ...limiter(), announced: '50' })?.advised).toBe(50);
+    expect(read({ ...limiter(), announced: '' })?.advised).toBeNull();
+    expect(read(limiter())?.advised).toBeNull();
   });
 
   it('counts the processes that want permits and their slots, and tells what a --rate leaves', () => {

@@ -27,6 +27,7 @@ test.each([
   ['a\u202c', 'outer_white_space'],
   ['a'.repeat(1025), 'too_long'],
   ['é'.repeat(513), 'too_long'],
+  [`${'é'.repeat(512)}a`, 'too_long'],
   ['1.23457E+17', 'spreadsheet_number'],
   ['9E+5', 'spreadsheet_number'],
 ])('rejects %j as %s', (id, code) => {
@@ -142,4 +143,8 @@ test('every id that is accepted addresses one object: a URL parser keeps its pat
     }),
     { numRuns: 2000 },
   );
+});
+
+test('an id may have 1,024 bytes', () => {
+  expect([checkId('a'.repeat(1_024)), checkId('é'.repeat(512))]).toEqual([null, null]);
 });

@@ -9,7 +9,9 @@ import {
   codeOfWord,
   idOutcomes,
   inDoubt,
+  isAlwaysShown,
   isFailure,
+  isGone,
   isSuccess,
   isUncertain,
   isWorthAnotherRun,
@@ -138,4 +140,16 @@ test.each([
 
 test('outcomes stand in the order of their evidence, which the cells in Redis rely on', () => {
   expect(sentOutcomes).toEqual(['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted']);
+});
+
+test('an outcome is uncertain where another one becomes it in doubt', () => {
+  expect(outcomes.filter(isUncertain)).toEqual(['gone_unconfirmed', 'unknown']);
+});
+
+test('an object is gone without our own confirmed delete where it was absent, or may have been deleted', () => {
+  expect(outcomes.filter(isGone)).toEqual(['absent', 'gone_unconfirmed']);
+});
+
+test('progress shows what was deleted, absent or failed even where there is none', () => {
+  expect(outcomes.filter(isAlwaysShown)).toEqual(['deleted', 'absent', 'failed']);
 });

@@ -5,6 +5,7 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { formatOnStatus, parseOnStatus } from '../../../src/model/on-status.ts';
 import {
   classOf,
+  describeMeaning,
   factsOf,
   isAmbiguous,
   isThrottling,
@@ -47,6 +48,21 @@ describe('the table of statuses', () => {
 
   it('calls what no server may answer refused, so that it is a failure', () => {
     expect([classOf(0), classOf(199), classOf(1_000)]).toEqual(['refused', 'refused', 'refused']);
+  });
+
+  it('says what an answer tells of the target', () => {
+    const telling = (signal: string) => statusClasses.filter((name) => statusFacts[name].signal === signal);
+    expect(telling('accepted')).toEqual([
+      ...['success', 'unexpected', 'redirect', 'barred', 'forbidden', 'gone', 'busy', 'refused', 'unsupported'],
+    ]);
+    expect(telling('refused')).toEqual(['throttled']);
+    expect(telling('trouble')).toEqual(['timeout', 'trouble']);
+    expect(telling('nothing')).toEqual(['unauthorized']);
+  });
+
+  it('obeys a Retry-After only where the answer means "not now"', () => {
+    const obeyed = statusClasses.filter((name) => statusFacts[name].mayAskToWait);
+    expect(obeyed).toEqual(['throttled', 'unsupported', 'trouble']);
   });
 
   it('is the table of verdicts, row by row', () => {
@@ -104,4 +120,19 @@ describe.each(throttled)('a %i', (status) => {
     meter.recordAnswer(answered(status), 0);
     expect(meter.take().get('refused')).toBe(1);
   });
+});
+
+test.each([
+  ['deleted', 'deleted'],
+  ['gone', 'absent, or gone_unconfirmed after a request that may have been executed'],
+  ['failed', 'failed'],
+  ['unknown', 'unknown'],
+  ['retry', 'retried; failed at the end'],
+  ['wait', 'waits as the server asks; not an attempt'],
+  ['credentials', 'asks for another token once and waits for it, or halts the run; not an attempt'],
+  ['halt', 'halts the run at the first'],
+] as const)('people read of %s what happens to the id: %s', (meaning, text) => {
+  expect(describeMeaning(meaning, false)).toBe(text);
+  const ambiguous = meaning === 'retry' ? 'retried; may have been executed' : text;
+  expect(describeMeaning(meaning, true)).toBe(ambiguous);
 });

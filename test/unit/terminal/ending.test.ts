@@ -131,6 +131,11 @@ describe('endingText', () => {
     expect(endingText({ ...ending, failuresFile: "it's here.csv" })).toContain(`expunge run 'it'\\''s here.csv'`);
   });
 
+  it('puts ids with white space around them in quotes', () => {
+    const failures = [{ code: 'outer_white_space', count: 2, samples: [' a-1', 'a-2'] }];
+    expect(endingText({ ...ending, failures })).toContain('    2  outer_white_space   " a-1"  a-2\n');
+  });
+
   it('shows ten reasons and counts the others', () => {
     const failures = Array.from({ length: 12 }, (_, i) => ({ code: `http_4${i}`, count: 1, samples: ['a'] }));
     expect(endingText({ ...ending, failures })).toContain('and 2 other reasons, all in the report');

@@ -47,6 +47,15 @@ describe('planText', () => {
     ]);
   });
 
+  it('breaks its lines between words where the terminal is narrower', () => {
+    expect(planText(plan, plainStyle, 60).split('\n').slice(0, 4)).toEqual([
+      '  Input     old.csv.gz',
+      '            250,000 rows → 249,981 annotations to delete ·',
+      '            12 duplicates · 7 rejected',
+      '  Rejected  empty_id 5, too_long 2 · all in rejects.csv',
+    ]);
+  });
+
   it.each([
     [1_203, 17, '  Protected 1,203 ids read, 17 rows match'],
     [1, 1, '  Protected 1 id read, 1 row matches'],

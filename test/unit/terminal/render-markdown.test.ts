@@ -36,6 +36,13 @@ describe('renderMarkdown', () => {
     expect(plain(`\`\`\`sh\n${command}\n\`\`\``, 100)).toBe(`    ${command}\n`);
   });
 
+  it('folds a command behind a pipe or another program, but no output', () => {
+    const piped = "seq -f 'v-%06g' 1 100 | expunge run - --resource views";
+    const folded = "seq -f 'v-%06g' 1 100 | expunge run - \\\n        --resource views\n";
+    expect(plain(`\`\`\`sh\n${piped}\n\`\`\``, 52)).toBe(`    ${folded}`);
+    expect(plain(`\`\`\`console\n$ ${piped}\n${piped}\n\`\`\``, 52)).toBe(`    $ ${folded}    ${piped}\n`);
+  });
+
   it('leaves out comments, which mark generated parts', () => {
     expect(plain('<!-- x -->\n| a | b |\n|---|---|\n| 1 | 2 |\n<!-- /x -->\n')).toBe('a  b\n-  -\n1  2\n');
   });

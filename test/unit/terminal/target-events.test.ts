@@ -66,7 +66,9 @@ function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs =
 }
 
 const hold = (leftMs: number) => ({ hold: { reason: 'the server answered 429 and sent Retry-After 30', leftMs } });
-const outage = { outage: { reason: 'the API answers 503 to everything', since: target().at + 1_000 } };
+const outage = {
+  outage: { kind: 'trouble' as const, reason: 'the API answers 503 to everything', since: target().at + 1_000 },
+};
 const times = <T>(n: number, value: T): T[] => Array.from({ length: n }, () => value);
 
 describe('what is told of a target', () => {
@@ -84,6 +86,11 @@ describe('what is told of a target', () => {
       [1, 'outage: the API answers 503 to everything'],
       [4, 'outage over: it lasted 3 s'],
     ]);
+  });
+
+  it('is no outage where everything is throttled: a window that is spent is met again and again', () => {
+    const spent = { outage: { ...outage.outage, kind: 'refused' as const } };
+    expect(told([{}, spent, {}, spent, {}])).toEqual([]);
   });
 
   it('is an outage that was there before', () => {
@@ -114,7 +121,7 @@ describe('target text', () => {
 
   it('what holds a target is told with its end or its beginning, and why', () => {
     const hold = { reason: 'the server answered 429\u001b[31m', leftMs: 3_540_000 };
-    const outage = { reason: 'the API answers 503 to everything', since: now - 600_000 };
+    const outage = { kind: 'trouble' as const, reason: 'the API answers 503 to everything', since: now - 600_000 };
     expect(throttleLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
       `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429`,
       'views: at most 30/min: the server reports that its limit is almost used up',

@@ -1,0 +1,44 @@
+import { keys } from '../redis/keys.ts';
+import { writeTimesFunction } from './cell.ts';
+import type { KnownStep } from './known-cells.ts';
+
+/**
+ * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing where somebody else has written, where the
+ * run is not running, or ends with this step: then the step of step.lua.ts decides. So running it twice is harmless.
+ *
+ * KEYS  1 ledger chunk  2 run  3 open
+ * ARGV  1 chunk  2 epoch  3 offset  4 bytes before  5 bytes after  6 ids deleted  7 attempts  8 places of times, 2 bytes each
+ * returns 1, or 0 if it did nothing
+ */
+export const knownStepLua = `${writeTimesFunction}
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled')
+local deleted = tonumber(ARGV[6])
+if run[1] ~= 'running' or redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
+if deleted > 0 and tonumber(run[3]) + deleted >= tonumber(run[2]) then return 0 end
+if redis.call('GETRANGE', KEYS[1], ARGV[3], ARGV[3] + #ARGV[4] - 1) ~= ARGV[4] then return 0 end
+redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[5])
+if deleted > 0 then
+  redis.call('HINCRBY', KEYS[2], 'deleted', deleted)
+  redis.call('HINCRBY', KEYS[2], 'settled', deleted)
+end
+if ARGV[7] ~= '0' then redis.call('HINCRBY', KEYS[2], 'attempts', ARGV[7]) end
+if ARGV[8] ~= '' then
+  local noted = {}
+  for at = 1, #ARGV[8], 2 do
+    local a, b = string.byte(ARGV[8], at, at + 1)
+    noted[a * 256 + b] = true
+  end
+  writeTimes(KEYS[1], noted)
+end
+return 1
+`;
+
+export function knownStepArguments(
+  run: string,
+  chunk: number,
+  epoch: number,
+  { offset, before, after, deleted, attempts, places }: KnownStep,
+): (string | number | Buffer)[] {
+  const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run)];
+  return [...all, chunk, epoch, offset, before, after, deleted, attempts, places];
+}

@@ -1,0 +1,211 @@
+import { type LearnedRate, type Observation, step } from './learned-rate.ts';
+import { noCost, startRamp } from './ramp.ts';
+import type { Alarm, Sums } from './sums.ts';
+
+/**
+ * Nothing is accepted, so one probe is sent at a time, and the first that is accepted opens the target again. `refused`: everything is answered
+ * with 429; `held`: the server asked for a long wait (`askedMs`); the others: see `Alarm`.
+ */
+export type Closed = {
+  kind: 'refused' | 'held' | Alarm['kind'];
+  why: string;
+  sinceMs: number;
+  probeGapMs: number;
+  askedMs?: number;
+};
+
+/**
+ * From one opening to the next. What was accepted in that time divided by its length is the rate that would not have been refused, whatever made
+ * the target refuse: a spent window, or a limit that fell to almost nothing.
+ */
+export type Cycle = {
+  openedMs: number | null; // null = nobody was there for a while
+  accepted: number;
+  refused: number;
+  trouble: number;
+  /** Length of the target's window, as far as one is known; 0 = none. The first is a guess. */
+  windowMs: number;
+  isGuess: boolean;
+  /** Outages in a row that ended soon, each after something was accepted: the target throttles by errors. */
+  shortOutages: number;
+  /** Refused since something was accepted last, and since when. */
+  dry: { refused: number; sinceMs: number };
+  /** The last cycle that ended by a wait that the server asked for: its length, and that of the wait. */
+  last: { lengthMs: number; heldMs: number };
+};
+
+type Opened = Cycle & { openedMs: number };
+
+/** The part of a target's state that is decided here. */
+type Step = { closed: Closed | null; cycle: Cycle; rate: LearnedRate };
+
+const rules = {
+  dryAnswers: 10, // so many refused answers …
+  dryMs: 150, // … over this time, and none accepted: nothing is left
+  longHoldMs: 5_000, // a wait that is longer closes: one probe shows whether it is over
+  gapMs: 100, // between probes at first, …
+  gapShare: 0.15, // … then this part of the time since it closed, …
+  longestGapMs: 45_000, // … at most
+  shortOutageMs: 3_000, // errors that end sooner may have been throttling: nothing is doubled after them, …
+  oftenMs: 60_000, // … and where they come again within this time, …
+  fewErrors: 0.5, // … fewer of them than this part of what was accepted, …
+  shortOutages: 3, // … so many times in a row, they were
+  outageGapMs: 500, // the same in an outage, …
+  outageGrowth: 1.5, // … longer by this after each that fails, …
+  longestOutageGapMs: 3_000, // … at most
+  afterOutage: 0.25, // of the rate that was known: the least after an outage
+  shortestWindowMs: 3_000, // a shorter one needs no care of its own
+  sameMs: 1_000, // two cycles that differ by less than this …
+  sameShare: 0.01, // … and this share have one length, …
+  otherHoldMs: 500, // … and where their waits differ by more than this, it is that of a window
+  growth: 1.5, // a cycle may be several windows, so a known window grows by this at most
+};
+
+const hasty = { ...noCost, isHasty: true };
+
+export function firstCycle(now: number): Cycle {
+  const dry = { refused: 0, sinceMs: now };
+  return {
+    openedMs: now,
+    accepted: 0,
+    refused: 0,
+    trouble: 0,
+    windowMs: 0,
+    isGuess: true,
+    shortOutages: 0,
+    dry,
+    last: { lengthMs: 0, heldMs: 0 },
+  };
+}
+
+/** Counts on, and closes where nothing is accepted. */
+export function whileOpen(state: Step, seen: Observation, sums: Sums): Step {
+  const { now, blockedMs, blockedUntilMs } = seen;
+  const cycle = sums.recall > 0 ? begunAnew(state.cycle, now) : countOn(state.cycle, seen, sums);
+  const close = (closed: Omit<Closed, 'probeGapMs'>, probeGapMs: number): Step => ({
+    ...{ closed: { ...closed, probeGapMs }, cycle, rate: state.rate },
+  });
+  if (sums.alarm) return close({ ...sums.alarm, sinceMs: now }, rules.outageGapMs);
+  if (blockedUntilMs - now >= rules.longHoldMs)
+    return close({ kind: 'held', why: '', sinceMs: now, askedMs: blockedUntilMs - now }, rules.gapMs);
+  const isDry = sums.accepted === 0 && blockedMs === 0 && blockedUntilMs <= now;
+  const dry = cycle.dry.refused + seen.currentRefused;
+  cycle.dry = isDry && dry > 0 ? { ...cycle.dry, refused: dry } : { refused: 0, sinceMs: now };
+  if (cycle.dry.refused >= rules.dryAnswers && now - cycle.dry.sinceMs >= rules.dryMs)
+    return close({ kind: 'refused', why: 'the API throttles every request', sinceMs: cycle.dry.sinceMs }, rules.gapMs);
+  return { closed: null, cycle, rate: state.rate };
+}
+
+/** After a silence: what was accepted before it says nothing about the whole time. */
+function begunAnew({ windowMs, isGuess, last }: Cycle, now: number): Cycle {
+  return { ...firstCycle(now), windowMs, isGuess, last };
+}
+
+function countOn(cycle: Cycle, seen: Observation, sums: Sums): Cycle {
+  const { accepted, refused, trouble } = cycle;
+  return {
+    ...cycle,
+    accepted: accepted + sums.accepted,
+    refused: refused + seen.refused,
+    trouble: trouble + sums.trouble,
+  };
+}
+
+/** Waits for a probe to be accepted. */
+export function whileClosed(state: Step, seen: Observation, sums: Sums): Step {
+  const closed = state.closed!;
+  if (sums.currentAccepted > 0) return open({ ...state, cycle: countOn(state.cycle, seen, sums) }, closed, seen, sums);
+  const cycle =
+    sums.recall > 0 ? { ...begunAnew(state.cycle, seen.now), openedMs: null } : countOn(state.cycle, seen, sums);
+  const rate = { ...state.rate, lookedAtMs: seen.now };
+  return { closed: { ...closed, ...sums.alarm, probeGapMs: nextGap(closed, seen, sums) }, cycle, rate };
+}
+
+function nextGap({ kind, sinceMs, probeGapMs }: Closed, seen: Observation, sums: Sums): number {
+  if (kind === 'held') return rules.gapMs * 10;
+  if (kind === 'refused')
+    return Math.max(rules.gapMs, Math.min(rules.longestGapMs, rules.gapShare * (seen.now - sinceMs)));
+  const failed = sums.currentRefused + sums.currentTrouble > 0;
+  return failed ? Math.min(rules.longestOutageGapMs, rules.outageGrowth * probeGapMs) : probeGapMs;
+}
+
+function open(state: Step, closed: Closed, seen: Observation, sums: Sums): Step {
+  const { now } = seen;
+  const probes = sums.currentAccepted;
+  const cycle = { ...state.cycle, accepted: state.cycle.accepted - probes };
+  cycle.shortOutages = isShortOutage(closed, cycle, now) ? cycle.shortOutages + 1 : 0;
+  const next: Opened = {
+    ...cycle,
+    openedMs: now,
+    accepted: probes,
+    refused: 0,
+    trouble: 0,
+    dry: { refused: 0, sinceMs: now },
+  };
+  if (closed.kind === 'held') return { closed: null, ...afterHold(state.rate, cycle, next, closed.askedMs!) };
+  if (closed.kind === 'refused') return { closed: null, ...afterDryness(state.rate, closed, cycle, next) };
+  return { closed: null, cycle: next, rate: afterOutage(state.rate, cycle, now) };
+}
+
+/** Few errors before it: else they come whatever the rate. */
+function isShortOutage({ kind, sinceMs }: Closed, { accepted, trouble, openedMs }: Cycle, now: number): boolean {
+  const isOften = openedMs !== null && now - openedMs < rules.oftenMs;
+  return kind === 'trouble' && now - sinceMs < rules.shortOutageMs && isOften && trouble < rules.fewErrors * accepted;
+}
+
+/** Whether errors are how the target throttles, as seen when it opens again. */
+export function throttlesByErrors({ shortOutages }: Cycle): boolean {
+  return shortOutages >= rules.shortOutages;
+}
+
+/** The rate of the whole cycle; at first also what was known before, because the target may only have been away. */
+function afterDryness(rate: LearnedRate, closed: Closed, cycle: Cycle, next: Opened): Omit<Step, 'closed'> {
+  const now = next.openedMs;
+  if (cycle.openedMs === null) return { cycle: next, rate: afterOutage(rate, cycle, now) };
+  const lengthMs = Math.max(1, now - cycle.openedMs);
+  const low = (cycle.accepted * 1_000) / Math.max(1, lengthMs - closed.probeGapMs / 2);
+  if (cycle.windowMs === 0) {
+    const high = Math.max(low, rate.low || rate.rate / 2);
+    return { cycle: { ...next, windowMs: lengthMs, isGuess: true }, rate: startRamp(rate, { low, high }, hasty, now) };
+  }
+  const windowMs = Math.min(lengthMs, rules.growth * cycle.windowMs);
+  const cost = windowMs < rules.shortestWindowMs ? hasty : { refused: cycle.refused, blockedMs: 0 };
+  const known = { ...next, windowMs, isGuess: false };
+  return { cycle: known, rate: startRamp(rate, { low, high: low }, cost, now, knownWindowMs(known)) };
+}
+
+/** Where cycles have the same length though their waits have not, the server waits for the end of a window. */
+function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number): Omit<Step, 'closed'> {
+  const now = next.openedMs;
+  const same = step(rate, rate.rate, rate.phase, now);
+  if (cycle.openedMs === null) return { cycle: next, rate: same };
+  const lengthMs = now - cycle.openedMs;
+  if (cycle.accepted === 0) return { cycle: { ...next, openedMs: cycle.openedMs }, rate: same };
+  const after = { ...next, last: { lengthMs, heldMs } };
+  const isSame = Math.abs(lengthMs - cycle.last.lengthMs) < rules.sameMs + rules.sameShare * lengthMs;
+  const low = (cycle.accepted * 1_000) / lengthMs;
+  if (!isSame || Math.abs(heldMs - cycle.last.heldMs) < rules.otherHoldMs || low > rate.low)
+    return { cycle: after, rate: same };
+  const cost = { refused: cycle.refused, blockedMs: 0 };
+  return {
+    cycle: { ...after, windowMs: lengthMs, isGuess: false },
+    rate: startRamp(rate, { low, high: low }, cost, now, lengthMs),
+  };
+}
+
+/**
+ * What was being measured is thrown away, what was known stays. The first rate is that of the whole cycle, in case the target answers requests
+ * beyond its limit with errors; not much lower, in case it does not.
+ */
+function afterOutage(rate: LearnedRate, cycle: Cycle, now: number): LearnedRate {
+  const known = rate.low || rate.rate / 2;
+  const ofCycle = cycle.openedMs === null ? known : (cycle.accepted * 1_000) / Math.max(1, now - cycle.openedMs);
+  const low = Math.min(known, Math.max(rules.afterOutage * known, ofCycle));
+  if (rate.high === 0 && cycle.shortOutages === 0) return step({ ...rate, low }, low, 'seek', now);
+  return startRamp(rate, { low, high: Math.max(known, rate.high) }, low < known ? hasty : noCost, now);
+}
+
+/** The window of the target where its length matters, else 0. */
+export function knownWindowMs({ windowMs, isGuess }: Cycle): number {
+  return isGuess || windowMs < rules.shortestWindowMs ? 0 : windowMs;
+}

@@ -1,0 +1,51 @@
+import { describe, test } from 'vitest';
+import { openExpressTarget } from '../support/express-target.ts';
+import { passed, startRun } from '../support/fleet.ts';
+import { openHarness } from '../support/harness.ts';
+import { makeIds } from '../support/ids.ts';
+import { until } from '../support/processes.ts';
+import { percent, sharesOf, takenIn } from '../support/rate-measures.ts';
+import { isFull, sized } from '../support/size.ts';
+
+// A limiter that people use, in each way in which it tells what is left, or does not.
+
+const headers = {
+  'draft-6': { standardHeaders: 'draft-6', legacyHeaders: false },
+  'draft-7': { standardHeaders: 'draft-7', legacyHeaders: false },
+  'draft-8': { standardHeaders: 'draft-8', legacyHeaders: false },
+  'X-RateLimit': { standardHeaders: false, legacyHeaders: true },
+  'no headers': { standardHeaders: false, legacyHeaders: false },
+} as const;
+
+type Case = { told: keyof typeof headers; perWindow: number; windowS: number };
+
+const told = Object.keys(headers) as Case['told'][];
+const cases: Case[] = [
+  ...told.map((kind) => ({ told: kind, perWindow: 300, windowS: 1 })),
+  ...(isFull ? told.map((kind) => ({ told: kind, perWindow: 3_000, windowS: 60 })) : []),
+];
+
+describe.concurrent('express-rate-limit', () => {
+  test.for(cases)(
+    'is used nearly whole: $told, $perWindow in $windowS s',
+    async (limit, { expect, onTestFinished }) => {
+      const windowMs = 1_000 * limit.windowS;
+      const perSecond = limit.perWindow / limit.windowS;
+      const options = { ...headers[limit.told], windowMs, limit: limit.perWindow };
+      const { url, arrivals } = await openExpressTarget(onTestFinished, options);
+      const [warmUp, measured] = limit.windowS === 1 ? sized([15, 10], [30, 30]) : [150, 300];
+      const harness = await openHarness(onTestFinished, {});
+      const ids = makeIds('e', Math.ceil(1.5 * perSecond * (warmUp + measured)) + limit.perWindow);
+      await startRun(harness, ids, [], { EXPUNGE_BASE_URL: url });
+      const startedMs = await until('the first request arrives', () => arrivals.atMs[0]);
+      const span = { fromMs: startedMs + 1_000 * warmUp, toMs: startedMs + 1_000 * (warmUp + measured) };
+      await passed(span.toMs, 0);
+      const { used, refused } = sharesOf(takenIn(arrivals, span), perSecond);
+      const words = `${limit.told}, ${limit.perWindow} in ${limit.windowS} s: used ${percent(used)}, 429 ${percent(refused)}`;
+      console.log(words);
+      const isAskedToWait = limit.windowS === 1 && limit.told !== 'no headers'; // a whole second, after each refusal
+      expect(used, words).toBeGreaterThan(sized(0.5, isAskedToWait ? 0.8 : 0.95));
+      expect(refused, words).toBeLessThan(sized(0.1, 0.01));
+    },
+  );
+});

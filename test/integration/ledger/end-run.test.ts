@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expireRun, hasRemains, markDelivered, removeRemains, removeRun } from '../../../src/ledger/end-run.ts';
+import { type Run, readRun } from '../../../src/ledger/run.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+let redis: RedisClient;
+let id: string;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+beforeEach(() => {
+  id = `test-${randomUUID()}`;
+});
+afterEach(async () => {
+  await redis.unlink(...parts(), ...small(), keys.run(id));
+  await redis.unlink(keys.list(id));
+  await redis.unlink(keys.targetRuns(id));
+  await redis.zrem(keys.runs, id);
+});
+
+const chunks = 260; // with their ledgers and the blocks more keys than one round trip takes
+const blocks = 3;
+const day = 86_400_000;
+
+const parts = () => [
+  ...Array.from({ length: chunks }, (_, n) => [keys.manifest(id, n), keys.ledger(id, n)]).flat(),
+  ...Array.from({ length: blocks }, (_, n) => keys.settled(id, n)),
+];
+const small = () =>
+  [
+    ...[keys.open, keys.later, keys.holders, keys.details, keys.measures],
+    ...[keys.paceMembers, keys.paceQuotas, keys.audit],
+  ].map((keyOf) => keyOf(id));
+
+/** Every key that a run can have, each with some value. */
+async function writeKeys(fields: Record<string, string | number> = {}): Promise<Run> {
+  await redis.hset(keys.run(id), { state: 'completed', chunks, blocks, list: id, fp: id, keepMs: 60_000, ...fields });
+  for (const key of [...parts(), ...small(), keys.list(id)]) await redis.set(key, id);
+  await redis.zadd(keys.runs, 1, id);
+  await redis.sadd(keys.targetRuns(id), id);
+  return (await readRun(redis, id))!;
+}
+
+const left = () => redis.exists(...parts(), ...small(), keys.run(id));
+
+test('a removed run leaves nothing behind, not even its name', async () => {
+  await removeRun(redis, await writeKeys());
+  expect(await left()).toBe(0);
+  expect(await redis.exists(keys.list(id), keys.targetRuns(id))).toBe(0);
+  expect(await redis.zscore(keys.runs, id)).toBeNull();
+});
+
+test('a run that is removed or expires leaves its list to another run that has it now', async () => {
+  const run = await writeKeys();
+  await redis.set(keys.list(id), 'another');
+  await expireRun(redis, run);
+  expect(await redis.pttl(keys.list(id))).toBe(-1);
+  await removeRun(redis, run);
+  expect(await redis.get(keys.list(id))).toBe('another');
+});
+
+test.each([
+  ['as long as --keep says once its report is delivered', { delivered: 1 }, 60_000],
+  ['a day at least until its report is delivered', {}, day],
+  ['longer than a day if --keep says so', { keepMs: 2 * day }, 2 * day],
+])('all keys of a sealed run are kept %s', async (_, fields, ms) => {
+  await expireRun(redis, await writeKeys(fields));
+  const all = [...parts(), ...small(), keys.run(id), keys.list(id)];
+  const times = await Promise.all(all.map((key) => redis.pttl(key)));
+  expect(times.filter((time) => time > ms || time < ms - 30_000)).toEqual([]);
+  expect(await readRun(redis, id)).toMatchObject({ isExpiring: true });
+});
+
+test('neither expiry nor delivery brings the record of an expired run back', async () => {
+  const run = await writeKeys();
+  await redis.del(keys.run(id));
+  await expireRun(redis, run);
+  await markDelivered(redis, run, 'reports');
+  expect(await redis.exists(keys.run(id))).toBe(0);
+});
+
+test('a delivered run says when, and where its report is', async () => {
+  await markDelivered(redis, await writeKeys(), 'reports/one');
+  const { delivered, reportIn } = (await readRun(redis, id))!;
+  expect([Math.abs(delivered - Date.now()) < 60_000, reportIn]).toEqual([true, 'reports/one']);
+});
+
+test('what a run left whose record has expired is removed to its last chunk', async () => {
+  await writeKeys();
+  await redis.del(keys.run(id));
+  expect(await hasRemains(redis, id)).toBe(true);
+  await removeRemains(redis, id);
+  expect([await hasRemains(redis, id), await left()]).toEqual([false, 0]);
+});
+
+test('what an interrupted removal leaves can be found without the record', async () => {
+  const run = await writeKeys();
+  const refused = {
+    unlink: async (key: string) => (key === keys.ledger(id, 0) ? Promise.reject(new Error('away')) : redis.unlink(key)),
+  };
+  await expect(removeRun(refused as unknown as RedisClient, run)).rejects.toThrow('away');
+  expect(await hasRemains(redis, id)).toBe(true);
+});

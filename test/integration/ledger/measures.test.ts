@@ -1,0 +1,45 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { addMeasures, readMeasures } from '../../../src/ledger/measures.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+import { forgetRun, writeTestRun } from './lone-run.ts';
+
+let redis: RedisClient;
+let id: string;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+beforeEach(async () => {
+  id = await writeTestRun(redis, [1]);
+});
+afterEach(async () => {
+  await forgetRun(redis, id);
+  await redis.del(keys.measures(id));
+});
+
+const add = (changes: Record<string, number>) => addMeasures(redis, id, new Map(Object.entries(changes)));
+
+test('what processes measured adds up, in whole numbers', async () => {
+  await add({ requests: 3, workMs: 10.4, l8: 3 });
+  await add({});
+  await add({ requests: 2, workMs: 10.6, l16: 2 });
+  expect(await readMeasures(redis, id)).toMatchObject({ requests: 5, workMs: 21, refused: 0 });
+  expect((await readMeasures(redis, id)).latencyMs!.p50).toBeCloseTo(0.2);
+  expect(await redis.pttl(keys.measures(id))).toBe(-1);
+});
+
+test('the last measures of a sealed run go with its record', async () => {
+  await redis.pexpire(keys.run(id), 60_000);
+  await add({ requests: 1 });
+  const left = await redis.pttl(keys.measures(id));
+  expect([left > 30_000, left <= 60_000]).toEqual([true, true]);
+});
+
+test('nothing is left behind for a run whose record has expired', async () => {
+  await redis.rename(keys.run(id), keys.details(id));
+  await add({ requests: 1 });
+  expect(await redis.exists(keys.measures(id))).toBe(0);
+  await redis.rename(keys.details(id), keys.run(id));
+});

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readTargetAudit } from '../../../src/ledger/audit.ts';
+import { forgetRate, pinRate, releaseTarget, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
+import { limiterScopes } from '../../../src/limiter/read-target.ts';
+import { parseRate } from '../../../src/model/rate.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+// What an order leaves in Redis; what the limiters make of it is in test/integration/limiter/target.test.ts.
+
+let redis: RedisClient;
+let fp: string;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+beforeEach(() => {
+  fp = `test-${randomUUID()}`;
+});
+afterEach(async () => {
+  const limiters = limiterScopes.map((scope) => keys.limiter(fp, scope));
+  await redis.unlink(...limiters, keys.pin(fp), keys.stop(fp), keys.targetAudit(fp));
+});
+
+const order = { who: 'ana', reason: 'a test', at: 7 };
+const rate = parseRate('200/s');
+const hour = 3_600_000;
+
+const limiter = (scope: (typeof limiterScopes)[number]) => redis.hgetall(keys.limiter(fp, scope));
+const learned = { state: '{}', rate: '500', phase: 'ramp', high: '9', inFlight: '64', recall: '1' };
+
+describe.each(limiterScopes)('the limiter of %s', (scope) => {
+  const write = (fields: Record<string, string | number>) => redis.hset(keys.limiter(fp, scope), fields);
+
+  test.each([
+    ['a wait', { holdUntil: Date.now() + hour, holdWhy: 'Retry-After 3600' }],
+    ['a lower rate', { announced: 1 }],
+    ['an open circuit', { closed: 'unreachable', closedWhy: 'connection refused', closedAt: 1, unreachableAt: 1 }],
+  ])('is released from %s, under a new epoch', async (_, fields) => {
+    await write({ ...learned, ...fields, turn: 3, epoch: 5 });
+    expect(await releaseTarget(redis, fp, order)).toBe(true);
+    const { validFrom, tat, ...left } = await limiter(scope);
+    expect(left).toEqual({ ...learned, turn: '4', epoch: '6', releasedEpoch: '6', released: '1' });
+    expect([validFrom, Math.abs(Number(validFrom) - Date.now()) < 60_000]).toEqual([tat, true]);
+    expect(await releaseTarget(redis, fp, order)).toBe(false);
+  });
+
+  test('that waits for nothing any more is not released', async () => {
+    await write({ ...learned, holdUntil: Date.now() - 60_000, announced: '' });
+    const before = await limiter(scope);
+    expect(await releaseTarget(redis, fp, order)).toBe(false);
+    expect([await limiter(scope), await readTargetAudit(redis, fp)]).toEqual([before, []]);
+  });
+
+  test.each([
+    ['forget-rate', () => forgetRate(redis, fp, order)],
+    ['pin-rate', () => pinRate(redis, fp, rate, order)],
+  ])('forgets what it learned by %s, and not what it was told', async (_, forget) => {
+    await write({ ...learned, holdUntil: 9, turn: 3, epoch: 5 });
+    expect(await forget()).toBe(true);
+    expect(await limiter(scope)).toMatchObject({ holdUntil: '9', turn: '4', epoch: '6', dropEpoch: '6' });
+    for (const field of Object.keys(learned)) expect(await limiter(scope)).not.toHaveProperty(field);
+  });
+
+  test('keeps what it learned when a pin ends', async () => {
+    await pinRate(redis, fp, rate, order);
+    await write(learned);
+    expect(await pinRate(redis, fp, null, order)).toBe(true);
+    expect(await limiter(scope)).toEqual(learned);
+  });
+});
+
+test('of a target that nobody knows nothing is released, forgotten or unpinned, and nothing is written', async () => {
+  expect([
+    await releaseTarget(redis, fp, order),
+    await forgetRate(redis, fp, order),
+    await pinRate(redis, fp, null, order),
+    await startTarget(redis, fp, order),
+  ]).toEqual([false, false, false, null]);
+  expect(await redis.exists(keys.targetAudit(fp), keys.pin(fp), keys.limiter(fp, 'all'))).toBe(0);
+});
+
+test('a pin says who pinned, why and when, and goes with its end', async () => {
+  expect([await pinRate(redis, fp, rate, order), await pinRate(redis, fp, rate, order)]).toEqual([true, false]);
+  expect(await redis.hgetall(keys.pin(fp))).toEqual({ rate: '200/1000', who: 'ana', reason: 'a test', at: '7' });
+  expect(await pinRate(redis, fp, null, order)).toBe(true);
+  expect(await redis.exists(keys.pin(fp))).toBe(0);
+});
+
+test('every order that changed something is in the audit trail of the target, with who gave it, when and why', async () => {
+  await redis.hset(keys.limiter(fp, 'all'), { ...learned, closed: 'unreachable' });
+  await releaseTarget(redis, fp, { ...order, at: 1 });
+  await forgetRate(redis, fp, { ...order, at: 2 });
+  await pinRate(redis, fp, rate, { ...order, at: 3 });
+  await pinRate(redis, fp, null, { ...order, at: 4 });
+  await stopTarget(redis, fp, { ...order, at: 5 });
+  await startTarget(redis, fp, { ...order, at: 6 });
+  const by = { by: 'operator', who: 'ana', reason: 'a test' };
+  expect(await readTargetAudit(redis, fp)).toEqual([
+    { ...by, at: 1, action: 'release' },
+    { ...by, at: 2, action: 'forget-rate' },
+    { ...by, at: 3, action: 'pin-rate', rate: '200/s' },
+    { ...by, at: 4, action: 'pin-rate', rate: null },
+    { ...by, at: 5, action: 'stop-all' },
+    { ...by, at: 6, action: 'start-all' },
+  ]);
+});

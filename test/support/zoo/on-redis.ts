@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
+import { vi } from 'vitest';
+import { targetLimits } from '../../../src/delete/target-limits.ts';
+import type { Answer } from '../../../src/delete/verdict.ts';
+import { limiterKeys, openTargetCalls } from '../../../src/limiter/target-call.ts';
+import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { Measures, type Result } from './measures.ts';
+import { epochMs, type Server } from './servers.ts';
+import { halfWay, type Scenario, seeded } from './world.ts';
+
+/**
+ * Plays a row of the zoo with the limiter as it is shipped, and its scripts on a real Redis, in virtual time. Simulated are the target, the wire,
+ * and how requests come for their permits: whenever there is one.
+ */
+export async function playOnRedis(redis: RedisClient, scenario: Scenario): Promise<Result> {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const keys = limiterKeys(`zoo-${randomUUID()}`, 'all');
+  try {
+    return await new Play(redis, keys, scenario).run();
+  } finally {
+    vi.useRealTimers();
+    await redis.unlink(...Object.values(keys));
+  }
+}
+
+type Process = ReturnType<Play['openProcess']>;
+type Request = { process: Process; epoch: number; sentAt: number; reply?: ReturnType<Server['answer']> };
+
+const startMs = 1_000; // of a process's own clock
+const noStatuses: ReadonlySet<number> = new Set();
+
+class Play {
+  readonly #redis: RedisClient;
+  readonly #keys: ReturnType<typeof limiterKeys>;
+  readonly #scenario: Scenario;
+  readonly #random: () => number;
+  readonly #server: Server;
+  readonly #measures: Measures;
+  readonly #arrivals = new Map<number, Request[]>();
+  readonly #answers = new Map<number, Request[]>();
+  #now = 0;
+  #calls = 0;
+
+  constructor(redis: RedisClient, keys: ReturnType<typeof limiterKeys>, scenario: Scenario) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#scenario = scenario;
+    this.#random = seeded(scenario.seed ?? 1);
+    this.#server = scenario.server(this.#random);
+    this.#measures = new Measures(scenario);
+  }
+
+  openProcess(name: string) {
+    const { slots = 64 } = this.#scenario;
+    const clock = () => startMs + this.#now;
+    const process = { inFlight: 0, wasFull: false };
+    const limiter = new TargetLimiter({
+      ...{ process: name, rate: '', burst: null, slots, clock, isBusy: () => false },
+      calls: this.#openCalls(),
+      ...{ stopHere: () => null, onChange: () => {} },
+    });
+    const token = { accepted: () => {}, waiting: '' } as never;
+    const limits = targetLimits(limiter, { token, now: () => epochMs + this.#now, onLongThrottle: () => {} });
+    return Object.assign(process, { limiter, limits, clock });
+  }
+
+  /** Counted, so that time stands still while one is on its way. */
+  #openCalls() {
+    const { call, store } = openTargetCalls(this.#redis, this.#keys, () => String(epochMs + this.#now));
+    const counted = async <T>(promise: Promise<T>): Promise<T> => {
+      this.#calls++;
+      try {
+        return await promise;
+      } finally {
+        this.#calls--;
+      }
+    };
+    return {
+      call: (...args: Parameters<typeof call>) => counted(call(...args)),
+      store: (...args: Parameters<typeof store>) => counted(store(...args)),
+    };
+  }
+
+  async run(): Promise<Result> {
+    const { seconds, processes: count = 4 } = this.#scenario;
+    const processes = Array.from({ length: count }, (_, n) => this.openProcess(`p${n}`));
+    const changes = [...(this.#scenario.changes ?? [])];
+    for (; this.#now < seconds * 1_000; this.#now++) {
+      const now = this.#now;
+      if (changes.length > 0 && now >= changes[0]![0] * 1_000) this.#server.setLimit(changes.shift()![1], now);
+      if (now % (100 / count) === 0 && now < 100) this.#start(processes[now / (100 / count)]!);
+      for (const request of take(this.#arrivals, now)) this.#arrive(request);
+      for (const request of take(this.#answers, now)) this.#answer(request);
+      vi.advanceTimersByTime(1);
+      await this.#callsAreOver();
+      for (const process of processes) this.#send(process);
+      if (now % 100 === 0) this.#measures.allow(now, this.#server.perSecond(now), 0);
+    }
+    await Promise.all(processes.map(({ limiter }) => limiter.stop()));
+    return this.#measures.result();
+  }
+
+  #start(process: Process): void {
+    process.limiter.start(() => {
+      const { wasFull } = process;
+      process.wasFull = false;
+      return wasFull;
+    });
+    process.limiter.enter();
+  }
+
+  async #callsAreOver(): Promise<void> {
+    while (this.#calls > 0) await turn();
+  }
+
+  #send(process: Process): void {
+    const { limits, clock } = process;
+    while (!limits.isBlocked && limits.permits.isDue(clock())) {
+      process.wasFull ||= process.inFlight >= limits.inFlightShare;
+      if (process.inFlight >= limits.inFlightShare) return;
+      limits.permits.take(clock());
+      process.inFlight++;
+      const request = { process, epoch: limits.recordSent(clock()), sentAt: this.#now };
+      put(this.#arrivals, this.#now + halfWay(this.#scenario, this.#now, this.#random), this.#now, request);
+    }
+  }
+
+  #arrive(request: Request): void {
+    const now = this.#now;
+    const reply = this.#server.answer(now);
+    this.#measures.add(now, reply.status);
+    put(this.#answers, now + reply.serviceMs + halfWay(this.#scenario, now, this.#random), now, { ...request, reply });
+  }
+
+  #answer({ process, epoch, sentAt, reply }: Request): void {
+    process.inFlight--;
+    process.limits.recordAnswer(epoch, answerOf(reply!), this.#now - sentAt, noStatuses);
+  }
+}
+
+function answerOf({ status, headers, broken }: ReturnType<Server['answer']>): Answer {
+  if (broken === 'refused') return { kind: 'not-sent', why: 'ECONNREFUSED' };
+  if (broken === 'reset') return { kind: 'maybe-sent', code: 'reset', why: 'ECONNRESET' } as Answer;
+  return { kind: 'status', status, headers, body: '', authorization: '' };
+}
+
+function put(times: Map<number, Request[]>, ms: number, now: number, request: Request): void {
+  const at = Math.max(now + 1, Math.round(ms));
+  times.set(at, [...(times.get(at) ?? []), request]);
+}
+
+function take(times: Map<number, Request[]>, now: number): Request[] {
+  const here = times.get(now) ?? [];
+  times.delete(now);
+  return here;
+}

@@ -1,0 +1,543 @@
+import { adviceOf, hasAdvice } from '../../../src/http/rate-headers.ts';
+import { retryAfterMs } from '../../../src/http/retry-after.ts';
+import { control, type TargetControl } from '../../../src/limiter/control.ts';
+import { isTrouble, OutageDetector, type Signal } from '../../../src/limiter/outage.ts';
+import type { Alarm, Sums } from '../../../src/limiter/sums.ts';
+import { sums } from '../sums.ts';
+import { binMs, Measures, type Result } from './measures.ts';
+import { epochMs, type Headers, type Server } from './servers.ts';
+
+/** What a row of the zoo is held to: least share used, greatest share refused, longest time to follow a change in s. */
+export type Wants = { used?: number; refused?: number; follow?: number; note?: string };
+
+export type Scenario = {
+  name: string;
+  group: string;
+  seconds: number;
+  /** What is measured: seconds [from, seconds). */
+  from: number;
+  server: (random: () => number) => Server;
+  /** There and back, without the server's own time. */
+  latencyMs: number | ((nowMs: number, random: () => number) => number);
+  /** Share by which latencies differ. */
+  jitter?: number;
+  processes?: number;
+  /** [joins at s, leaves at s] of each process; default: all the time. */
+  stay?: [number, number][];
+  /** Connections of one process. */
+  slots?: number;
+  pauses?: { process: number; atS: number; ms: number }[];
+  /** [at second, requests a second] */
+  changes?: [number, number][];
+  /** Another tenant: requests a second. */
+  others?: (nowMs: number) => number;
+  /** What could be had, requests a second; default: the server's limit less what others got. */
+  possible?: (nowMs: number) => number;
+  /** What a request costs a process, and when it does not run: the mean of both times; `own`: because it computes something else. */
+  cpu?: { sendMs: number; answerMs: number; away?: { runMs: number; awayMs: number; own: boolean } };
+  /** Decides what chance does. */
+  seed?: number;
+  /** Where chance decides much: the worst of so many counts. */
+  seeds?: number;
+  hasWork?: (nowMs: number) => boolean;
+  /** This process cannot connect. */
+  brokenProcess?: { process: number; fromS: number; toS: number };
+  want?: Wants;
+};
+
+type Request = { process: Process; epoch: number; sentAt: number; reply: ReturnType<Server['answer']> | null };
+
+const callEveryMs = 100;
+const lateAtMostMs = 40;
+const ringSize = 60_000; // ms; no answer takes longer
+
+type Process = {
+  index: number;
+  from: number;
+  to: number;
+  known: TargetControl | null;
+  holdUntil: number;
+  inFlight: number;
+  nextCall: number;
+  pausedUntil: number;
+  awayFrom: number;
+  awayTo: number;
+  freeAt: number;
+  lateMs: number;
+  backlog: Request[];
+  detector: OutageDetector;
+  alarm: Alarm | null;
+  report: Report;
+  probes: number;
+  lastHeaders: Headers | null;
+};
+
+type Report = {
+  tallies: Map<number, { accepted: number; refused: number; trouble: number }>;
+  sent: number;
+  lost: number;
+  latencies: number;
+  latencySum: number;
+  latencySquares: number;
+  starved: boolean;
+  holdMs: number;
+};
+
+const emptyReport = (): Report => ({
+  ...{
+    tallies: new Map(),
+    sent: 0,
+    lost: 0,
+    latencies: 0,
+    latencySum: 0,
+    latencySquares: 0,
+    starved: false,
+    holdMs: 0,
+  },
+});
+
+/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function simulate(scenario: Scenario, trace?: (line: string) => void): Result {
+  const { seed = 1, seeds = 1 } = scenario;
+  const all = Array.from({ length: seeds }, (_, n) => new World({ ...scenario, seed: seed + n }, trace).run());
+  return all.reduce((worst, one) => (one.used < worst.used ? one : worst));
+}
+
+/** A fleet, its Redis and its target, ms by ms. What Redis does is done by `Shared`. */
+class World {
+  readonly #scenario: Scenario;
+  readonly #random: () => number;
+  readonly #server: Server;
+  readonly #processes: Process[];
+  readonly #arrivals: (Request[] | undefined)[] = new Array(ringSize);
+  readonly #answers: (Request[] | undefined)[] = new Array(ringSize);
+  readonly #measures: Measures;
+  readonly #trace: ((line: string) => void) | undefined;
+  /** Time goes on in steps of so many ms: hours need not be looked at in every one. */
+  readonly #stepMs: number;
+  #now = 0;
+  #quietUntil = 0;
+  /** Nothing but requests and calls happens between whole tenths of a second. */
+  readonly #isSimple: boolean;
+  /** The processes that are there, and the rate of all together, by what each knows. */
+  #here: Process[] = [];
+  #perSecond = 0;
+  #nextPermit = 0;
+  #turn = 0;
+  #nextOther = 3;
+  #othersAccepted = 0;
+
+  // What Redis holds.
+  #state: TargetControl | null = null;
+  #sums: Sums = sums({ now: 0, most: 0, reports: 0 });
+  #lookedAt = -1e9;
+  #seenAt = 0;
+  #holdUntil = 0;
+  #answeredAt = 0;
+  #probeAt = 0;
+  #acceptedBy = -1;
+  #acceptedAt = -1e9;
+
+  constructor(scenario: Scenario, trace?: (line: string) => void) {
+    this.#scenario = scenario;
+    this.#trace = trace;
+    this.#isSimple = !(scenario.others || scenario.cpu || scenario.pauses || scenario.stay || scenario.hasWork);
+    this.#stepMs = scenario.seconds > 1_000 ? 10 : 1;
+    this.#random = seeded(scenario.seed ?? 1);
+    this.#server = scenario.server(this.#random);
+    const count = scenario.stay?.length ?? scenario.processes ?? 4;
+    this.#processes = Array.from({ length: count }, (_, index) => this.#process(index, count));
+    this.#measures = new Measures(scenario);
+  }
+
+  #process(index: number, count: number): Process {
+    const [fromS, toS] = this.#scenario.stay?.[index] ?? [0, Number.POSITIVE_INFINITY];
+    const process: Process = {
+      ...{ index, from: fromS * 1_000, to: toS * 1_000, known: null, holdUntil: 0, inFlight: 0 },
+      ...{ nextCall: fromS * 1_000 + Math.floor((index * callEveryMs) / count), pausedUntil: 0 },
+      ...{ awayFrom: Number.POSITIVE_INFINITY, awayTo: 0, freeAt: 0, lateMs: 0, backlog: [], probes: 0 },
+      ...{ detector: new OutageDetector(), alarm: null, report: emptyReport(), lastHeaders: null },
+    };
+    if (this.#scenario.cpu?.away) this.#planAway(process, 0);
+    return process;
+  }
+
+  #planAway(process: Process, from: number): void {
+    const { runMs, awayMs } = this.#scenario.cpu!.away!;
+    const about = (mean: number) => -mean * Math.log(1 - this.#random());
+    process.awayFrom = from + about(runMs);
+    process.awayTo = process.awayFrom + about(awayMs);
+  }
+
+  run(): Result {
+    const scenario = this.#scenario;
+    const changes = [...(scenario.changes ?? [])];
+    const pauses = [...(scenario.pauses ?? [])];
+    const endMs = scenario.seconds * 1_000;
+    for (this.#now = 0; this.#now < endMs; this.#now += this.#stepMs) {
+      const now = this.#now;
+      if (now < this.#quietUntil && !this.#arrivals[now % ringSize] && !this.#answers[now % ringSize]) continue;
+      if (changes.length > 0 && now >= changes[0]![0] * 1_000) this.#server.setLimit(changes.shift()![1], now);
+      if (pauses.length > 0 && now >= pauses[0]!.atS * 1_000)
+        this.#processes[pauses[0]!.process]!.pausedUntil = now + pauses.shift()!.ms;
+      if (scenario.others) this.#letOthers(now);
+      this.#arrive(now);
+      this.#answer(now);
+      if (now === 0 || scenario.stay) this.#count(now);
+      for (const process of this.#processes) this.#live(process, now);
+      this.#send(now);
+      if (now % binMs === 0) this.#measure(now);
+      if (this.#trace && now % 1_000 === 0) this.#tell(now);
+      this.#quietUntil = this.#isSimple ? this.#nextEvent(now) : now;
+    }
+    return this.#measures.result();
+  }
+
+  /** Until then nothing happens but what the rings hold. */
+  #nextEvent(now: number): number {
+    let next = Math.min(this.#nextPermit, Math.floor(now / binMs + 1) * binMs);
+    for (const { nextCall, backlog } of this.#processes) next = Math.min(next, backlog.length > 0 ? now : nextCall);
+    return next;
+  }
+
+  #count(now: number): void {
+    this.#here = this.#processes.filter(({ from, to }) => now >= from && now < to);
+    const known = this.#here.flatMap((process) => process.known ?? []);
+    const sum = known.reduce((rate, state) => rate + (state.closed ? 0 : state.rate.rate), 0);
+    this.#perSecond = known.length === 0 ? 0 : sum / known.length;
+  }
+
+  // ---- the target ----
+
+  #letOthers(now: number): void {
+    while (this.#nextOther <= now) {
+      const perSecond = this.#scenario.others!(now);
+      if (perSecond > 0 && this.#server.answer(now, true).status === 204) this.#othersAccepted++;
+      this.#nextOther += perSecond > 0 ? (-1_000 / perSecond) * Math.log(1 - this.#random()) : 20;
+    }
+  }
+
+  #arrive(now: number): void {
+    const here = this.#arrivals[now % ringSize];
+    if (here === undefined) return;
+    this.#arrivals[now % ringSize] = undefined;
+    for (const request of here) {
+      const reply = this.#server.answer(now);
+      request.reply = reply;
+      this.#measures.add(now, reply.status);
+      this.#at(this.#answers, now + reply.serviceMs + this.#halfWay(now), request);
+    }
+  }
+
+  #halfWay(now: number): number {
+    return halfWay(this.#scenario, now, this.#random);
+  }
+
+  #at(ring: (Request[] | undefined)[], ms: number, request: Request): void {
+    const step = this.#stepMs;
+    const at = Math.max(this.#now + step, Math.min(Math.round(ms / step) * step, this.#now + ringSize - step));
+    const slot = at % ringSize;
+    const list = ring[slot];
+    if (list === undefined) ring[slot] = [request];
+    else list.push(request);
+  }
+
+  // ---- the processes ----
+
+  #answer(now: number): void {
+    const here = this.#answers[now % ringSize];
+    if (here === undefined) return;
+    this.#answers[now % ringSize] = undefined;
+    for (const request of here) request.process.backlog.push(request);
+  }
+
+  #isHere(process: Process, now: number): boolean {
+    return now >= process.from && now < process.to;
+  }
+
+  /** Whether it gets any computing time now. */
+  #runs(process: Process, now: number): boolean {
+    if (now < process.pausedUntil || now + 1 <= process.freeAt) return false;
+    if (now < process.awayFrom) return true;
+    if (now < process.awayTo) return false;
+    this.#planAway(process, now);
+    return now < process.awayFrom;
+  }
+
+  #live(process: Process, now: number): void {
+    const isIdle = process.backlog.length === 0 && now < process.nextCall && now >= process.pausedUntil;
+    if (isIdle && !this.#scenario.cpu) return;
+    if (!this.#runs(process, now)) {
+      process.lateMs += this.#stepMs;
+      return;
+    }
+    if (process.backlog.length > 0) this.#handle(process, now);
+    if (!this.#isHere(process, now)) return;
+    if (now >= process.nextCall) {
+      if (now - process.nextCall >= 15) process.lateMs = callEveryMs;
+      process.nextCall = Math.max(process.nextCall + callEveryMs, now);
+      this.#call(process, now);
+    }
+  }
+
+  #handle(process: Process, now: number): void {
+    const answerMs = this.#scenario.cpu?.answerMs ?? 0;
+    let at = 0;
+    while (at < process.backlog.length && process.freeAt < now + 1) {
+      this.#take(process, process.backlog[at++]!, now);
+      if (answerMs > 0) process.freeAt = Math.max(process.freeAt, now) + answerMs;
+    }
+    process.backlog.splice(0, at);
+  }
+
+  #take(process: Process, { epoch, sentAt, reply }: Request, now: number): void {
+    process.inFlight--;
+    const { report } = process;
+    const { status, headers, broken } = reply!;
+    const tally = report.tallies.get(epoch) ?? { accepted: 0, refused: 0, trouble: 0 };
+    report.tallies.set(epoch, tally);
+    let signal: Signal = 'accepted';
+    if (broken === 'refused') signal = 'unreachable';
+    else if (broken === 'reset') signal = 'lost';
+    else if (status === 429) signal = 'refused';
+    else if (status >= 500) signal = 'trouble';
+    const waitMs = status === 429 || status === 503 ? retryAfterMs(headers, epochMs + now) : null;
+    if (waitMs !== null && waitMs > 0) {
+      signal = status === 429 ? 'throttled' : 'unavailable';
+      if (now + waitMs > process.holdUntil) {
+        process.holdUntil = now + waitMs;
+        report.holdMs = waitMs;
+        process.nextCall = now;
+      }
+    }
+    if (signal === 'accepted') {
+      const ms = now - sentAt;
+      tally.accepted++;
+      report.latencies++;
+      report.latencySum += ms;
+      report.latencySquares += ms * ms;
+      process.alarm = null;
+    } else if (signal === 'refused' || signal === 'throttled' || signal === 'unavailable') tally.refused++;
+    else tally.trouble++;
+    if (signal === 'lost') report.lost++;
+    if (hasAdvice(headers)) process.lastHeaders = headers;
+    if (epoch > 0 && epoch !== process.known?.epoch) return;
+    if (process.detector.observe(signal) || (process.known?.closed && isTrouble(signal))) {
+      process.alarm = { kind: signal === 'unreachable' ? 'unreachable' : 'trouble', why: 'no request succeeds' };
+      process.nextCall = now;
+    }
+  }
+
+  #send(now: number): void {
+    const scenario = this.#scenario;
+    for (const process of this.#here)
+      while (process.probes > 0) {
+        process.probes--;
+        this.#put(process, now);
+      }
+    if (scenario.hasWork && !scenario.hasWork(now)) {
+      this.#nextPermit = Math.max(this.#nextPermit, now);
+      return;
+    }
+    this.#nextPermit = Math.max(this.#nextPermit, now - lateAtMostMs);
+    while (this.#nextPermit <= now) {
+      const [perSecond, process] = this.#next(now);
+      if (process === null) return;
+      this.#nextPermit += 1_000 / perSecond;
+      if (process === 'lost') continue;
+      this.#put(process, now);
+    }
+  }
+
+  /** The process that has the next permit, and the rate of all; null: it waits; lost: it cannot be used. */
+  #next(now: number): [number, Process | 'lost' | null] {
+    const perSecond = this.#perSecond;
+    if (perSecond === 0) {
+      this.#nextPermit = now + this.#stepMs;
+      return [1_000, null];
+    }
+    let wasFull = false;
+    for (let tried = 0; tried < this.#here.length; tried++) {
+      const process = this.#here[this.#turn++ % this.#here.length]!;
+      if (process.known === null || process.known.closed) continue;
+      if (now < process.pausedUntil || now < process.holdUntil) return [perSecond, 'lost'];
+      if (!this.#runs(process, now)) {
+        wasFull = true;
+        continue;
+      }
+      if (process.inFlight < this.#shareOf(process)) return [perSecond, process];
+      process.report.starved = true;
+      wasFull = true;
+    }
+    return [perSecond, wasFull ? null : 'lost'];
+  }
+
+  #shareOf(process: Process): number {
+    const { slots = 64 } = this.#scenario;
+    const here = this.#here.length;
+    const limit = Math.min(Math.round(this.#state?.inFlight.limit ?? 1), slots * here);
+    const place = process.index % here;
+    return Math.max(1, Math.floor((limit * (place + 1)) / here) - Math.floor((limit * place) / here));
+  }
+
+  #put(process: Process, now: number): void {
+    const { cpu, brokenProcess: broken } = this.#scenario;
+    if (cpu) process.freeAt = Math.max(process.freeAt, now) + cpu.sendMs;
+    process.inFlight++;
+    process.report.sent++;
+    const known = process.known!;
+    const epoch = now < known.rate.validFromMs ? 0 : known.epoch;
+    const request: Request = { process, epoch, sentAt: now, reply: null };
+    if (broken && broken.process === process.index && now >= broken.fromS * 1_000 && now < broken.toS * 1_000) {
+      request.reply = { status: 0, headers: {}, serviceMs: 0, broken: 'refused' };
+      this.#at(this.#answers, now + 1, request);
+    } else this.#at(this.#arrivals, now + this.#halfWay(now), request);
+  }
+
+  // ---- what Redis does ----
+
+  #call(process: Process, now: number): void {
+    const { report } = process;
+    process.report = emptyReport();
+    const sums = this.#sums;
+    const state = this.#state;
+    if (report.holdMs > 0) this.#holdUntil = Math.max(this.#holdUntil, now + report.holdMs);
+    const closed = state?.closed ? now : Math.min(now, this.#holdUntil);
+    sums.blockedMs += Math.max(0, closed - this.#seenAt);
+    if (this.#holdUntil > now) this.#answeredAt = now;
+    if (this.#answeredAt > 0 && now - this.#answeredAt > 60_000) {
+      sums.recall = 1;
+      this.#answeredAt = now;
+    }
+    this.#seenAt = now;
+    let accepted = 0;
+    for (const [epoch, counts] of report.tallies) {
+      accepted += counts.accepted;
+      sums.accepted += counts.accepted;
+      sums.refused += counts.refused;
+      sums.trouble += counts.trouble;
+      if (epoch !== state?.epoch) continue;
+      sums.currentAccepted += counts.accepted;
+      sums.currentRefused += counts.refused;
+      sums.currentTrouble += counts.trouble;
+    }
+    if (report.tallies.size > 0) this.#answeredAt = now;
+    sums.sent += report.sent;
+    sums.lost += report.lost;
+    sums.latencies += report.latencies;
+    sums.latencySum += report.latencySum;
+    sums.latencySquares += report.latencySquares;
+    sums.reports++;
+    sums.starved += report.starved ? 1 : 0;
+    sums.busy += process.lateMs >= 0.85 * callEveryMs ? 1 : 0;
+    process.lateMs = 0;
+    if (process.lastHeaders !== null) {
+      const advice = adviceOf(process.lastHeaders, epochMs + now);
+      if (advice !== null) sums.claim = { remaining: advice.remaining, endsAt: now + advice.resetMs };
+      process.lastHeaders = null;
+    }
+    const others = this.#acceptedBy !== -1 && this.#acceptedBy !== process.index && now - this.#acceptedAt < 500;
+    if (process.alarm !== null && !state?.closed && others) {
+      process.holdUntil = Math.max(process.holdUntil, now + 3_000);
+      process.detector.reset();
+      process.alarm = null;
+    } else if (process.alarm !== null) sums.alarm = process.alarm;
+    if (accepted > 0 && process.alarm === null) [this.#acceptedBy, this.#acceptedAt] = [process.index, now];
+    const isUrgent = sums.alarm != null || (state?.closed && accepted > 0);
+    if (now - this.#lookedAt >= 80 || isUrgent) this.#control(now);
+    this.#reply(process, now);
+  }
+
+  #control(now: number): void {
+    const { slots = 64 } = this.#scenario;
+    const most = slots * this.#here.length;
+    const holdUntil = this.#holdUntil > now ? this.#holdUntil : 0;
+    const before = this.#state;
+    this.#state = control(before, { ...this.#sums, now, most, holdUntil });
+    if (this.#state.closed && !before?.closed) this.#probeAt = now + this.#state.closed.probeGapMs;
+    this.#sums = sums({ now: 0, most: 0, reports: 0 });
+    this.#lookedAt = now;
+  }
+
+  #reply(process: Process, now: number): void {
+    const state = this.#state!;
+    if (process.known?.epoch !== state.epoch) process.detector.reset();
+    if (!state.closed) process.alarm = null;
+    if (process.known !== state) {
+      process.known = state;
+      this.#count(now);
+    }
+    process.holdUntil = Math.max(process.holdUntil, this.#holdUntil);
+    if (state.closed) {
+      process.alarm = null;
+      if (now >= this.#probeAt && now >= this.#holdUntil) {
+        process.probes++;
+        this.#probeAt = now + state.closed.probeGapMs;
+      }
+    }
+  }
+
+  // ---- what came of it ----
+
+  #measure(now: number): void {
+    this.#measures.allow(now, this.#server.perSecond(now), this.#othersAccepted);
+    this.#othersAccepted = 0;
+  }
+
+  #tell(now: number): void {
+    const state = this.#state;
+    const { accepted, refused } = this.#measures.lastSecond(now);
+    const inFlight = this.#processes.reduce((n, one) => n + one.inFlight, 0);
+    this.#trace!(
+      `${String(now / 1_000).padStart(6)} ok ${String(accepted).padStart(6)} no ${String(refused).padStart(5)} wire ${String(inFlight).padStart(4)}/${state?.inFlight.limit.toFixed(0)} ${state?.inFlight.trend} ${state?.inFlight.isBlind ? 'blind' : ''} ${describe(state)}`,
+    );
+  }
+}
+
+/** How long a request or an answer is on its way, in ms. */
+export function halfWay({ latencyMs, jitter = 0.1 }: Scenario, now: number, random: () => number): number {
+  const base = typeof latencyMs === 'number' ? latencyMs : latencyMs(now, random);
+  return (base / 2) * (1 + jitter * (random() + random() - 1)) + 0.5;
+}
+
+function describe(state: TargetControl | null) {
+  if (state === null) return null;
+  const { rate: r, closed } = state;
+  const round = (x: number) => Math.round(x * 10) / 10;
+  const b = state.blame;
+  const t = b.trial && `trial ${b.trial.of} ${b.trial.answers} ${b.trial.refused} ${round(100 * b.trial.share)}%`;
+  return [
+    r.phase,
+    round(r.rate),
+    round(r.low),
+    round(r.high),
+    'ramp',
+    round(r.rampedMs / 1_000),
+    round(r.rampMs / 1_000),
+    closed ? `CLOSED ${closed.kind} ${closed.probeGapMs.toFixed(0)}` : '',
+    'bg',
+    round(100 * b.background),
+    round(b.forgivable),
+    'early',
+    b.early.ramps,
+    t ?? '',
+    'cyc',
+    round(state.cycle.windowMs / 1000),
+    state.cycle.accepted,
+    'held',
+    JSON.stringify(state.cycle.last),
+    'demand',
+    round(r.demand.sent),
+    round(r.demand.allowed),
+  ].join(' ');
+}

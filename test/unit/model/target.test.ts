@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { listOf, targetOf } from '../../../src/model/target.ts';
+
+// Redis keys are made of both: a change would make a later release lose sight of targets, runs and lists.
+
+const target = targetOf('https://api.example.com', 'acme');
+
+test('a target is known by its base URL and its account', () => {
+  expect(target.fp).toMatch(/^[0-9a-f]{16}$/);
+  expect(targetOf('https://api.example.com', 'acme')).toEqual(target);
+  const others = [targetOf('https://api.example.com', ''), targetOf('https://api.example.org', 'acme')];
+  for (const other of others) expect(other.fp).not.toBe(target.fp);
+});
+
+test('a list is known by its rows and its target', () => {
+  const list = listOf(target, 'aa');
+  expect(list).toMatch(/^[0-9a-f]{64}$/);
+  expect(listOf(target, 'aa')).toBe(list);
+  expect(listOf(target, 'ab')).not.toBe(list);
+  expect(listOf(targetOf('https://api.example.com', ''), 'aa')).not.toBe(list);
+});
