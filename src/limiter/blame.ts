@@ -22,8 +22,8 @@ export type Blame = {
   /** Until then no other trial. */
   restUntilMs: number;
   restMs: number;
-  /** Until then errors count as refusals. */
-  throttledByErrorsUntilMs: number;
+  /** Until then errors count as refusals. The rate that was thought to end them, and how many came at half of it or less all the same. */
+  errors: { refuseUntilMs: number; endedBy: number; stillSeen: number };
   lookedAtMs: number;
 };
 
@@ -38,6 +38,8 @@ type Trial = {
   of: 'refused' | 'trouble';
 };
 
+type Verdict = { blame: Blame; rate: LearnedRate };
+type Judged = { blame: Blame; counts: Counts; rate: LearnedRate | null };
 type Counts = { accepted: number; refused: number; currentAccepted: number; currentRefused: number };
 
 const nothingSeen = { epoch: 0, ms: 0, answers: 0, accepted: 0, trouble: 0 };
@@ -71,25 +73,32 @@ const rules = {
   forgetful: 20, // the background is the mean over as many refusals of it
   above: 1.25, // it may grow to what a trial found, times this
   least: 0.0003, // a smaller background is none
-  errorsForMs: 300_000,
+  errorsForMs: 300_000, // so long errors count as refusals, or …
+  stillSeen: 3, // … until so many of them come at a rate …
+  muchLower: 0.5, // … under this part of the one that ended them
 };
 
 export function firstBlame(now: number): Blame {
   return {
     ...{ background: 0, found: 0, forgivable: 0, recent: nothingSeen, early: noEarlyEnd, trial: null },
-    ...{ restUntilMs: 0, restMs: rules.restMs, throttledByErrorsUntilMs: 0, lookedAtMs: now },
+    ...{
+      restUntilMs: 0,
+      restMs: rules.restMs,
+      errors: { refuseUntilMs: 0, endedBy: 0, stillSeen: 0 },
+      lookedAtMs: now,
+    },
   };
 }
 
 /** Pure. `counts`: the answers by what they mean for the rate; `rate`: the one to go on with, null = as learned. */
-export function blame(
-  before: Blame,
-  rate: LearnedRate,
-  sums: Sums,
-): { blame: Blame; counts: Counts; rate: LearnedRate | null } {
-  const isThrottling = sums.now < before.throttledByErrorsUntilMs;
+export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
+  const isThrottling = sums.now < before.errors.refuseUntilMs;
   const raw = rawCounts(sums, isThrottling);
   const state = { ...before, recent: fade(before, rate, sums), lookedAtMs: sums.now };
+  if (isThrottling && rate.rate < rules.muchLower * before.errors.endedBy) {
+    state.errors = { ...before.errors, stillSeen: before.errors.stillSeen + sums.currentTrouble };
+    if (state.errors.stillSeen >= rules.stillSeen) return acquitErrors(state, rate, raw, sums.now);
+  }
   if (state.trial !== null)
     return { ...tryOn(state, state.trial, rate, sums), counts: { ...raw, refused: 0, currentRefused: 0 } };
   const { counts, forgivable } = forgive(state, raw, rate);
@@ -197,7 +206,7 @@ function worthATrial(state: Blame, sums: Sums, isThrottling: boolean): Trial['of
 }
 
 /** One more report of a trial, and its verdict once enough was seen. */
-function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): { blame: Blame; rate: LearnedRate } {
+function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): Verdict {
   const { of, share } = trial;
   const current = of === 'refused' ? sums.currentRefused : sums.currentTrouble;
   const seen = {
@@ -219,46 +228,26 @@ function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): { bla
     return lowerStill(state, seen, rate, left, sums.now);
   if (seen.refused >= 2 && left >= rules.same[of] * share && (of === 'trouble' || left < rules.mostShare))
     return notTheRate(state, seen, rate, left, sums.now);
+  const blamed = of === 'trouble' && !isTooLong ? blameErrors(state, rate.rate, sums.now) : state;
+  const restUntilMs = sums.now + (seen.refused > 0 ? rules.unsureRestMs : state.restMs);
   const restMs = Math.min(rules.longestRestMs, 2 * state.restMs);
-  const next: Blame = {
-    ...state,
-    trial: null,
-    restUntilMs: sums.now + (seen.refused > 0 ? rules.unsureRestMs : state.restMs),
-    restMs,
-  };
   const low = rate.rate / rules.margin;
+  const high = Math.max(low, Math.min(seen.rate.rate, low * rateRules.fallRoom));
   return {
-    blame: of === 'trouble' && !isTooLong ? blameErrors(next, sums.now) : next,
-    rate: startRamp(
-      rate,
-      { low, high: Math.max(low, Math.min(seen.rate.rate, low * rateRules.fallRoom)) },
-      noCost,
-      sums.now,
-    ),
+    blame: { ...blamed, trial: null, restUntilMs, restMs },
+    rate: startRamp(rate, { low, high }, noCost, sums.now),
   };
 }
 
 /** More is refused than before: what is looked at is a limit that falls. */
-function lowerStill(
-  state: Blame,
-  trial: Trial,
-  rate: LearnedRate,
-  share: number,
-  now: number,
-): { blame: Blame; rate: LearnedRate } {
+function lowerStill(state: Blame, trial: Trial, rate: LearnedRate, share: number, now: number): Verdict {
   const lower = step(rate, rate.rate * (1 - Math.min(0.9, share)) * rules.margin, 'ramp', now);
   const next = trial.of === 'trouble' ? trial.share : share; // few errors tell little: a share that is too large would make the next trial look clean
   return { blame: { ...state, trial: { ...trial, sinceMs: now, answers: 0, refused: 0, share: next } }, rate: lower };
 }
 
 /** The rate of before, and they are forgiven from now on. */
-function notTheRate(
-  state: Blame,
-  trial: Trial,
-  rate: LearnedRate,
-  left: number,
-  now: number,
-): { blame: Blame; rate: LearnedRate } {
+function notTheRate(state: Blame, trial: Trial, rate: LearnedRate, left: number, now: number): Verdict {
   const restored = { ...trial.rate, epoch: rate.epoch, dropEpoch: rate.dropEpoch, lookedAtMs: now };
   const up = step({ ...restored, high: 0 }, trial.rate.low, 'seek', now);
   const rest = { restUntilMs: now + rules.restMs, restMs: rules.restMs };
@@ -266,9 +255,19 @@ function notTheRate(
   return { blame: { ...state, trial: null, background: left, found: left, forgivable: 3, ...rest }, rate: up };
 }
 
-/** Errors count as refusals for a while. */
-export function blameErrors(blame: Blame, now: number): Blame {
-  return { ...blame, throttledByErrorsUntilMs: now + rules.errorsForMs };
+/** Errors count as refusals for a while: `endedBy` (a second) seems to end them. */
+export function blameErrors(blame: Blame, endedBy: number, now: number): Blame {
+  if (now < blame.restUntilMs) return blame;
+  return { ...blame, errors: { refuseUntilMs: now + rules.errorsForMs, endedBy, stillSeen: 0 } };
+}
+
+/** They come and go by themselves: it was by chance that none came when the rate was lowered. */
+function acquitErrors(state: Blame, rate: LearnedRate, counts: Counts, now: number): Judged {
+  const { endedBy } = state.errors;
+  const restMs = Math.min(rules.longestRestMs, 2 * state.restMs);
+  const rest = { restUntilMs: now + state.restMs, restMs, early: noEarlyEnd };
+  const up = step({ ...rate, low: endedBy, high: 0, lookedAtMs: now }, endedBy, 'seek', now);
+  return { blame: { ...state, ...rest, errors: { ...state.errors, refuseUntilMs: 0 } }, counts, rate: up };
 }
 
 /** Nothing is accepted: no trial can tell anything now. */

@@ -28,6 +28,10 @@ export type Cycle = {
   isGuess: boolean;
   /** Outages in a row that ended soon, each after something was accepted: the target throttles by errors. */
   shortOutages: number;
+  /** What was accepted a second before the first of them, and the rate that was known then. */
+  beforeFirst: { perSecond: number; known: number };
+  /** Until then they are the target's own: they came at a much lower rate, too. */
+  ownOutagesUntilMs: number;
   /** Refused since something was accepted last, and since when. */
   dry: { refused: number; sinceMs: number };
   /** The last cycle that ended by a wait that the server asked for: its length, and that of the wait. */
@@ -49,7 +53,9 @@ const rules = {
   shortOutageMs: 3_000, // errors that end sooner may have been throttling: nothing is doubled after them, …
   oftenMs: 60_000, // … and where they come again within this time, …
   fewErrors: 0.5, // … fewer of them than this part of what was accepted, …
-  shortOutages: 3, // … so many times in a row, they were
+  shortOutages: 3, // … so many times in a row, they were, …
+  muchLower: 0.6, // … unless they came at this part of the rate at which they came first: …
+  ownForMs: 120_000, // … then they were not for so long
   outageGapMs: 500, // the same in an outage, …
   outageGrowth: 1.5, // … longer by this after each that fails, …
   longestOutageGapMs: 3_000, // … at most
@@ -73,6 +79,8 @@ export function firstCycle(now: number): Cycle {
     windowMs: 0,
     isGuess: true,
     shortOutages: 0,
+    beforeFirst: { perSecond: 0, known: 0 },
+    ownOutagesUntilMs: 0,
     dry,
     last: { lengthMs: 0, heldMs: 0 },
   };
@@ -133,7 +141,7 @@ function open(state: Step, closed: Closed, seen: Observation, sums: Sums): Step 
   const { now } = seen;
   const probes = sums.currentAccepted;
   const cycle = { ...state.cycle, accepted: state.cycle.accepted - probes };
-  cycle.shortOutages = isShortOutage(closed, cycle, now) ? cycle.shortOutages + 1 : 0;
+  Object.assign(cycle, isShortOutage(closed, cycle, now) ? anotherOutage(cycle, state.rate, now) : { shortOutages: 0 });
   const next: Opened = {
     ...cycle,
     openedMs: now,
@@ -151,6 +159,21 @@ function open(state: Step, closed: Closed, seen: Observation, sums: Sums): Step 
 function isShortOutage({ kind, sinceMs }: Closed, { accepted, trouble, openedMs }: Cycle, now: number): boolean {
   const isOften = openedMs !== null && now - openedMs < rules.oftenMs;
   return kind === 'trouble' && now - sinceMs < rules.shortOutageMs && isOften && trouble < rules.fewErrors * accepted;
+}
+
+/** After so much or so little was accepted: a target that throttles would have let as much through again. */
+function anotherOutage(cycle: Cycle, rate: LearnedRate, now: number): Partial<Cycle> {
+  if (now < cycle.ownOutagesUntilMs) return { shortOutages: 0 };
+  const perSecond = perSecondOf(cycle, now);
+  if (cycle.shortOutages === 0)
+    return { shortOutages: 1, beforeFirst: { perSecond, known: rate.low || rate.rate / 2 } };
+  if (perSecond < rules.muchLower * cycle.beforeFirst.perSecond)
+    return { shortOutages: 0, ownOutagesUntilMs: now + rules.ownForMs };
+  return { shortOutages: cycle.shortOutages + 1 };
+}
+
+function perSecondOf({ accepted, openedMs }: Cycle, now: number): number {
+  return (accepted * 1_000) / Math.max(1, now - openedMs!);
 }
 
 /** Whether errors are how the target throttles, as seen when it opens again. */
@@ -198,8 +221,9 @@ function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number
  * beyond its limit with errors; not much lower, in case it does not.
  */
 function afterOutage(rate: LearnedRate, cycle: Cycle, now: number): LearnedRate {
-  const known = rate.low || rate.rate / 2;
-  const ofCycle = cycle.openedMs === null ? known : (cycle.accepted * 1_000) / Math.max(1, now - cycle.openedMs);
+  const isOwn = now < cycle.ownOutagesUntilMs;
+  const known = Math.max(rate.low || rate.rate / 2, isOwn ? cycle.beforeFirst.known : 0);
+  const ofCycle = isOwn || cycle.openedMs === null ? known : perSecondOf(cycle, now);
   const low = Math.min(known, Math.max(rules.afterOutage * known, ofCycle));
   if (rate.high === 0 && cycle.shortOutages === 0) return step({ ...rate, low }, low, 'seek', now);
   return startRamp(rate, { low, high: Math.max(known, rate.high) }, low < known ? hasty : noCost, now);

@@ -55,7 +55,10 @@ function nextState(
     return {
       ...state,
       ...next,
-      blame: next.closed === null && throttlesByErrors(next.cycle) ? blameErrors(state.blame, sums.now) : state.blame,
+      blame:
+        next.closed === null && throttlesByErrors(next.cycle)
+          ? blameErrors(state.blame, next.rate.low, sums.now)
+          : state.blame,
     };
   }
   const shut = whileOpen(state, seen, sums);

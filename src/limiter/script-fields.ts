@@ -42,7 +42,7 @@ export const replyNumbers = [
   'limitMet',
   'budget', // how many failed ids may be retried at once
   'turn', // the update of the state that is due to this process; 0 = none
-  'localBackoffMs', // for how long the caller alone has to back off
+  'failsAlone', // 1 = the caller alone has to back off
   'releasedEpoch', // the epoch that began with the last release by an operator
 ] as const;
 export const replyTexts = [

@@ -155,6 +155,7 @@ export class TargetLimiter {
     if (signal === 'accepted') {
       this.#alarm = null;
       this.#unavailableSinceMs = null;
+      this.#holds.succeed();
     }
     if (epoch > 0 && epoch !== Number(this.#reply?.epoch)) return;
     const isProbe = this.#reply !== null && this.#reply.closed !== '' && isTrouble(signal);
@@ -224,11 +225,11 @@ export class TargetLimiter {
       this.#restsUntil = this.#users > 0 ? 0 : before + callIdleEveryMs;
       const call = this.#report();
       const reply = await this.#options.calls.call(call);
-      if ((reply.closed !== '' || reply.localBackoffMs > 0) && this.#alarm === call.alarm) this.#alarm = null;
+      if ((reply.closed !== '' || reply.failsAlone > 0) && this.#alarm === call.alarm) this.#alarm = null;
       this.#offset.observe(before, this.#options.clock(), reply.now);
       this.#take(reply);
-      if (reply.localBackoffMs > 0) {
-        this.#holds.backOffLocally(reply.localBackoffMs, call.alarm?.why ?? '');
+      if (reply.failsAlone > 0) {
+        this.#holds.backOffLocally(call.alarm?.why ?? '');
         this.permits.drop();
       }
       if (reply.turn > 0) await this.#control(reply);

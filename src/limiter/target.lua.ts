@@ -22,7 +22,7 @@ const ceilingLivesMs = 60_000;
 export const targetLua = `${leaseFunction}
 ${named(callArguments)}
 local answersFrom = ${callArguments.length + 1}
-local updateEvery, urgentEvery, budgetFull, troubleCosts, othersWithin, localBackoff = 80, 20, ${budgetFull}, 5, 500, 3000
+local updateEvery, urgentEvery, budgetFull, troubleCosts, othersWithin = 80, 20, ${budgetFull}, 5, 500
 local ceilingLives = ${ceilingLivesMs}
 
 local now = redisNow(asked.given)
@@ -241,7 +241,7 @@ local isOutage = s.closed and s.closed ~= 'held'
 local answer = {
   now = now, validFrom = number('validFrom'), holdUntil = holdUntil, outageAt = isOutage and number('closedAt') or 0, unreachableAt = number('unreachableAt'),
   first = first, gap = gap, count = count, inFlightShare = share, rate = rate, limitMet = number('high'), budget = number('budget'), turn = turn,
-  localBackoffMs = isLocalOutage and localBackoff or 0, releasedEpoch = number('releasedEpoch'),
+  failsAlone = isLocalOutage and 1 or 0, releasedEpoch = number('releasedEpoch'),
   epoch = s.epoch, dropEpoch = s.dropEpoch or '0', holdWhy = holdWhy, closed = s.closed or '', outageWhy = isOutage and s.closedWhy or '',
   phase = s.phase or '', learned = turn > 0 and s.state or '', seen = seen, stop = stop,
 }

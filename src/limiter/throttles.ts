@@ -1,6 +1,9 @@
 /** Nothing may be sent before this time of our clock, and why. */
 type Until = { untilMs: number; why: string };
 
+const firstLocalMs = 500;
+const longestLocalMs = 4_000;
+
 /**
  * Why a process does not send: the server asked for a wait, or requests fail from this process alone (local backoff). What the server asked for
  * is reported to Redis, and through it to the other processes.
@@ -9,6 +12,7 @@ export class Throttles {
   readonly #clock: () => number;
   #asked: Until = { untilMs: 0, why: '' };
   #local: Until = { untilMs: 0, why: '' };
+  #localMs = firstLocalMs / 2;
   #reported: Until | null = null;
   #isKnown = true; // whether Redis has `asked`
 
@@ -35,9 +39,18 @@ export class Throttles {
     return true;
   }
 
-  /** Other processes succeed: this one backs off alone, so that it does not spend their rate. */
-  backOffLocally(ms: number, why: string): void {
-    this.#local = { untilMs: this.#clock() + ms, why: `${why}, though other processes get through` };
+  /**
+   * Other processes succeed: this one backs off alone, so that it does not spend their rate. Longer each time, because at first it may be an
+   * outage of which the others do not know yet.
+   */
+  backOffLocally(why: string): void {
+    this.#localMs = Math.min(longestLocalMs, 2 * this.#localMs);
+    this.#local = { untilMs: this.#clock() + this.#localMs, why: `${why}, though other processes get through` };
+  }
+
+  /** A request is accepted. */
+  succeed(): void {
+    this.#localMs = firstLocalMs / 2;
   }
 
   /** What to report to Redis; 0 ms = nothing. */

@@ -52,7 +52,7 @@ function openFleet(atEnd: (task: () => Promise<void>) => void, name = `test-${ra
       const again = { ...wish, unused: 0, tally: new AnswerTally(), hold: none, alarm: null, claim: null };
       delete again.epoch;
       const { turn, learned, seen } = looked;
-      const isOver = looked.rate > 0 && looked.count === 0 && looked.localBackoffMs === 0;
+      const isOver = looked.rate > 0 && looked.count === 0 && looked.failsAlone === 0;
       if (isOver) reply = { ...(await calls.call(callOf(process, again))), turn, learned, seen };
     }
     const till = reply.count > 0 ? String(reply.first + reply.gap * reply.count) : known.get(process)?.till;
@@ -535,7 +535,7 @@ describe('the breaker', () => {
     await live(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
     const sick = await live(100, 'p0', { alarm });
     expect(sick).toMatchObject({ outageWhy: '', count: 0 });
-    expect(sick.localBackoffMs).toBeGreaterThan(1_000);
+    expect(sick.failsAlone).toBe(1);
     expect((await live(160, 'p1')).gap).toBeCloseTo(1);
   });
 
@@ -547,7 +547,7 @@ describe('the breaker', () => {
     await live(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
     await live(100, 'p0', { alarm });
     await live(110, 'p0', { wants: false, tally: tally(epoch, { accepted: 5 }) });
-    expect(await live(120, 'p1', { alarm })).toMatchObject({ localBackoffMs: 0, outageWhy: alarm.why });
+    expect(await live(120, 'p1', { alarm })).toMatchObject({ failsAlone: 0, outageWhy: alarm.why });
   });
 
   test('opens for one whose last good answers came with its first bad ones, when the next is in trouble, too', async ({
@@ -557,7 +557,7 @@ describe('the breaker', () => {
     const { epoch } = await live(0, 'p0');
     await live(50, 'p1', { tally: tally(epoch, { accepted: 5 }) });
     await live(100, 'p0', { alarm, tally: tally(epoch, { accepted: 5 }) });
-    expect(await live(120, 'p1', { alarm })).toMatchObject({ localBackoffMs: 0, outageWhy: alarm.why });
+    expect(await live(120, 'p1', { alarm })).toMatchObject({ failsAlone: 0, outageWhy: alarm.why });
   });
 
   test('learns nothing from what probes meet', async ({ onTestFinished }) => {

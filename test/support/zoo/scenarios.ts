@@ -508,6 +508,26 @@ for (const how of [503, 'refused', 'reset', 429] as const)
     possible: (now) => (now < 60_000 || now > 95_000 ? 1000 : 0),
     want: { used: 0.9, note: 'of what there was from 5 s after its end' },
   });
+for (const [downMs, everyMs] of [
+  [500, 3_000],
+  [1_000, 6_000],
+  [2_000, 20_000],
+] as const)
+  add('outage', `1000/s, down ${downMs} ms of every ${everyMs} ms (503)`, {
+    server: () => s.flapping(s.tokenBucket(1000, 0.05), downMs, everyMs),
+    seconds: 240,
+    from: 60,
+    possible: () => 1000 * (1 - downMs / everyMs),
+    seeds: 3,
+    want: { used: 0.7, note: 'each costs a wait for a probe' },
+  });
+add('outage', '1000/s, 30 % of errors for 2 s of every 10 s (503)', {
+  server: (random) => s.flapping(s.tokenBucket(1000, 0.05), 2_000, 10_000, 0.3, random),
+  seconds: 240,
+  from: 60,
+  seeds: 3,
+  want: { used: 0.7 },
+});
 add('outage', '1 of 4 processes cannot connect for 30 s', {
   server: () => s.tokenBucket(1000, 0.05),
   brokenProcess: { process: 2, fromS: 60, toS: 90 },

@@ -319,6 +319,14 @@ export function telling(inner: Server, kind: HeaderKind): Server {
   });
 }
 
+/** Down for a part of each period, whatever the rate. */
+export function flapping(inner: Server, downMs: number, everyMs: number, share = 1, random = () => 0): Server {
+  return over(inner, (now, other) => {
+    if (now % everyMs >= downMs || random() >= share) return inner.answer(now, other);
+    return { status: 503, headers: {}, serviceMs: 0 };
+  });
+}
+
 /** Down for a while. */
 export function downBetween(inner: Server, fromS: number, toS: number, how: 503 | 'reset' | 'refused' | 429): Server {
   return over(inner, (now, other) => {

@@ -67,6 +67,7 @@ type Process = {
   backlog: Request[];
   detector: OutageDetector;
   alarm: Alarm | null;
+  localMs: number; // the last local backoff
   report: Report;
   probes: number;
   lastHeaders: Headers | null;
@@ -166,7 +167,7 @@ class World {
       ...{ index, from: fromS * 1_000, to: toS * 1_000, known: null, holdUntil: 0, inFlight: 0 },
       ...{ nextCall: fromS * 1_000 + Math.floor((index * callEveryMs) / count), pausedUntil: 0 },
       ...{ awayFrom: Number.POSITIVE_INFINITY, awayTo: 0, freeAt: 0, lateMs: 0, backlog: [], probes: 0 },
-      ...{ detector: new OutageDetector(), alarm: null, report: emptyReport(), lastHeaders: null },
+      ...{ detector: new OutageDetector(), alarm: null, localMs: 250, report: emptyReport(), lastHeaders: null },
     };
     if (this.#scenario.cpu?.away) this.#planAway(process, 0);
     return process;
@@ -327,6 +328,7 @@ class World {
       report.latencySum += ms;
       report.latencySquares += ms * ms;
       process.alarm = null;
+      process.localMs = 250;
     } else if (signal === 'refused' || signal === 'throttled' || signal === 'unavailable') tally.refused++;
     else tally.trouble++;
     if (signal === 'lost') report.lost++;
@@ -448,7 +450,8 @@ class World {
     }
     const others = this.#acceptedBy !== -1 && this.#acceptedBy !== process.index && now - this.#acceptedAt < 500;
     if (process.alarm !== null && !state?.closed && others) {
-      process.holdUntil = Math.max(process.holdUntil, now + 3_000);
+      process.localMs = Math.min(4_000, 2 * process.localMs);
+      process.holdUntil = Math.max(process.holdUntil, now + process.localMs);
       process.detector.reset();
       process.alarm = null;
     } else if (process.alarm !== null) sums.alarm = process.alarm;

@@ -46,7 +46,7 @@ describe('a throttle', () => {
   it('that an operator lifted is over here at once, also one that was not reported to Redis yet', () => {
     const { holds } = open();
     holds.request(500, 'a');
-    holds.backOffLocally(3_000, 'the API cannot be reached');
+    holds.backOffLocally('the API cannot be reached');
     holds.release();
     expect([holds.leftMs, holds.report()]).toEqual([0, { ms: 0, why: '' }]);
     expect([holds.request(900, 'b'), holds.leftMs]).toEqual([true, 900]);
@@ -54,9 +54,21 @@ describe('a throttle', () => {
 
   it('of local backoff is not reported, and Redis does not end it', () => {
     const { holds } = open();
-    holds.backOffLocally(3_000, 'the API cannot be reached');
+    holds.backOffLocally('the API cannot be reached');
     expect(holds.report()).toEqual({ ms: 0, why: '' });
     holds.receive(0, '');
-    expect([holds.leftMs, holds.why]).toEqual([3_000, 'the API cannot be reached, though other processes get through']);
+    expect([holds.leftMs, holds.why]).toEqual([500, 'the API cannot be reached, though other processes get through']);
+  });
+
+  it('of local backoff is longer each time, up to 4 s, until a request is accepted', () => {
+    const { holds } = open();
+    const next = () => {
+      holds.backOffLocally('the API cannot be reached');
+      return holds.leftMs;
+    };
+    expect([next(), next(), next(), next(), next()]).toEqual([500, 1_000, 2_000, 4_000, 4_000]);
+    holds.release();
+    holds.succeed();
+    expect(next()).toBe(500);
   });
 });
