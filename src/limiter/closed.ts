@@ -1,5 +1,5 @@
 import { type LearnedRate, type Observation, step } from './learned-rate.ts';
-import { noCost, startRamp } from './ramp.ts';
+import { meanOnRamp, noCost, startRamp } from './ramp.ts';
 import type { Alarm, Sums } from './sums.ts';
 
 /**
@@ -49,7 +49,9 @@ const rules = {
   longHoldMs: 5_000, // a wait that is longer closes: one probe shows whether it is over
   gapMs: 100, // between probes at first, …
   gapShare: 0.15, // … then this part of the time since it closed, …
-  longestGapMs: 45_000, // … at most
+  longestGapMs: 75_000, // … at most, …
+  hopelessMs: 3_900_000, // … but after the longest usual window each probe may be what keeps it closed, …
+  hopelessGapMs: 900_000, // … so at most this
   shortOutageMs: 3_000, // errors that end sooner may have been throttling: nothing is doubled after them, …
   oftenMs: 60_000, // … and where they come again within this time, …
   fewErrors: 0.5, // … fewer of them than this part of what was accepted, …
@@ -64,6 +66,7 @@ const rules = {
   sameMs: 1_000, // two cycles that differ by less than this …
   sameShare: 0.01, // … and this share have one length, …
   otherHoldMs: 500, // … and where their waits differ by more than this, it is that of a window
+  windows: 2, // after more of them the last counts, not all: the rate was rising
   growth: 1.5, // a cycle may be several windows, so a known window grows by this at most
 };
 
@@ -131,8 +134,11 @@ export function whileClosed(state: Step, seen: Observation, sums: Sums): Step {
 
 function nextGap({ kind, sinceMs, probeGapMs }: Closed, seen: Observation, sums: Sums): number {
   if (kind === 'held') return rules.gapMs * 10;
-  if (kind === 'refused')
-    return Math.max(rules.gapMs, Math.min(rules.longestGapMs, rules.gapShare * (seen.now - sinceMs)));
+  if (kind === 'refused') {
+    const closedMs = seen.now - sinceMs;
+    const longestMs = closedMs < rules.hopelessMs ? rules.longestGapMs : rules.hopelessGapMs;
+    return Math.max(rules.gapMs, Math.min(longestMs, rules.gapShare * closedMs));
+  }
   const failed = sums.currentRefused + sums.currentTrouble > 0;
   return failed ? Math.min(rules.longestOutageGapMs, rules.outageGrowth * probeGapMs) : probeGapMs;
 }
@@ -194,7 +200,8 @@ function afterDryness(rate: LearnedRate, closed: Closed, cycle: Cycle, next: Ope
   const windowMs = Math.min(lengthMs, rules.growth * cycle.windowMs);
   const cost = windowMs < rules.shortestWindowMs ? hasty : { refused: cycle.refused, blockedMs: 0 };
   const known = { ...next, windowMs, isGuess: false };
-  return { cycle: known, rate: startRamp(rate, { low, high: low }, cost, now, knownWindowMs(known)) };
+  const held = lengthMs > rules.windows * windowMs ? Math.max(low, meanOnRamp(rate, windowMs)) : low;
+  return { cycle: known, rate: startRamp(rate, { low: held, high: held }, cost, now, knownWindowMs(known)) };
 }
 
 /** Where cycles have the same length though their waits have not, the server waits for the end of a window. */

@@ -106,10 +106,21 @@ export function rateOn({ from, to, rampMs, climbMs }: RampLine, afterMs: number)
   return Math.min(rules.mostPerSecond, to * (1 + rules.climb * ((afterMs - rampMs) / climbMs) ** 3));
 }
 
+/** The mean rate of the last `ms` of the ramp, a second. */
+export function meanOnRamp(line: RampLine & { rampedMs: number }, ms: number): number {
+  const from = Math.max(0, line.rampedMs - ms);
+  return ((line.rampedMs - from) / Math.max(1, ms)) * meanBetween(line, from, line.rampedMs, (rate) => rate);
+}
+
 /** How many requests the ramp sends above a limit until then. */
 function sentAbove(limit: number, line: RampLine, untilMs: number): number {
+  return meanBetween(line, 0, untilMs, (rate) => Math.max(0, rate - limit)) * (untilMs / 1000);
+}
+
+function meanBetween(line: RampLine, fromMs: number, untilMs: number, of: (rate: number) => number): number {
   const parts = 100;
-  let rates = 0;
-  for (let part = 0; part < parts; part++) rates += Math.max(0, rateOn(line, ((part + 0.5) / parts) * untilMs) - limit);
-  return (rates / parts) * (untilMs / 1000);
+  let sum = 0;
+  for (let part = 0; part < parts; part++)
+    sum += of(rateOn(line, fromMs + ((part + 0.5) / parts) * (untilMs - fromMs)));
+  return sum / parts;
 }

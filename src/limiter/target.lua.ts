@@ -122,7 +122,7 @@ if not s.epoch then s.epoch, s.seenAt, s.lookedAt, s.budget = '1', now, now - up
 local dt = math.max(0, now - number('seenAt'))
 local closed = (s.closed or isStopped) and now or math.min(now, number('holdUntil'))
 add('blockedMs', math.max(0, math.min(dt, closed - number('seenAt'))))
-if wants and s.answeredAt and now - number('answeredAt') > 60000 then
+if wants and s.answeredAt and now - number('answeredAt') > 60000 + (s.closed and number('probeGap') or 0) then
   s.recall = '1'
   putTime('answeredAt', now)
 end

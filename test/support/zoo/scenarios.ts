@@ -499,6 +499,37 @@ add('client', '3000/s, 20 ms, 40 % of the CPU stolen', {
   want: { used: 0.95 },
 });
 
+// ---- penalties and layers ----
+for (const [name, kind, used] of [
+  ['10 s', {}, 0.8],
+  ['10 s, Retry-After', { tells: true }, 0.85],
+  ['10 s since the last request', { extend: true }, 0.25],
+] as const)
+  add('penalty', `300 per 1 s, else nothing for ${name}`, {
+    server: () => s.penalty(s.fixedWindow(300, 1000), 10_000, kind),
+    seconds: 1800,
+    from: 300,
+    want: { used, refused: 0.005 },
+  });
+add('penalty', '30/s, else nothing for 60 s since the last request', {
+  server: () => s.penalty(s.tokenBucket(30, 1), 60_000, { extend: true }),
+  seconds: 1800,
+  from: 900,
+  want: { used: 0.01, note: 'it must not stay closed for ever' },
+});
+add('layers', '300/s and 6000 per 60 s', {
+  server: () => s.both(s.tokenBucket(300, 0.1), s.fixedWindow(100, 60_000)),
+  seconds: 640,
+  from: 157,
+  want: stationary,
+});
+add('layers', '100 per 1 s and 36000 in any 10 min', {
+  server: () => s.both(s.fixedWindow(100, 1000), s.slidingLog(60, 600_000)),
+  seconds: 2400,
+  from: 600,
+  want: { used: 0.95, refused: 0.01 },
+});
+
 // ---- I: outages ----
 for (const how of [503, 'refused', 'reset', 429] as const)
   add('outage', `1000/s, down 30 s (${how})`, {

@@ -319,6 +319,27 @@ export function telling(inner: Server, kind: HeaderKind): Server {
   });
 }
 
+/** Once its limit is exceeded it refuses all for so long; `extends`: since the last request. */
+export function penalty(inner: Server, ms: number, { tells = false, extend = false } = {}): Server {
+  let endsAt = 0;
+  return over(inner, (now, other) => {
+    if (now >= endsAt) {
+      const reply = inner.answer(now, other);
+      if (reply.status === 204) return reply;
+      endsAt = now + ms;
+    } else if (extend) endsAt = now + ms;
+    return { ...no(), headers: tells ? { 'retry-after': String(Math.ceil((endsAt - now) / 1000)) } : {} };
+  });
+}
+
+/** Two limits, both of which hold. */
+export function both(outer: Server, inner: Server): Server {
+  return over(inner, (now, other) => {
+    const reply = outer.answer(now, other);
+    return reply.status === 204 ? inner.answer(now, other) : reply;
+  });
+}
+
 /** Down for a part of each period, whatever the rate. */
 export function flapping(inner: Server, downMs: number, everyMs: number, share = 1, random = () => 0): Server {
   return over(inner, (now, other) => {

@@ -417,7 +417,7 @@ class World {
     const closed = state?.closed ? now : Math.min(now, this.#holdUntil);
     sums.blockedMs += Math.max(0, closed - this.#seenAt);
     if (this.#holdUntil > now) this.#answeredAt = now;
-    if (this.#answeredAt > 0 && now - this.#answeredAt > 60_000) {
+    if (this.#answeredAt > 0 && now - this.#answeredAt > 60_000 + (state?.closed?.probeGapMs ?? 0)) {
       sums.recall = 1;
       this.#answeredAt = now;
     }

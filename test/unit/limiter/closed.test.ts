@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { control, type TargetControl } from '../../../src/limiter/control.ts';
 import { firstRate } from '../../../src/limiter/learned-rate.ts';
-import { startRamp } from '../../../src/limiter/ramp.ts';
+import { meanOnRamp, startRamp } from '../../../src/limiter/ramp.ts';
 import type { Sums } from '../../../src/limiter/sums.ts';
 import { sums } from '../../support/sums.ts';
 
@@ -79,9 +79,10 @@ describe('the circuit', () => {
     expect(open.epoch).toBe(closed.epoch + 1);
   });
 
-  it('probes after 100 ms at first, then after an ever longer time, but every 45 s at least', () => {
+  it('probes after 100 ms at first, then after an ever longer time, but every 75 s at least for an hour, then every 15 min', () => {
     const gapAfter = (ms: number) => next(spend(known()), [sinceStart(1_000 + ms)]).closed?.probeGapMs;
-    expect([200, 1_000, 10_000, 100_000, 3_600_000].map(gapAfter)).toEqual([100, 150, 1_500, 15_000, 45_000]);
+    expect([200, 1_000, 10_000, 100_000, 3_600_000].map(gapAfter)).toEqual([100, 150, 1_500, 15_000, 75_000]);
+    expect([3_950_000, 36_000_000].map(gapAfter)).toEqual([592_500, 900_000]);
   });
 
   it('probes in an outage every half second, more seldom after each probe that failed, but every three seconds at least', () => {
@@ -125,6 +126,17 @@ describe('a spent window', () => {
   it('that grows at once is taken for several windows', () => {
     const twice = next(spend(cycle(known())), [{ now: startMs + 10 * secondMs, accepted: 1 }]);
     expect(twice.cycle.windowMs).toBe(1.5 * secondMs);
+  });
+
+  it('that is spent after a long ramp goes on at the rate of its last window: that of the whole cycle is far lower', () => {
+    const twice = cycle(cycle(known()));
+    const { rate, cycle: before } = twice;
+    const climbed = { ...rate, rampedMs: rate.rampMs + 3 * rate.climbMs };
+    const long = { ...before, openedMs: before.openedMs! - 20 * secondMs };
+    const open = next(spend({ ...twice, rate: climbed, cycle: long }), [{ now: startMs + 3 * secondMs, accepted: 1 }]);
+    const { low, to } = { ...open.rate, to: rate.to };
+    expect(low).toBeGreaterThan(1.4 * to);
+    expect(low).toBeLessThan(meanOnRamp(climbed, 0.5 * secondMs));
   });
 
   it('is counted anew after a silence', () => {
