@@ -107,12 +107,10 @@ function verdictBy(meaning: Meaning, ambiguous: boolean, status: number, doubtfu
   switch (meaning) {
     case 'deleted':
     case 'unknown':
-      return { kind: 'settle', outcome: meaning };
-    // If an earlier request may have deleted the object, it is unknown whether it was never there or still exists.
-    case 'gone':
-      return { kind: 'settle', outcome: doubtful ? inDoubt('absent') : 'absent' };
     case 'failed':
-      return { kind: 'settle', outcome: doubtful ? inDoubt('failed') : 'failed' };
+      return settledAs(meaning, doubtful);
+    case 'gone':
+      return settledAs('absent', doubtful);
     case 'retry':
     case 'wait':
       return { kind: meaning, ambiguous };
@@ -121,6 +119,11 @@ function verdictBy(meaning: Meaning, ambiguous: boolean, status: number, doubtfu
     case 'halt':
       return haltedBy(status);
   }
+}
+
+/** If an earlier request may have deleted the object, it is unknown whether it was never there or still exists. */
+function settledAs(outcome: SentOutcome, doubtful: boolean): Verdict {
+  return { kind: 'settle', outcome: doubtful ? inDoubt(outcome) : outcome };
 }
 
 const unreachable: Verdict = { kind: 'unreachable' };

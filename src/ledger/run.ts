@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
-import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
+import { type Outcome, type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import { type Rate, rateFromStored } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -162,7 +162,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     settled: number('settled'),
     attempts: number('attempts'),
     late: number('late'),
-    counts: perOutcome(number),
+    counts: perOutcome((outcome: Exclude<Outcome, keyof Run>) => number(outcome)), // no outcome has the name of another field
     protectedRead: hash.protectedRead ? Number(hash.protectedRead) : null,
     createdAt: number('createdAt'),
     startedAt: number('startedAt'),

@@ -1,6 +1,6 @@
 import { statusesText, successStatus } from './status.ts';
 
-/** The facts about an outcome. `rank`: see `Cell`; Redis stores it, so it never changes. */
+/** The facts about an outcome. `rank`: see `Cell`; Redis stores it, so another one needs a new `schemaVersion`. */
 type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 'seal' | 'reading' }) & {
   isSuccess: boolean;
   isGone?: boolean;
@@ -13,7 +13,8 @@ type OutcomeFacts = ({ by: 'answer'; rank: number; inDoubt?: string } | { by: 's
  * run gets exactly one. Cells and the scripts that join them, counters, summaries, files and schedules follow from this table.
  *
  * by            what settles the row: an answer to its request, the seal of an unfinished run, or reading; then it is never sent
- * rank          of those by an answer, from 1 to 7 without a gap: a higher rank replaces a lower one
+ * rank          of those by an answer, from 1 to 7 without a gap: a higher rank replaces a lower one, so that a success replaces every failure
+ *               and nothing replaces `deleted`
  * inDoubt       the outcome instead, of a higher rank, if another request for the id may have executed the delete
  * isSuccess     the row needs no attention
  * isGone        the object was gone without our own delete being confirmed
