@@ -126,7 +126,7 @@ export function factsOf(status: number): StatusFacts {
 
 /** Whether the answer is about the rate, not about the id. */
 export function isThrottling(status: number): boolean {
-  return classByStatus[status] === 'throttled';
+  return factsOf(status).signal === 'refused';
 }
 
 /** Whether a request with this answer may have been executed. */

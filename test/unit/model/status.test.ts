@@ -9,8 +9,10 @@ import {
   factsOf,
   isAmbiguous,
   isThrottling,
+  type Meaning,
   rangesIn,
   rangesOf,
+  type StatusAction,
   statusActions,
   statusClasses,
   statusesText,
@@ -19,7 +21,7 @@ import {
 
 const answered = (status: number): Answer => ({ kind: 'status', status, headers: {}, body: '', authorization: '' });
 const every = Array.from({ length: 800 }, (_, i) => 200 + i);
-const throttled = every.filter((status) => classOf(status) === 'throttled');
+const throttled = every.filter((status) => factsOf(status).signal === 'refused');
 
 describe('the table of statuses', () => {
   it('has a row for each status from 200 on, and every row decides about what it names', () => {
@@ -85,6 +87,19 @@ describe('the table of statuses', () => {
         statusActions.filter((word) => factsOf(status).actions.includes(word)),
       ]);
     }
+  });
+
+  it('gives no row a meaning that --on-status must not give it', () => {
+    const words = new Map<Meaning, StatusAction>([
+      ...(['failed', 'retry', 'wait', 'halt'] as const).map((word) => [word, word] as const),
+      ['gone', 'absent'],
+    ]);
+    expect(words.size).toBe(statusActions.length);
+    const wrong = statusClasses.filter((name) => {
+      const { meaning, actions } = statusFacts[name];
+      return words.has(meaning) && !actions.includes(words.get(meaning)!);
+    });
+    expect(wrong).toEqual([]);
   });
 
   it('says why of each row that does not allow everything', () => {
