@@ -135,6 +135,10 @@ redis.call('HSET', KEYS[1], 'state', 'planned')
 return 1
 `;
 
+/** All that a plan holds, and what a run begins with. */
+type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
+  Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
+
 /** Fields and values. The first three are those that a producer replaces when it takes over with another layout. */
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
   const fields = {
@@ -168,7 +172,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
     createdAt: now,
-  };
+  } satisfies RunRecord;
   return Object.entries(fields).flat();
 }
 

@@ -1,4 +1,7 @@
-/** The kinds of objects the API can delete, by their word in its paths, in lists and in reports. A new kind is one more word. */
+/**
+ * The kinds of objects the API can delete, by their word in its paths, in lists and in reports. A new kind is one more word. Append only: the
+ * index of each is part of what identifies a list.
+ */
 export const resources = ['annotations', 'views'] as const;
 export type Resource = (typeof resources)[number];
 

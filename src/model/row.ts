@@ -7,7 +7,7 @@ export const stdinName = '(stdin)';
 /** Where a row is: the index of its file in the order they were named, and its line there, counted from 1. */
 export type Position = { file: number; line: number };
 
-/** Why a row is rejected; stable codes that appear in reports. Append only: the spool stores their indexes. */
+/** Why a row is rejected; stable codes that appear in reports. Append only: their indexes are part of what identifies a list. */
 export const rejectCodes = [
   'empty_id',
   'dot_segment',

@@ -3,7 +3,9 @@ import { EventEmitter, once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { claimList, findRunOfList, type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
-import { readRun } from '../../../src/ledger/run.ts';
+import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
+import { sentOutcomes } from '../../../src/model/outcome.ts';
+import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, SettledBlock } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -57,6 +59,23 @@ function write({ plan, parts }: List, feed: (parts: List['parts']) => AsyncItera
 async function* all(parts: List['parts']): AsyncGenerator<Chunk | SettledBlock> {
   yield* parts;
 }
+
+// Workers of another release take this for the form they know, as long as the version is theirs.
+test('a run is stored in the form of version 1: a change here needs a new schemaVersion', async () => {
+  await write(listIn('one.csv'));
+  const fields = Object.keys(await redis.hgetall(keys.run(id))).sort();
+  expect({ schemaVersion, fields, outcomes: sentOutcomes, resources }).toEqual({
+    schemaVersion: 1,
+    fields: [
+      ...['account', 'baseUrl', 'blocks', 'burst', 'chunks', 'command', 'createdAt', 'createdBy', 'detached'],
+      ...['duplicate', 'epoch', 'expectAbsent', 'files', 'fp', 'ids', 'keepMs', 'layout', 'list', 'next', 'note'],
+      ...['onStatus', 'priority', 'protected', 'protectedRead', 'rate', 'rejected', 'rows', 'schema', 'server'],
+      ...['serverDurable', 'settled', 'sha256', 'state', 'who'],
+    ],
+    outcomes: ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'], // by rank
+    resources: ['annotations', 'views'],
+  });
+});
 
 /** Writes the first parts of a list and dies. */
 async function dieAfter(count: number, list: List): Promise<void> {
