@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { settings } from '../../../src/config/settings.ts';
+import type { RunSettings } from '../../../src/ledger/create-run.ts';
 import { listRuns } from '../../../src/ledger/list-runs.ts';
-import { readRun } from '../../../src/ledger/run.ts';
+import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { invoke } from '../../support/command.ts';
 import { openTestRedis, testRedisUrl } from '../../support/redis.ts';
 import { forgetTarget } from '../../support/redis-keys.ts';
@@ -57,14 +58,28 @@ test.each([
   });
 });
 
-test('the same command with another --keep changes how long the run is kept, and without it nothing', async () => {
-  const keeps = async () => (await runs()).map((run) => run?.keepMs);
-  await submit('--yes', '--keep', '2h');
-  expect(await keeps()).toEqual([7_200_000]);
-  await submit('--yes', '--keep', '90d');
-  await submit('--yes');
-  expect(await keeps()).toEqual([90 * 86_400_000]);
-});
+/** What the settings of a run become where one of them is given as the first, and then as the other. */
+const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; becomes: Partial<Run> | 'refused' }> = {
+  rate: { first: ['--rate', '5/s'], other: ['9/s'], becomes: { rate: [{ count: 9, perMs: 1_000 }] } },
+  burst: { first: ['--rate', '5/s', '--burst', '2'], other: ['3'], becomes: { burst: 3 } },
+  keep: { first: ['--keep', '2h'], other: ['90d'], becomes: { keepMs: 90 * 86_400_000 } },
+  expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
+  onStatus: { first: ['--on-status', '404=failed'], other: ['404=halt'], becomes: 'refused' },
+};
+
+test.each(Object.keys(givenAgain) as (keyof RunSettings)[])(
+  'the same command with another value of a setting changes the run in that alone or is refused; without one, in nothing: %s',
+  async (name) => {
+    const { first, other, becomes } = givenAgain[name];
+    const madeRuns = async () => (await runs()).map((run) => ({ ...run, activeMs: 0, activeUntil: 0 }));
+    await submit('--yes', ...first);
+    const [before] = await madeRuns();
+    const again = submit('--yes', `--${settings[name].flag}`, ...other);
+    await (becomes === 'refused' ? expect(again).rejects.toMatchObject({ code: 'USAGE' }) : again);
+    await submit('--yes');
+    expect(await madeRuns()).toEqual([becomes === 'refused' ? before : { ...before, ...becomes }]);
+  },
+);
 
 test('a --confirm of another number than 0 refuses an empty list', async () => {
   writeFileSync(list, '');

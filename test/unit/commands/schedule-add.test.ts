@@ -67,6 +67,11 @@ describe('a schedule', () => {
     expect(forgotten).toEqual([]);
   });
 
+  it('keeps only what run takes, so that the run by hand can be the same', () => {
+    const { settings: taken } = verbs.find(({ name }) => name === 'run')!;
+    expect(scheduledSettings.filter((name) => !taken.includes(name))).toEqual([]);
+  });
+
   it('refuses every flag that would count for nothing', () => {
     expect(settingsBeside().length).toBeGreaterThan(10);
     for (const flag of settingsBeside()) {
