@@ -40,8 +40,8 @@ export function settingHeading(name: SettingName): string {
   return groups.findLast(([first]) => order.indexOf(first) <= order.indexOf(name))![1];
 }
 
-/** Topics that explain a verb, by the first word of it; those with `exit-codes` show them in their help. */
-const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
+/** Topics that explain a verb, by the first word of it: a row for each that is shown. */
+export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
   worker: ['workers', 'monitoring', 'exit-codes'],
   schedule: ['schedules'],
@@ -60,6 +60,8 @@ const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   config: ['settings'],
   redis: ['redis', 'recovery'],
   sandbox: ['sandbox'],
+  completion: [],
+  help: [],
 };
 
 /** The flag of a setting. With `all`, its help names the variable and stands under a heading; else a setting that is no daily one is left out. */

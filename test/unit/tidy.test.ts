@@ -4,6 +4,7 @@ import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Command } from '../../src/commands/command.ts';
+import { furtherReading } from '../../src/commands/help.ts';
 import { verbs } from '../../src/commands/verbs.ts';
 import { type SettingName, settings } from '../../src/config/settings.ts';
 import { runStates } from '../../src/ledger/run.ts';
@@ -186,7 +187,8 @@ describe('the sources', () => {
       allVerbs(verbs).flatMap((verb) => (verb.settings.length === names.length ? [] : verb.settings)), // not by `config show`
     );
     expect(names.filter((name) => !taken.has(name))).toEqual([]);
-    const lists = /^src\/(config\/settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
+    const lists =
+      /^src\/(config\/(?:run-|process-)?settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
     const readers = sources.filter(({ path }) => !lists.test(path)).map(({ text }) => withoutComments(text));
     const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
     expect(names.filter((name) => !isRead(name))).toEqual([]);
@@ -200,6 +202,15 @@ describe('the sources', () => {
     const hidden = verbs.filter((verb) => verb.hidden === true);
     const shown = verbs.filter((verb) => !hidden.includes(verb)).map(({ name }) => name);
     expect(shown.filter((name) => !new RegExp(`(?:expunge |^\\| \`)${name}\\b`, 'm').test(text))).toEqual([]);
+  });
+
+  it('have every verb that is declared among the verbs, and name for each one shown what to read further, or nothing', async () => {
+    const declaring = sources.filter(({ path }) => /^src\/commands\/[a-z]+-verbs\.ts$/.test(path));
+    const modules = await Promise.all(declaring.map(({ path }) => import(root + path)));
+    const declared = modules.flatMap((module) => Object.values<Command>(module));
+    expect(declared.map(({ name }) => name).sort()).toEqual(verbs.map(({ name }) => name).sort());
+    const shown = verbs.filter((verb) => verb.hidden !== true).map(({ name }) => name);
+    expect(Object.keys(furtherReading).sort()).toEqual(shown.sort());
   });
 
   it('know the numbers of a cell by their names, in Lua as well', () => {
