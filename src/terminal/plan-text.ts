@@ -55,8 +55,10 @@ export function planText(plan: Plan, style: Style = plainStyle, width = Number.P
 /** `1,203 views`, `5 annotations and 1 view`. */
 export function idsText(ids: Record<Resource, number>): string {
   const parts = resources.filter((resource) => ids[resource] > 0);
-  return parts.map((resource) => plural(ids[resource], resource)).join(' and ') || 'nothing';
+  return inWords.format(parts.map((resource) => plural(ids[resource], resource))) || 'nothing';
 }
+
+const inWords = new Intl.ListFormat('en-GB'); // `a, b and c`
 
 type Line = [label: string, text: string];
 

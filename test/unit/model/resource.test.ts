@@ -44,6 +44,7 @@ describe('all resources together', () => {
   it('are listed for people, each of them', () => {
     for (const resource of resources) expect(resourcesText('or')).toContain(resource);
     expect(resourcesText('and')).toMatch(/^\w+(, \w+)* and \w+$/);
+    expect(idsText(oneOfEach)).toMatch(/^1 \w+(, 1 \w+)* and 1 \w+$/);
   });
 
   it('have made ids that differ from those of every other', () => {
