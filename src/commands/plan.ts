@@ -4,8 +4,10 @@ import { readChunks, settledIn } from '../input/chunk-ids.ts';
 import { formatOf } from '../input/input-options.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
+import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
@@ -52,6 +54,8 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
     account: target.account,
     tokenSource: tokenSource(config, env),
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
+    canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
+    maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
     onStatus: existing?.onStatus ?? config.onStatus,
     expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
     rate: config.rate ?? existing?.rate ?? null,
@@ -73,7 +77,7 @@ const shownSamples = 3;
 
 /** The first ids that would be sent. */
 function samplesOf(spool: Spool): string[] {
-  for (const part of readChunks(spool, shownSamples)) if ('ids' in part) return [...part.ids];
+  for (const part of readChunks(spool, [shownSamples])) if ('ids' in part) return [...part.ids];
   return [];
 }
 
@@ -101,4 +105,13 @@ export function checkMaxDeletes(ids: Record<Resource, number>, most: number | un
       next: 'check the list; if it is right, raise --max-deletes, or take a part of it with --limit',
     },
   );
+}
+
+/** Throws GUARD if the list does not hold as many ids as `--expect-count` says; nothing was sent by then. */
+export function checkExpectedCount(ids: Record<Resource, number>, expected: string | undefined): void {
+  const reason = expected === undefined ? null : unexpectedCount(expected, sumIds(ids));
+  if (reason === null) return;
+  throw new ExpungeError('GUARD', `${reason}; nothing was sent`, {
+    next: 'check the list, and that the export behind it is whole; if it is right, change --expect-count',
+  });
 }

@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
-import { findRunOfList } from '../ledger/create-run.ts';
+import { findRunOfList, rungsLeft } from '../ledger/create-run.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
@@ -44,6 +44,7 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   const existing = last !== null && !isSealed(last.state) ? last : null;
   refuseUnlessResumable(existing);
   refuseOtherOnStatus(existing, invocation.config.onStatus);
+  refuseOtherCanary(existing, invocation.config.canary);
   refuseLoneBurst(invocation, existing?.rate ?? null);
   await refuseOtherMode(invocation, session, existing);
   const learned = await readStart(session.redis, target.fp, scopesOf(invocation, list));
@@ -89,6 +90,19 @@ function refuseOtherOnStatus(existing: Run | null, onStatus: string): void {
   throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${onStatus}`, {
     next: `omit --on-status to resume it, or cancel it first: expunge cancel ${existing.id}`,
   });
+}
+
+/** The chunks of a run end at the rungs of its canary. The same command may resume it behind some of them. */
+function refuseOtherCanary(existing: Run | null, canary: readonly number[] | undefined): void {
+  const left = existing === null ? [] : rungsLeft(existing);
+  if (canary === undefined || left.length === 0 || left.join() === canary.slice(-left.length).join()) return;
+  throw new ExpungeError(
+    'USAGE',
+    `run ${existing!.id} of the same list was started with --canary …${left}, not ${canary}`,
+    {
+      next: `omit --canary to resume it, or cancel it first: expunge cancel ${existing!.id}`,
+    },
+  );
 }
 
 /** A run stays detached or in the foreground, unless `resume --detach` changes that. */

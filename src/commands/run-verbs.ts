@@ -18,13 +18,26 @@ const input = [
   'allowPlaceholders',
   'expectRejected',
   'maxDeletes',
+  'expectCount',
 ] as const;
 
 export const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
-  settings: [...input, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
+  settings: [
+    ...input,
+    ...target,
+    'canary',
+    'maxFailures',
+    'onStatus',
+    'expectAbsent',
+    'rate',
+    'burst',
+    ...sending,
+    ...store,
+    'keep',
+  ],
   options: [
     { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
     { flags: '--detach', help: 'leave the deleting to the workers of this target' },

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
-import { readChunks } from '../input/chunk-ids.ts';
+import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -36,13 +36,14 @@ export async function submitRun(
     () => `Writing the list to Redis: ${count(chunks * chunkSize)} ids`,
   );
   try {
-    await writeRun(redis, id, plan, readChunks(spool), Date.now(), (written) => {
+    await writeRun(redis, id, plan, readChunks(spool, chunkSizes(config.canary)), Date.now(), (written) => {
       chunks = written;
     });
   } finally {
     progress.stop();
   }
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
+  if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
   if (sources.keep !== 'default') await redis.hset(keys.run(id), 'keepMs', config.keep);
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];

@@ -1,3 +1,4 @@
+import { parseCanary, parseExpectedCount, parseMaxFailures } from '../model/brakes.ts';
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
@@ -69,6 +70,12 @@ export const idChars = (value: string): string => {
 
 /** `--on-status` in its normal form: texts that mean the same give the same value. */
 export const onStatus = (value: string): string => formatOnStatus(parseOnStatus(text(value)));
+
+export const canary = parseCanary;
+
+export const maxFailures = parseMaxFailures;
+
+export const expectedCount = parseExpectedCount;
 
 export const rate = parseRate;
 

@@ -63,7 +63,7 @@ export type ChunkTask = {
 const redisRetryMs = 200;
 const widestWindow = 256;
 
-/** The state of the run after the pass, and in how many ms the chunk is due again; null: not before parked chunks are checked. */
+/** The state of the run after the pass, and in how many ms it is to be fed again; null: not before parked chunks are checked. */
 export type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
@@ -170,8 +170,10 @@ async function handBack(
     if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
     return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
   }, deps);
-  const isSoon = dueInMs !== null && dueInMs <= permitMs;
-  return { state, dueInMs: state === 'running' && isSoon ? dueInMs : null };
+  if (state !== 'running') return { state, dueInMs: null };
+  // Its claim fed nothing, so the next rung of a canary may have waited for it.
+  if (dueInMs === null && claim.fed.length === 0) return { state, dueInMs: 0 };
+  return { state, dueInMs: dueInMs !== null && dueInMs <= permitMs ? dueInMs : null };
 }
 
 /** Retries a write until Redis takes it: with lost results, deleted ids could only be reported as gone. Throws after the deadline. */

@@ -15,11 +15,29 @@ import {
   spoolFile,
 } from './spool-files.ts';
 
+/** The sizes of the first chunks, so that one ends at each rung of a canary (cumulative numbers of ids); all others are full. */
+export function chunkSizes(canary: readonly number[] = [], size = chunkSize): number[] {
+  const steps = canary.map((rung, i) => rung - (canary[i - 1] ?? 0));
+  return steps.flatMap((ids) =>
+    Array.from({ length: Math.ceil(ids / size) }, (_, n) => Math.min(size, ids - n * size)),
+  );
+}
+
 /** How many chunks and blocks `readChunks` yields for a spool. */
-export function countChunks(spool: Spool, size = chunkSize): { chunks: number; blocks: number } {
-  const chunks = resources.reduce((sum, resource) => sum + Math.ceil(spool.ids[resource] / size), 0);
+export function countChunks(spool: Spool, first: readonly number[] = []): { chunks: number; blocks: number } {
   const settled = Object.values(settledIn(spool)).reduce((sum, rows) => sum + rows, 0);
-  return { chunks, blocks: Math.ceil(settled / size) };
+  const left = { ...spool.ids };
+  let chunks = 0;
+  if (first.length > 0) {
+    for (const part of readChunks(spool, first)) {
+      if (!('ids' in part)) continue;
+      chunks++;
+      left[part.resource] -= part.ids.length;
+      if (chunks === first.length) break;
+    }
+  }
+  for (const resource of resources) chunks += Math.ceil(left[resource] / chunkSize);
+  return { chunks, blocks: Math.ceil(settled / chunkSize) };
 }
 
 /** How many rows were settled while reading, by how. */
@@ -29,16 +47,20 @@ export function settledIn({ rejected, duplicates, protected: kept }: Spool): Rec
 
 /**
  * The chunks and settled blocks of a spool, each kind numbered from 0. A chunk holds ids of one resource, in input order; each is yielded
- * when it is full, partial ones last. The same spool gives the same chunks. Reading is synchronous: await between them.
+ * when it is full, partial ones last; the `first` ones have these sizes. The same spool gives the same chunks. Reading is synchronous: await
+ * between them.
  */
-export function* readChunks(spool: Spool, size = chunkSize): Generator<Chunk | SettledBlock> {
-  const open = new OpenChunks();
+export function* readChunks(spool: Spool, first: readonly number[] = []): Generator<Chunk | SettledBlock> {
+  const open = new OpenChunks(first);
   for (const row of readSpool(spool)) {
-    const sent = row.reject === null && row.settled === null;
-    const length = sent ? open.addId(row) : open.addSettled(row);
-    if (length === size) yield sent ? open.takeChunk(row.resource!) : open.takeBlock();
+    if (row.reject !== null || row.settled !== null) {
+      if (open.addSettled(row) === chunkSize) yield open.takeBlock();
+      continue;
+    }
+    open.addId(row);
+    while (open.isFull(row.resource!)) yield open.takeChunk(row.resource!);
   }
-  for (const resource of resources) if (open.ids[resource].length > 0) yield open.takeChunk(resource);
+  for (const resource of resources) while (open.ids[resource].length > 0) yield open.takeChunk(resource);
   if (open.settled.length > 0) yield open.takeBlock();
 }
 
@@ -63,13 +85,27 @@ export function* readSpool(spool: Spool): Generator<SpooledRow> {
 
 /** The partial chunks and block: one chunk a resource and one block. */
 class OpenChunks {
+  readonly #first: readonly number[];
   #chunks = 0;
   #blocks = 0;
   ids: Record<Resource, SpooledRow[]> = perResource(() => []);
   settled: SettledRow[] = [];
 
-  addId(row: SpooledRow): number {
-    return this.ids[row.resource!].push(row);
+  /** `first`: the sizes of the first chunks. */
+  constructor(first: readonly number[]) {
+    this.#first = first;
+  }
+
+  addId(row: SpooledRow): void {
+    this.ids[row.resource!].push(row);
+  }
+
+  isFull(resource: Resource): boolean {
+    return this.ids[resource].length >= this.#size;
+  }
+
+  get #size(): number {
+    return this.#first[this.#chunks] ?? chunkSize;
   }
 
   addSettled(row: SpooledRow): number {
@@ -77,8 +113,7 @@ class OpenChunks {
   }
 
   takeChunk(resource: Resource): Chunk {
-    const rows = this.ids[resource];
-    this.ids[resource] = [];
+    const rows = this.ids[resource].splice(0, this.#size);
     const positions = rows.map(({ file, line }) => ({ file, line }));
     return { n: this.#chunks++, resource, ids: rows.map((row) => row.id), positions };
   }

@@ -1,6 +1,7 @@
 import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
+import { haltFunctions } from './halt-rules.ts';
 import { priorityWeights, schemaVersion } from './run.ts';
 
 /**
@@ -20,25 +21,46 @@ const weightsLua = Object.entries(priorityWeights)
 /**
  * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
  * workers busy, few enough that runs share them. Processes that work on a run feed it all the time, so its deleting time is counted here.
+ * Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
  */
-const feedFunction = `${timeFunctions}
+const feedFunction = `${timeFunctions}${haltFunctions}
+local function passesRung(runKey, auditKey)
+  local run = redis.call('HMGET', runKey, 'settled', 'absent', 'expectAbsent', 'maxFailures')
+  local settled, failures = tonumber(run[1]), failuresSinceStart(runKey)
+  local percent = string.match(run[4] or '', '^(.*)%%$')
+  local allowed = percent and settled * percent / 100 or tonumber(run[4] or '') or 0
+  local what = failures > allowed and failures .. ' of the first ' .. settled .. ' ids failed or are unknown'
+    or settled > 0 and tonumber(run[2] or '0') == settled and run[3] ~= '1' and 'none of the first ' .. settled .. ' ids was there'
+  if not what then return true end
+  halt(runKey, auditKey, 'canary', what .. ': nothing behind this rung of --canary was sent; resume goes on to the next rung')
+  return false
+end
+
 local weights = {${weightsLua}}
-local function feed(runKey, open, later, now)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority')
+local function feed(runKey, open, later, auditKey, now)
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary')
   if run[1] ~= 'running' then return {} end
   countTime(runKey, redisTime())
   local unclaimed = 0
   for _, epoch in ipairs(redis.call('HVALS', open)) do
     if epoch == '0' then unclaimed = unclaimed + 1 end
   end
-  local fed, next = {}, tonumber(run[2])
+  local fed, next, last, canary = {}, tonumber(run[2]), tonumber(run[3]), run[5] or ''
+  while canary ~= '' do
+    local rung = tonumber(string.match(canary, '^%d+:(%d+)'))
+    local isOver = next >= rung and redis.call('EXISTS', open) + redis.call('EXISTS', later) == 0
+    if not isOver then last = math.min(last, rung) break end
+    if not passesRung(runKey, auditKey) then return {} end
+    canary = string.match(canary, '^%S+ (.*)$') or ''
+    redis.call('HSET', runKey, 'canary', canary)
+  end
   while unclaimed + #fed < (weights[run[4]] or weights.normal) do
     local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1)[1]
     if due then
       redis.call('HSET', open, due, 0)
       redis.call('ZREM', later, due)
       fed[#fed + 1] = tonumber(due)
-    elseif next < tonumber(run[3]) then
+    elseif next < last then
       redis.call('HSET', open, next, 0)
       fed[#fed + 1] = next
       next = next + 1
@@ -52,12 +74,12 @@ end
 `;
 
 /**
- * KEYS  1 run  2 open  3 later
+ * KEYS  1 run  2 open  3 later  4 audit
  * ARGV  1 now in ms, '' = Redis TIME
  * returns the numbers of the chunks that were fed now
  */
 export const feedLua = `${feedFunction}
-return feed(KEYS[1], KEYS[2], KEYS[3], timeOr(ARGV[1]))
+return feed(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
 `;
 
 /**
@@ -83,7 +105,7 @@ local cells = chunk[1]
 if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
-return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], now), run[2] or '', process, doubt, now}
+return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), run[2] or '', process, doubt, now}
 `;
 
 /**

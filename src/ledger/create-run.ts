@@ -1,6 +1,6 @@
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { countChunks, settledIn } from '../input/chunk-ids.ts';
+import { chunkSizes, countChunks, settledIn } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
@@ -32,6 +32,8 @@ export type RunPlan = {
   rate: Rate | null;
   burst: number | null;
   priority: Priority;
+  canary: string; // as in the record
+  maxFailures: string;
   onStatus: string;
   expectAbsent: boolean;
   note: string;
@@ -42,7 +44,10 @@ export type RunPlan = {
 };
 
 /** The settings that are stored with a run. */
-export type RunSettings = Pick<Config, 'rate' | 'burst' | 'onStatus' | 'expectAbsent' | 'keep'>;
+export type RunSettings = Pick<
+  Config,
+  'rate' | 'burst' | 'canary' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
+>;
 
 /** Who makes a run, why, and how it is to be deleted. */
 type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
@@ -54,19 +59,31 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     list: listOf(target, spool.sha256),
     sha256: spool.sha256,
     files: spool.files,
-    layout: spool.layout,
+    layout: [spool.layout, ...(settings.canary ?? [])].join(' '),
     rows: spool.rows,
     ids: sumIds(spool.ids),
-    ...countChunks(spool),
+    ...countChunks(spool, chunkSizes(settings.canary)),
     settled: settledIn(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,
+    canary: storedCanary(settings.canary ?? []),
+    maxFailures: settings.maxFailures,
     onStatus: settings.onStatus,
     expectAbsent: settings.expectAbsent,
     keepMs: settings.keep,
     ...origin,
   };
+}
+
+/** The rungs of a canary with the number of the chunk behind each: `1:1 10:2 100:3`. */
+function storedCanary(rungs: readonly number[]): string {
+  return rungs.map((ids, i) => `${ids}:${chunkSizes(rungs.slice(0, i + 1)).length}`).join(' ');
+}
+
+/** The rungs of a run's canary that are still to come, in ids. */
+export function rungsLeft({ canary }: Pick<RunPlan, 'canary'>): number[] {
+  return [...canary.matchAll(/(\d+):/g)].map(([, ids]) => Number(ids));
 }
 
 /** The last run of this list, unfinished or sealed, or null. */
@@ -107,6 +124,7 @@ export async function writeRun(
   now: number,
   onProgress: (chunks: number) => void,
 ): Promise<void> {
+  await refuseOtherCanary(redis, id, plan);
   const server = serverIdentityArguments(await readServerIdentity(redis, id));
   const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...recordOf(plan, now));
   if (before !== '' && before !== 'preparing') return;
@@ -116,6 +134,16 @@ export async function writeRun(
   if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: `wait until that is done; then the same command resumes it. See: expunge status ${id}`,
+  });
+}
+
+/** Chunks of another size cannot take the place of those that a dead producer has written. */
+async function refuseOtherCanary(redis: RedisClient, id: string, { canary }: RunPlan): Promise<void> {
+  const [state, before] = await redis.hmget(keys.run(id), 'state', 'canary');
+  if (state !== 'preparing' || before === canary) return;
+  const as = before ? `with --canary ${rungsLeft({ canary: before })}` : 'without --canary';
+  throw new ExpungeError('USAGE', `run ${id} of the same list was begun ${as}, and not written completely`, {
+    next: 'run the command as it was; its list is then written to the end',
   });
 }
 
@@ -164,6 +192,8 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
     priority: plan.priority,
+    canary: plan.canary,
+    maxFailures: plan.maxFailures,
     onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,
     note: plan.note,

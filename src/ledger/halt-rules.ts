@@ -2,6 +2,7 @@ import { codeOfStatus, isFailure, rankOf, type SentOutcome, sentOutcomes } from 
 import type { StatusRange } from '../model/status.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { noteAuditLua } from './audit.ts';
 import { decodeLedgerChunk, type IdState, readCell } from './cell.ts';
 import { decodeIdsOfChunk } from './manifest.ts';
 import type { HaltCode, Run } from './run.ts';
@@ -102,4 +103,33 @@ export function countersLua(rules: readonly HaltRule[]): string {
 /** The field of the run record that counts the answers of a rule. */
 function counterOf({ halt }: HaltRule): string {
   return `seen:${halt}`;
+}
+
+/** Lua: how many ids failed or are unknown since the run was last started; and a halt by a guard. Both need `activeTimeFunctions`. */
+export const haltFunctions = `
+local function failuresOf(runKey)
+  local sum = 0
+  for _, n in ipairs(redis.call('HMGET', runKey, ${failureFields()})) do sum = sum + tonumber(n or '0') end
+  return sum
+end
+
+local function failuresSinceStart(runKey)
+  return failuresOf(runKey) - tonumber(redis.call('HGET', runKey, 'failuresAtStart') or '0')
+end
+
+local function halt(runKey, auditKey, code, reason)
+  local now = redisTime()
+  stopTime(runKey, now)
+  redis.call('HSET', runKey, 'state', 'halted', 'halt', code, 'reason', reason, 'by', 'guard', 'who', '')
+  local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = code})
+  ${noteAuditLua('auditKey', 'entry')}
+end
+`;
+
+/** The fields of the run record that count ids that failed or are unknown, as the inside of a Lua list. */
+function failureFields(): string {
+  return sentOutcomes
+    .filter(isFailure)
+    .map((outcome) => `'${outcome}'`)
+    .join(', ');
 }

@@ -136,7 +136,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Feeds due and new chunks. Returns those that became open; their jobs must be added to the queue. */
     feed(run: string): Promise<number[]> {
-      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), now());
+      return scripts.expungeFeed(keys.run(run), keys.open(run), keys.later(run), keys.audit(run), now());
     },
 
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
@@ -282,7 +282,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
   redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua });
-  redis.defineCommand('expungeFeed', { numberOfKeys: 3, lua: feedLua });
+  redis.defineCommand('expungeFeed', { numberOfKeys: 4, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });
   redis.defineCommand('expungeHeartbeat', { numberOfKeys: 2, lua: heartbeatLua });

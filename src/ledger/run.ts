@@ -30,6 +30,8 @@ export type HaltCode =
   | 'forbidden'
   | 'refused_input'
   | 'all_absent'
+  | 'max_failures'
+  | 'canary'
   | 'halting_status' // a status that halts a run at once
   | 'credentials'
   | 'target_configuration'
@@ -63,6 +65,8 @@ export type Run = {
   burst: number | null; // null: the default
   quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
   priority: Priority; // beside other detached runs of its target
+  canary: string; // the rungs that are left, with the number of the chunk behind each: `10:2 100:3`; '' = none
+  maxFailures: string; // more failures than `10` or `2.5%` halt the run; '' = no such rule
   onStatus: string; // --on-status: what some answers mean in this run
   expectAbsent: boolean; // absent ids do not halt the run
   doubt: string; // why Redis may have lost a part of it; '' = it is not in doubt
@@ -91,7 +95,7 @@ export type Run = {
 };
 
 /** The version of everything a run writes to Redis. A release does not change runs of another version. */
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 
 const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 
@@ -149,6 +153,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
     priority: priorityFromStored(text('priority')),
+    canary: text('canary'),
+    maxFailures: text('maxFailures'),
     onStatus: text('onStatus'),
     expectAbsent: text('expectAbsent') === '1',
     doubt: text('doubt'),

@@ -1,7 +1,7 @@
 import { sealFunction } from './active-time.lua.ts';
 import { noteAuditLua } from './audit.ts';
 import { checkServerFunction } from './doubt.lua.ts';
-import { countersLua, type HaltRule } from './halt-rules.ts';
+import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
 
 /**
  * Changes the state of a run, if the change is allowed from its current state. Repeating it changes nothing.
@@ -10,7 +10,7 @@ import { countersLua, type HaltRule } from './halt-rules.ts';
  * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7… what is known of the Redis process
  * returns {state before or 'missing', state after}
  */
-export const steerLua = (rules: readonly HaltRule[]) => `${checkServerFunction}${sealFunction}
+export const steerLua = (rules: readonly HaltRule[]) => `${checkServerFunction}${sealFunction}${haltFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
 local now = redisTime()
@@ -25,13 +25,15 @@ if not next then return {state, state} end
 
 -- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
 if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[7], ARGV[8], ARGV[9]) end
-if redis.call('HGET', KEYS[1], 'halt') == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
+local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
+if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 
 redis.call('HSET', KEYS[1], 'state', next, 'reason', ARGV[2], 'by', ARGV[3], 'who', ARGV[4], 'halt', ARGV[5], 'changedAt', now)
 stopTime(KEYS[1], now)
 if next == 'running' then
   -- The operator who resumes a run has seen why it halted: its rules count from here.
-  redis.call('HSET', KEYS[1], 'activeUntil', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0)
+  redis.call('HSET', KEYS[1], 'activeUntil', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0, 'failuresAtStart', failuresOf(KEYS[1]))
+  if halted[1] == 'canary' then redis.call('HSET', KEYS[1], 'canary', string.match(halted[2], '^%S+ (.*)$') or '') end
   for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
   -- A run whose cells were all settled while it was not running has nothing left to do.

@@ -1,7 +1,9 @@
 import { sealFunction } from './active-time.lua.ts';
-import { noteAuditLua } from './audit.ts';
 import { cellConstants, headerBytes, placeLua, writeTimesFunction } from './cell.ts';
-import { type HaltRule, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.ts';
+import { type HaltRule, haltFunctions, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.ts';
+
+/** A share of failures halts a run once so many ids have an outcome. */
+const failuresAfter = 100;
 
 /**
  * The step: joins results into their cells, then marks the next window before its requests are sent. Running it twice with the same
@@ -13,7 +15,9 @@ import { type HaltRule, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './hal
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
  *   running, or another holder has the chunk: then the state is 'stale'. State 'missing' or 'broken': as in claimLua
  */
-export const stepLua = (rules: readonly HaltRule[]) => `${sealFunction}${writeTimesFunction}${cellConstants}
+export const stepLua = (
+  rules: readonly HaltRule[],
+) => `${sealFunction}${haltFunctions}${writeTimesFunction}${cellConstants}
 local header = ${headerBytes}
 local byte, char = string.byte, string.char
 local results, wanted = ARGV[3], ARGV[4]
@@ -50,6 +54,7 @@ local ruleOfCode = ${ruleOfCodeLua(rules)} -- by rank
 local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: by rank
 for rank = 1, #outcomes do change[rank] = 0 end
 local found, isAnyFound = {}, false -- by rule of section 2
+local isAnyFailed = false
 local timed, isAnyTimed = {}, false -- places of times
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
@@ -75,6 +80,7 @@ for at = 1, #results, 4 do
     if oldRank > 0 then change[oldRank] = change[oldRank] - 1 elseif rank > 0 then settled = settled + 1 end
     if rank > 0 then
       change[rank] = change[rank] + 1
+      if isFailure[rank] then isAnyFailed = true end
       timed[${placeLua('i', 'sent')}] = true
       isAnyTimed = true
       if ruleOfCode[rank] and oldRank == 0 then
@@ -95,14 +101,6 @@ end
 if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 
-local function halt()
-  local now = redisTime()
-  stopTime(KEYS[2], now)
-  state = 'halted'
-  redis.call('HSET', KEYS[2], 'state', state)
-  return now
-end
-
 -- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results that it counts pass here.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
@@ -121,13 +119,24 @@ if settled > 0 then
       local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
       local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
       if isOver and not isExpected and state == 'running' then
-        local now = halt()
+        state = 'halted'
         local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
-        redis.call('HSET', KEYS[2], 'halt', rule.halt, 'reason', reason, 'by', 'guard', 'who', '')
-        local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = rule.halt})
-        ${noteAuditLua('KEYS[4]', 'entry')}
+        halt(KEYS[2], KEYS[4], rule.halt, reason)
       end
     end
+  end
+end
+
+-- The limit that the operator has set for failures of any kind.
+if isAnyFailed and state == 'running' then
+  local limits = redis.call('HMGET', KEYS[2], 'maxFailures', 'settledAtStart', 'settled')
+  local limit = limits[1] or ''
+  local since = tonumber(limits[3]) - tonumber(limits[2] or '0')
+  local percent = tonumber(string.match(limit, '^(.*)%%$'))
+  local n = limit == '' and 0 or failuresSinceStart(KEYS[2])
+  if percent and since >= ${failuresAfter} and n * 100 > percent * since or not percent and n > (tonumber(limit) or math.huge) then
+    state = 'halted'
+    halt(KEYS[2], KEYS[4], 'max_failures', n .. ' of ' .. since .. ' ids failed or are unknown, --max-failures is ' .. limit)
   end
 end
 

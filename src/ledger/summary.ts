@@ -27,6 +27,8 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   forbidden: 'GUARD',
   refused_input: 'GUARD',
   all_absent: 'GUARD',
+  max_failures: 'GUARD',
+  canary: 'GUARD',
   halting_status: 'GUARD',
   credentials: 'CREDENTIALS',
   target_configuration: 'UNREACHABLE',

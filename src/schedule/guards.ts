@@ -1,6 +1,7 @@
 import { count, plural } from '../format.ts';
 import type { ProtectedList } from '../input/spool.ts';
-import type { GuardCode, Schedule } from './schedule.ts';
+import { unexpectedCount } from '../model/brakes.ts';
+import { type GuardCode, type Schedule, settingsOf } from './schedule.ts';
 
 /** The facts of a list that the guards evaluate. */
 export type ListFacts = { rows: number; ids: number; sha256: string; protectedList: ProtectedList | null };
@@ -15,9 +16,11 @@ const comparedFrom = 3;
  * Why the list of a schedule is rejected, or null. A waived guard accepts this list; `--max-deletes` always applies, since it is what an
  * operator confirmed. Pure.
  */
-export function rejectionOf(list: ListFacts, schedule: Schedule, maxDeletes: number): ListRejection | null {
+export function rejectionOf(list: ListFacts, schedule: Schedule): ListRejection | null {
+  const { maxDeletes = 0, expectCount } = settingsOf(schedule);
   const rejections = [
     checkMaxDeletes(list, maxDeletes),
+    checkExpectedCount(list, expectCount),
     checkProtected(list, schedule),
     checkEmpty(list, schedule),
     checkSame(list, schedule),
@@ -45,6 +48,11 @@ const comparedAtMost = 10;
 function checkMaxDeletes({ ids }: ListFacts, maxDeletes: number): ListRejection | null {
   if (ids <= maxDeletes) return null;
   return { guard: 'too_many', reason: `the list holds ${count(ids)} ids, --max-deletes allows ${count(maxDeletes)}` };
+}
+
+function checkExpectedCount({ ids }: ListFacts, expected: string | undefined): ListRejection | null {
+  const reason = expected === undefined ? null : unexpectedCount(expected, ids);
+  return reason === null ? null : { guard: 'unexpected_count', reason };
 }
 
 /** A file of protected ids normally grows; one with fewer ids may be cut off. */

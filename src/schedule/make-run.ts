@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import { readChunks } from '../input/chunk-ids.ts';
+import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
@@ -71,7 +71,7 @@ export function evaluateList(
 ): { refusal: ListRejection | null; nothing: string } {
   const { spool, nothing } = list;
   if (nothing !== '') return { refusal: null, nothing };
-  const refusal = rejectionOf(factsOf(list), schedule, settingsOf(schedule).maxDeletes ?? 0);
+  const refusal = rejectionOf(factsOf(list), schedule);
   return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
 }
 
@@ -127,7 +127,9 @@ async function start(
     });
   }
   if ((await updateSchedule(ledger.redis, lease, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
-  await writeRun(ledger.redis, id, plan, readChunks(spool), deps.now(), () => lease.signal.throwIfAborted());
+  await writeRun(ledger.redis, id, plan, readChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
+    lease.signal.throwIfAborted(),
+  );
   const reason = protectedChange(factsOf(list), schedule);
   const result = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids, reason } as const;
   const written = (await readRun(ledger.redis, id))!;

@@ -11,7 +11,7 @@ export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 export const missedPolicies = ['none', 'latest'] as const;
 
 /** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted. */
-export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected' | 'halted';
+export type GuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty' | 'same' | 'protected' | 'halted';
 
 /**
  * Where each setting of a scheduled run comes from. `kept`: from the schedule, which stores its value when it is added; the settings of the
@@ -21,7 +21,7 @@ export type GuardCode = 'too_many' | 'growth' | 'empty' | 'same' | 'protected' |
 const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
-  ...{ allowPlaceholders: 'kept', expectRejected: 'kept' },
+  ...{ allowPlaceholders: 'kept', expectRejected: 'kept', expectCount: 'kept', canary: 'kept', maxFailures: 'kept' },
   ...{ onStatus: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },

@@ -193,6 +193,8 @@ const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
   forbidden: () => [askApi],
   refused_input: () => [seeMeanings],
   all_absent: (ending) => [mayBeGone(ending)],
+  max_failures: () => [seeMeanings],
+  canary: () => [seeMeanings],
   halting_status: () => [seeMeanings],
   credentials: () => [findCause, askApi],
   target_configuration: () => [findCause],

@@ -28,6 +28,8 @@ export type Plan = {
   rate: Rate | null;
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
   learned: LearnedStart | null; // null also for a dry run
+  canary: readonly number[]; // after so many ids it goes on only if all went well
+  maxFailures: string; // more failures halt the run; '' = no such limit
   onStatus: string; // what some statuses mean in this run, '' for the default verdicts
   expectAbsent: boolean;
   maxConcurrency: number;
@@ -118,10 +120,22 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...pathLines(plan, style),
     ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
+    ...brakeLines(plan),
     ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
     ['Pace', pace(plan)],
     ...rateLines(plan, style),
+  ];
+}
+
+function brakeLines({ canary, maxFailures }: Plan): Line[] {
+  const rungs = canary.map((ids) => count(ids)).join(', ');
+  const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
+  return [
+    ...(canary.length === 0 ? [] : [['Canary', `after ${rungs} ids it goes on only if ${goesOn}`] as Line]),
+    ...(maxFailures === ''
+      ? []
+      : [['Halts', `when more than ${maxFailures} of the ids failed or are unknown`] as Line]),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { runStates } from '../../src/ledger/run.ts';
+import { runStates, schemaVersion } from '../../src/ledger/run.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
 
@@ -27,7 +27,13 @@ async function writeRun(redis: RedisClient, n: number, createdAt: number): Promi
 
 function recordOf(n: number, createdAt: number) {
   return {
-    ...{ state: stateOf(n), schema: 1, baseUrl: `https://api-${n % 5}.example.com`, account: '', fp: `fp-${n % 5}` },
+    ...{
+      state: stateOf(n),
+      schema: schemaVersion,
+      baseUrl: `https://api-${n % 5}.example.com`,
+      account: '',
+      fp: `fp-${n % 5}`,
+    },
     ...{
       files: JSON.stringify([`list-${n}.csv`]),
       sha256: `${n}`.repeat(8),

@@ -8,14 +8,14 @@ let harness: Harness;
 beforeAll(async () => {
   harness = await openHarness(null, {
     account: '',
-    client: { id: 'abc', secret: 'canary-secret' },
+    client: { id: 'abc', secret: 'hidden-secret' },
     tokenLifeSeconds: 7_200,
   });
 });
 
 afterAll(() => harness.close());
 
-const secret = { EXPUNGE_TOKEN: undefined, EXPUNGE_CLIENT_SECRET: 'canary-secret' };
+const secret = { EXPUNGE_TOKEN: undefined, EXPUNGE_CLIENT_SECRET: 'hidden-secret' };
 
 function check(args: string[], env: NodeJS.ProcessEnv = secret) {
   return harness.expunge(['check', '--base-url', harness.sandbox.url, ...args], { env });
@@ -39,15 +39,15 @@ describe('expunge check', () => {
   });
 
   it('runs a token command', async () => {
-    const { stdout } = await check(['--token-command', `echo '{"access_token":"canary","expires_in":90}'`], {});
+    const { stdout } = await check(['--token-command', `echo '{"access_token":"hidden","expires_in":90}'`], {});
     expect(stdout).toMatch(/^ok {5}token {3}from the command echo, lives 1 min 30 s$/m);
-    expect(stdout).not.toContain('canary');
+    expect(stdout).not.toContain('hidden');
   });
 
   it('says what the token endpoint refuses: exit 5', async () => {
-    const { code, stdout } = await check(endpoint(), { ...secret, EXPUNGE_CLIENT_SECRET: 'canary-wrong' });
+    const { code, stdout } = await check(endpoint(), { ...secret, EXPUNGE_CLIENT_SECRET: 'hidden-wrong' });
     expect(stdout).toMatch(/^fail {3}token {3}the token endpoint refused to give a token: 401 invalid_client; are/m);
-    expect(stdout).not.toContain('canary');
+    expect(stdout).not.toContain('hidden');
     expect(code).toBe(5);
   });
 
@@ -77,6 +77,6 @@ describe('expunge config show', () => {
     const { stdout } = await harness.expunge(['config', 'show', ...endpoint()], { env: secret });
     expect(stdout).toMatch(/^token +set +from token endpoint$/m);
     expect(stdout).toMatch(/^client secret +set +from EXPUNGE_CLIENT_SECRET$/m);
-    expect(stdout).not.toContain('canary');
+    expect(stdout).not.toContain('hidden');
   });
 });

@@ -42,6 +42,8 @@ function listIn(...files: string[]): List {
       rate: null,
       burst: null,
       priority: 'normal',
+      canary: '',
+      maxFailures: '',
       onStatus: '',
       expectAbsent: false,
       note: '',
@@ -61,14 +63,27 @@ async function* all(parts: List['parts']): AsyncGenerator<Chunk | SettledBlock> 
 }
 
 // Workers of another release take this for the form they know, as long as the version is theirs.
-test('a run is stored in the form of version 1: a change here needs a new schemaVersion', async () => {
+test('a run is stored in the form of version 2: a change here needs a new schemaVersion', async () => {
   await write(listIn('one.csv'));
   const fields = Object.keys(await redis.hgetall(keys.run(id))).sort();
   expect({ schemaVersion, fields, outcomes: sentOutcomes, resources }).toEqual({
-    schemaVersion: 1,
+    schemaVersion: 2,
     fields: [
-      ...['account', 'baseUrl', 'blocks', 'burst', 'chunks', 'command', 'createdAt', 'createdBy', 'detached'],
-      ...['duplicate', 'epoch', 'expectAbsent', 'files', 'fp', 'ids', 'keepMs', 'layout', 'list', 'next', 'note'],
+      ...['account', 'baseUrl', 'blocks', 'burst', 'canary', 'chunks', 'command', 'createdAt', 'createdBy', 'detached'],
+      ...[
+        'duplicate',
+        'epoch',
+        'expectAbsent',
+        'files',
+        'fp',
+        'ids',
+        'keepMs',
+        'layout',
+        'list',
+        'maxFailures',
+        'next',
+        'note',
+      ],
       ...['onStatus', 'priority', 'protected', 'protectedRead', 'rate', 'rejected', 'rows', 'schema', 'server'],
       ...['serverDurable', 'settled', 'sha256', 'state', 'who'],
     ],

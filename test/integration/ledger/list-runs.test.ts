@@ -8,7 +8,7 @@ import {
   type RunChoice,
   readRunning,
 } from '../../../src/ledger/list-runs.ts';
-import { readRun, runStates } from '../../../src/ledger/run.ts';
+import { readRun, runStates, schemaVersion } from '../../../src/ledger/run.ts';
 import { stdinName } from '../../../src/model/row.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -152,7 +152,7 @@ test('the running runs of a target are those of this release that can be read', 
   const ids = [1, 2, 3, 10, 18, 19].map((n) => `20260101-0000-${String(n).padStart(5, '0')}`);
   await redis.sadd(keys.targetRuns('fp'), ...ids);
   expect((await readRunning(redis, 'fp')).toSorted()).toEqual([ids[1], ids[3], ids[4]]);
-  await redis.hset(keys.run(ids[1]!), { schema: 2 });
+  await redis.hset(keys.run(ids[1]!), { schema: schemaVersion + 1 });
   await redis.del(keys.run(ids[3]!));
   await redis.set(keys.run(ids[3]!), 'not a hash');
   expect(await readRunning(redis, 'fp')).toEqual([ids[4]]);

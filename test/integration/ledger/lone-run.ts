@@ -14,6 +14,7 @@ export async function writeTestRun(
   sizes: number[],
   perSecond: number | null = null,
   target: Target | null = null,
+  brakes: Partial<Pick<RunPlan, 'canary' | 'maxFailures'>> = {},
 ): Promise<string> {
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
@@ -26,6 +27,7 @@ export async function writeTestRun(
       burst: null,
       priority: 'normal',
       onStatus: '',
+      ...{ canary: '', maxFailures: '', ...brakes },
       expectAbsent: false,
       note: '',
       keepMs: 60_000,

@@ -36,6 +36,9 @@ const effects: Record<
   allowPlaceholders: { settings: { allowPlaceholders: 'true' }, list: 'NULL\na\n', ids: 2 },
   expectRejected: { settings: { expectRejected: 'true' }, list: `a\n${'x/y\n'.repeat(12)}`, ids: 1 },
   maxDeletes: { settings: { maxDeletes: '2' }, list: 'a\nb\n', ids: 2 },
+  expectCount: { settings: { expectCount: '1+-1' }, list: 'a\nb\n', ids: 2 },
+  canary: { settings: { canary: '1,2' }, list: 'a\nb\nc\n', ids: 3, run: { canary: '1:1 2:2' } },
+  maxFailures: { settings: { maxFailures: '5%' }, list: 'a\n', ids: 1, run: { maxFailures: '5%' } },
   onStatus: { settings: { onStatus: '404=failed' }, list: 'a\n', ids: 1, run: { onStatus: '404=failed' } },
   expectAbsent: { settings: { expectAbsent: 'true' }, list: 'a\n', ids: 1, run: { expectAbsent: true } },
   rate: { settings: { rate: '7/s' }, list: 'a\n', ids: 1, run: { rate: [{ count: 7, perMs: 1_000 }] } },
@@ -53,8 +56,20 @@ async function openWith(atEnd: AtEnd, settings: Texts, list: string): Promise<Sc
   return harness;
 }
 
-const ownFacts = ({ sha256, ids, rows, onStatus, expectAbsent, rate, burst, keepMs, counts }: Run) => {
-  return { sha256, ids, rows, onStatus, expectAbsent, rate, burst, keepMs, counts };
+const ownFacts = ({
+  sha256,
+  ids,
+  rows,
+  canary,
+  maxFailures,
+  onStatus,
+  expectAbsent,
+  rate,
+  burst,
+  keepMs,
+  counts,
+}: Run) => {
+  return { sha256, ids, rows, canary, maxFailures, onStatus, expectAbsent, rate, burst, keepMs, counts };
 };
 
 describe.concurrent('a setting of a schedule', () => {
@@ -75,18 +90,19 @@ describe.concurrent('a setting of a schedule', () => {
     },
   );
 
-  test.for(scheduledSettings.filter((name) => effects[name].run === undefined && name !== 'maxDeletes'))(
-    'makes another list of the same file: %s',
-    async (name, { expect, onTestFinished }) => {
-      const { settings, list } = effects[name];
-      const harness = await openWith(onTestFinished, settings, list);
-      const others = Object.fromEntries(Object.entries(settings).filter(([known]) => known !== name));
-      const without = await openWith(onTestFinished, others, list);
-      const { list: made } = await dryRun(harness.work, 'nightly', stop());
-      const plain = await dryRun(without.work, 'nightly', stop()).catch(() => null);
-      expect(plain?.list.sha256).not.toBe(made.sha256);
-    },
-  );
+  test.for(
+    scheduledSettings.filter(
+      (name) => effects[name].run === undefined && !['maxDeletes', 'expectCount'].includes(name),
+    ),
+  )('makes another list of the same file: %s', async (name, { expect, onTestFinished }) => {
+    const { settings, list } = effects[name];
+    const harness = await openWith(onTestFinished, settings, list);
+    const others = Object.fromEntries(Object.entries(settings).filter(([known]) => known !== name));
+    const without = await openWith(onTestFinished, others, list);
+    const { list: made } = await dryRun(harness.work, 'nightly', stop());
+    const plain = await dryRun(without.work, 'nightly', stop()).catch(() => null);
+    expect(plain?.list.sha256).not.toBe(made.sha256);
+  });
 
   test('that bounds the list is asked by all three', async ({ expect, onTestFinished }) => {
     const harness = await openWith(onTestFinished, { maxDeletes: '2' }, 'a\nb\nc\n');

@@ -14,6 +14,7 @@ const samples: Record<SettingName, string> = {
   ...{ baseUrl: 'https://api.example.com', account: 'acme', resource: 'views', resourceColumn: 'kind', format: 'csv' },
   ...{ column: 'view_id', noHeader: 'true', delimiter: 'tab', limit: '10', protect: 'never.txt', allowIdChars: '/ #' },
   ...{ allowPlaceholders: 'true', expectRejected: 'true' },
+  ...{ expectCount: '250±5%', canary: '1,10,100', maxFailures: '2.5%' },
   ...{ maxDeletes: '50', onStatus: '404=failed,409=retry', expectAbsent: 'true', rate: '200/s,100000/day', burst: '7' },
   ...{ separateLimits: 'true', maxConcurrency: '8', requestTimeoutMs: '500', retryDelays: '1s,2s,3s,4s,5s' },
   ...{ unreachableTimeoutMs: '100', stopFile: 'stop', tokenFile: 'token', tokenCommand: 'echo x', clientId: 'me' },

@@ -3,7 +3,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { countChunks, readChunks, readSpool } from '../../../src/input/chunk-ids.ts';
+import { chunkSizes, countChunks, readChunks, readSpool } from '../../../src/input/chunk-ids.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from '../../../src/input/spool.ts';
 import { writeRejects } from '../../../src/input/with-list.ts';
 import { resources } from '../../../src/model/resource.ts';
@@ -14,6 +14,8 @@ beforeEach(() => {
   stateDir = mkdtempSync(join(tmpdir(), 'expunge-'));
 });
 afterEach(() => rmSync(stateDir, { recursive: true }));
+
+const ofTwo = Array.from({ length: 10 }, () => 2);
 
 type Extra = { protect?: string[]; limit?: number; batch?: number };
 
@@ -143,7 +145,7 @@ test('settles any rows as a Map in memory would', async () => {
 
 test('makes chunks of one resource in input order, and blocks of what is settled', async () => {
   const list = await spool(rowsOf('a', 'v:b', 'c', 'c', 'd', 'e', 'v:f', 'x!'));
-  const blocks = [...readChunks(list, 2)];
+  const blocks = [...readChunks(list, ofTwo)];
   expect(blocks.filter(isChunk).map(({ n, resource, ids }) => [n, resource, ...ids])).toEqual([
     [0, 'annotations', 'a', 'c'],
     [1, 'annotations', 'd', 'e'],
@@ -174,7 +176,22 @@ test('makes chunks of one resource in input order, and blocks of what is settled
       ],
     },
   ]);
-  expect(countChunks(list, 2)).toEqual({ chunks: 3, blocks: 1 });
+  expect(countChunks(list, ofTwo)).toEqual({ chunks: 3, blocks: 1 });
+});
+
+test('makes chunks that end at the rungs of a canary, of whatever resource comes first', async () => {
+  const list = await spool(rowsOf('a', 'v:b', 'c', 'd', 'v:e', 'v:f', 'g', 'h', 'i', 'j', 'k'));
+  const first = chunkSizes([1, 4, 5]);
+  expect(first).toEqual([1, 3, 1]);
+  const chunks = [...readChunks(list, first)].filter(isChunk);
+  expect(chunks.map(({ n, ids }) => [n, ...ids])).toEqual([
+    [0, 'a'],
+    [1, 'b', 'e', 'f'],
+    [2, 'c'],
+    [3, 'd', 'g', 'h', 'i', 'j', 'k'],
+  ]);
+  expect(countChunks(list, first)).toEqual({ chunks: 4, blocks: 0 });
+  expect(chunkSizes([1, 1_200])).toEqual([1, 500, 500, 199]);
 });
 
 test('finds duplicates across chunk and file borders among many rows, and keeps every position', async () => {
@@ -211,7 +228,7 @@ test('makes the same chunks and the same name of the same rows, however they arr
   const rows = rowsOf('a', 'b', 'a', 'x!', 'v:c');
   const [one, two] = [await spool(rows), await spool(rows, { batch: 1 })];
   expect(two.sha256).toBe(one.sha256);
-  expect([...readChunks(two, 2)]).toEqual([...readChunks(one, 2)]);
+  expect([...readChunks(two, ofTwo)]).toEqual([...readChunks(one, ofTwo)]);
 });
 
 test.each([

@@ -6,7 +6,7 @@ import { aSchedule } from './schedules.ts';
 const list = { rows: 50, ids: 50, sha256: 'new', protectedList: null as ProtectedList | null };
 const before = { lastRun: 'r1', lastSha256: 'old', lastState: 'completed' as const, rows: [10, 20, 30] };
 const refused = (facts: Partial<typeof list>, more: Parameters<typeof aSchedule>[0] = {}) =>
-  rejectionOf({ ...list, ...facts }, aSchedule({ ...before, ...more }), 100);
+  rejectionOf({ ...list, ...facts }, aSchedule({ ...before, ...more }));
 
 describe('the guards of a schedule', () => {
   it('let a usual list pass', () => {
@@ -17,6 +17,14 @@ describe('the guards of a schedule', () => {
     const reason = 'the list holds 101 ids, --max-deletes allows 100';
     expect(refused({ ids: 101 })).toEqual({ guard: 'too_many', reason });
     expect(refused({ ids: 101 }, { waived: 'too_many' })).toEqual({ guard: 'too_many', reason });
+  });
+
+  it('refuse another number of ids than --expect-count', () => {
+    const settings = { maxDeletes: '100', expectCount: '40±10%' };
+    expect(refused({ ids: 44 }, { settings })).toBeNull();
+    const reason = 'the list holds 45 ids, --expect-count is 40±10%';
+    expect(refused({ ids: 45 }, { settings })).toEqual({ guard: 'unexpected_count', reason });
+    expect(refused({ ids: 45 }, { settings, waived: 'unexpected_count' })).toBeNull();
   });
 
   it('refuse an empty list, unless it is allowed', () => {

@@ -25,6 +25,8 @@ const plan: Plan = {
   rate: [{ count: 400, perMs: 1_000 }],
   rateBefore: null,
   learned: null,
+  canary: [],
+  maxFailures: '',
   onStatus: '',
   expectAbsent: false,
   maxConcurrency: 64,
@@ -35,6 +37,13 @@ const plan: Plan = {
 };
 
 describe('planText', () => {
+  it('says where the canary stops, and what halts the run', () => {
+    const text = planText({ ...plan, canary: [1, 10, 1_000], maxFailures: '2%' });
+    expect(text).toContain('  Canary    after 1, 10, 1,000 ids it goes on only if no more than 2% of them failed\n');
+    expect(text).toContain('  Halts     when more than 2% of the ids failed or are unknown\n');
+    expect(planText({ ...plan, canary: [1] })).toContain('only if none of them failed');
+  });
+
   it('says what comes in, what would be sent, where, and how fast', () => {
     expect(planText(plan).split('\n')).toEqual([
       '  Input     old.csv.gz',

@@ -1,0 +1,43 @@
+/**
+ * Reads the rungs of `--canary`: `1,10,100` = the first id, then up to 10, then up to 100, then all. Throws an Error that says what was
+ * expected.
+ */
+export function parseCanary(text: string): number[] {
+  const rungs = text.split(',').map((part) => Number(/^ *(\d{1,6}) *$/.exec(part)?.[1] ?? 0));
+  const isRising = rungs.every((rung, i) => rung > (rungs[i - 1] ?? 0));
+  if (isRising && rungs.length <= mostRungs) return rungs;
+  throw new Error(`expected up to ${mostRungs} rising numbers of ids like 1,10,100, got "${text}"`);
+}
+
+const mostRungs = 8;
+
+/** `--max-failures` in its normal form: `10` ids, or `2.5%` of the ids that have an outcome. Throws an Error that says what was expected. */
+export function parseMaxFailures(text: string): string {
+  const [, number = '', percent = ''] = /^(\d{1,12}(?:\.\d{1,3})?)(%?)$/.exec(text) ?? [];
+  const isValid = number !== '' && (percent === '' ? !number.includes('.') : Number(number) <= 100);
+  if (isValid) return `${Number(number)}${percent}`;
+  throw new Error(`expected a number of ids like 10, or a share like 2.5%, got "${text}"`);
+}
+
+/** The least and the most ids of `--expect-count`: `250000`, `250000±5%` or `250000+-100`. Throws an Error that says what was expected. */
+function readExpectedCount(text: string): [least: number, most: number] {
+  const [, count = '', within = '0', percent = ''] =
+    /^(\d{1,15})(?:(?:±|\+-|\+\/-)(\d{1,15}(?:\.\d{1,3})?)(%?))?$/.exec(text.replaceAll(' ', '')) ?? [];
+  if (count === '') throw new Error(`expected a number of ids like 250000, 250000±5% or 250000+-100, got "${text}"`);
+  const ids = Number(count);
+  const room = percent === '' ? Number(within) : (ids * Number(within)) / 100;
+  return [Math.max(0, Math.ceil(ids - room)), Math.floor(ids + room)];
+}
+
+/** `--expect-count` as it is given. Throws what `readExpectedCount` throws. */
+export function parseExpectedCount(text: string): string {
+  readExpectedCount(text);
+  return text;
+}
+
+/** Why a list with so many ids is not the expected one; null = it is. */
+export function unexpectedCount(expected: string, ids: number): string | null {
+  const [least, most] = readExpectedCount(expected);
+  if (ids >= least && ids <= most) return null;
+  return `the list holds ${ids.toLocaleString('en-US')} ids, --expect-count is ${expected}`;
+}
