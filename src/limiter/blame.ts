@@ -2,11 +2,21 @@ import { type LearnedRate, type Observation, step } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules } from './rate-rules.ts';
 import type { Sums } from './sums.ts';
+import {
+  blameErrors,
+  countsErrors,
+  followLimit,
+  mayAskAboutErrors,
+  noErrors,
+  seeErrors,
+  type ThrottlingErrors,
+} from './throttling-errors.ts';
 
 /**
  * Whether refusals are about the rate. Where they go on at the same share when the rate is lowered, they are about something else (the ids, other
  * tenants, broken servers behind the address): then they are taken for the background, as many of them are forgiven, and the rate goes back up.
- * Errors (5xx and lost answers) may be throttling, too: they count as refusals once a lower rate has ended them.
+ * Errors (5xx and lost answers) may be throttling, too: they count as refusals once a lower rate has ended them, until they come at a much
+ * lower one all the same.
  */
 export type Blame = {
   /** Share of answers that are refused whatever the rate, and how many more refusals may be forgiven now. */
@@ -19,11 +29,10 @@ export type Blame = {
   /** The ramps in a row that were cut while still under what was known to be accepted: how many, their answers, and accepted a second in the last. */
   early: { ramps: number; answers: number; refused: number; perSecond: number };
   trial: Trial | null;
-  /** Until then no other trial. */
+  /** Until then no trial begins. */
   restUntilMs: number;
   restMs: number;
-  /** Until then errors count as refusals. The rate that was thought to end them, and how many came at half of it or less all the same. */
-  errors: { refuseUntilMs: number; endedBy: number; stillSeen: number };
+  errors: ThrottlingErrors;
   lookedAtMs: number;
 };
 
@@ -73,9 +82,6 @@ const rules = {
   forgetful: 20, // the background is the mean over as many refusals of it
   above: 1.25, // it may grow to what a trial found, times this
   least: 0.0003, // a smaller background is none
-  errorsForMs: 300_000, // so long errors count as refusals, or …
-  stillSeen: 3, // … until so many of them come at a rate …
-  muchLower: 0.5, // … under this part of the one that ended them
 };
 
 export function firstBlame(now: number): Blame {
@@ -84,7 +90,7 @@ export function firstBlame(now: number): Blame {
     ...{
       restUntilMs: 0,
       restMs: rules.restMs,
-      errors: { refuseUntilMs: 0, endedBy: 0, stillSeen: 0 },
+      errors: noErrors,
       lookedAtMs: now,
     },
   };
@@ -92,13 +98,11 @@ export function firstBlame(now: number): Blame {
 
 /** Pure. `counts`: the answers by what they mean for the rate; `rate`: the one to go on with, null = as learned. */
 export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
-  const isThrottling = sums.now < before.errors.refuseUntilMs;
-  const raw = rawCounts(sums, isThrottling);
-  const state = { ...before, recent: fade(before, rate, sums), lookedAtMs: sums.now };
-  if (isThrottling && rate.rate < rules.muchLower * before.errors.endedBy) {
-    state.errors = { ...before.errors, stillSeen: before.errors.stillSeen + sums.currentTrouble };
-    if (state.errors.stillSeen >= rules.stillSeen) return acquitErrors(state, rate, raw, sums.now);
-  }
+  const isThrottling = countsErrors(before.errors, sums.now);
+  const errors = seeErrors(before.errors, rate, sums);
+  const raw = rawCounts(sums, isThrottling, rate.phase);
+  const state = { ...before, errors, recent: fade(before, rate, sums), lookedAtMs: sums.now };
+  if (isThrottling && !countsErrors(errors, sums.now)) return goBackUp(state, before.errors, rate, raw, sums.now);
   if (state.trial !== null)
     return { ...tryOn(state, state.trial, rate, sums), counts: { ...raw, refused: 0, currentRefused: 0 } };
   const { counts, forgivable } = forgive(state, raw, rate);
@@ -121,8 +125,10 @@ export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
   return { blame: { ...next, trial, early: noEarlyEnd }, counts, rate: lower };
 }
 
-function rawCounts(sums: Sums, isThrottling: boolean): Counts {
-  const [refusing, taking] = isThrottling ? [1, 0] : [0, 1];
+/** Errors are no reason to go faster, nor to go slower before they are known to be throttling. */
+function rawCounts(sums: Sums, isThrottling: boolean, phase: LearnedRate['phase']): Counts {
+  const refusing = isThrottling ? 1 : 0;
+  const taking = isThrottling || phase === 'seek' ? 0 : 1;
   return {
     accepted: sums.accepted + taking * sums.trouble,
     refused: sums.refused + refusing * sums.trouble,
@@ -202,7 +208,8 @@ function worthATrial(state: Blame, sums: Sums, isThrottling: boolean): Trial['of
   if (isEarly && isWorthIt) return 'refused';
   const isWorth = recent.trouble >= rules.errors && recent.trouble >= rules.errorShare * recent.answers;
   const isOutage = recent.trouble > rules.mostErrors * recent.answers;
-  return isWorth && !isOutage && sums.trouble > 0 && !isThrottling ? 'trouble' : null;
+  const isAsked = !isThrottling && mayAskAboutErrors(state.errors, sums.now);
+  return isWorth && !isOutage && sums.trouble > 0 && isAsked ? 'trouble' : null;
 }
 
 /** One more report of a trial, and its verdict once enough was seen. */
@@ -228,13 +235,13 @@ function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): Verdi
     return lowerStill(state, seen, rate, left, sums.now);
   if (seen.refused >= 2 && left >= rules.same[of] * share && (of === 'trouble' || left < rules.mostShare))
     return notTheRate(state, seen, rate, left, sums.now);
-  const blamed = of === 'trouble' && !isTooLong ? blameErrors(state, rate.rate, sums.now) : state;
+  const errors = of === 'trouble' && !isTooLong ? blameErrors(state.errors, rate.rate, sums.now) : state.errors;
   const restUntilMs = sums.now + (seen.refused > 0 ? rules.unsureRestMs : state.restMs);
   const restMs = Math.min(rules.longestRestMs, 2 * state.restMs);
   const low = rate.rate / rules.margin;
   const high = Math.max(low, Math.min(seen.rate.rate, low * rateRules.fallRoom));
   return {
-    blame: { ...blamed, trial: null, restUntilMs, restMs },
+    blame: { ...state, errors, trial: null, restUntilMs, restMs },
     rate: startRamp(rate, { low, high }, noCost, sums.now),
   };
 }
@@ -255,19 +262,11 @@ function notTheRate(state: Blame, trial: Trial, rate: LearnedRate, left: number,
   return { blame: { ...state, trial: null, background: left, found: left, forgivable: 3, ...rest }, rate: up };
 }
 
-/** Errors count as refusals for a while: `endedBy` (a second) seems to end them. */
-export function blameErrors(blame: Blame, endedBy: number, now: number): Blame {
-  if (now < blame.restUntilMs) return blame;
-  return { ...blame, errors: { refuseUntilMs: now + rules.errorsForMs, endedBy, stillSeen: 0 } };
-}
-
-/** They come and go by themselves: it was by chance that none came when the rate was lowered. */
-function acquitErrors(state: Blame, rate: LearnedRate, counts: Counts, now: number): Judged {
-  const { endedBy } = state.errors;
-  const restMs = Math.min(rules.longestRestMs, 2 * state.restMs);
-  const rest = { restUntilMs: now + state.restMs, restMs, early: noEarlyEnd };
-  const up = step({ ...rate, low: endedBy, high: 0, lookedAtMs: now }, endedBy, 'seek', now);
-  return { blame: { ...state, ...rest, errors: { ...state.errors, refuseUntilMs: 0 } }, counts, rate: up };
+/** It was by chance that no errors came at the rate that was thought to end them. */
+function goBackUp(state: Blame, before: ThrottlingErrors, rate: LearnedRate, counts: Counts, now: number): Judged {
+  const { endedByPerSecond } = before;
+  const up = step({ ...rate, low: endedByPerSecond, high: 0, lookedAtMs: now }, endedByPerSecond, 'seek', now);
+  return { blame: { ...state, early: noEarlyEnd, trial: null }, counts, rate: up };
 }
 
 /** Nothing is accepted: no trial can tell anything now. */
@@ -281,7 +280,10 @@ export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedR
   const { accepted, refused } = before.sampleWindow;
   const bad = refused + seen.currentRefused;
   const isRare = bad < rules.rare * (accepted + seen.currentAccepted + bad);
-  if (before.rate >= before.low && isRare) return { ...blame, early: noEarlyEnd };
+  if (before.rate >= before.low && isRare) {
+    const errors = blame.early.ramps === 0 ? followLimit(blame.errors, before.low) : blame.errors;
+    return { ...blame, errors, early: noEarlyEnd };
+  }
   const { ramps, ...sums } = blame.early;
   const answeredMs = before.sampleWindow.openMs - rateRules.staleRateMs - before.latencyMs;
   const early = {

@@ -30,8 +30,8 @@ export type Cycle = {
   shortOutages: number;
   /** What was accepted a second before the first of them, and the rate that was known then. */
   beforeFirst: { perSecond: number; known: number };
-  /** Until then they are the target's own: they came at a much lower rate, too. */
-  ownOutagesUntilMs: number;
+  /** Until then outages are no throttling, because they came at a much lower rate, too. */
+  exemptUntilMs: number;
   /** Refused since something was accepted last, and since when. */
   dry: { refused: number; sinceMs: number };
   /** The last cycle that ended by a wait that the server asked for: its length, and that of the wait. */
@@ -56,8 +56,8 @@ const rules = {
   oftenMs: 60_000, // … and where they come again within this time, …
   fewErrors: 0.5, // … fewer of them than this part of what was accepted, …
   shortOutages: 3, // … so many times in a row, they were, …
-  muchLower: 0.6, // … unless they came at this part of the rate at which they came first: …
-  ownForMs: 120_000, // … then they were not for so long
+  lowerAccepted: 0.6, // … unless less than this part was accepted before one than before the first: …
+  exemptMs: 120_000, // … then they are not for so long
   outageGapMs: 500, // the same in an outage, …
   outageGrowth: 1.5, // … longer by this after each that fails, …
   longestOutageGapMs: 3_000, // … at most
@@ -66,7 +66,7 @@ const rules = {
   sameMs: 1_000, // two cycles that differ by less than this …
   sameShare: 0.01, // … and this share have one length, …
   otherHoldMs: 500, // … and where their waits differ by more than this, it is that of a window
-  windows: 2, // after more of them the last counts, not all: the rate was rising
+  severalWindows: 2, // after more of them the last counts, not all: the rate was rising
   growth: 1.5, // a cycle may be several windows, so a known window grows by this at most
 };
 
@@ -83,7 +83,7 @@ export function firstCycle(now: number): Cycle {
     isGuess: true,
     shortOutages: 0,
     beforeFirst: { perSecond: 0, known: 0 },
-    ownOutagesUntilMs: 0,
+    exemptUntilMs: 0,
     dry,
     last: { lengthMs: 0, heldMs: 0 },
   };
@@ -129,7 +129,8 @@ export function whileClosed(state: Step, seen: Observation, sums: Sums): Step {
   const cycle =
     sums.recall > 0 ? { ...begunAnew(state.cycle, seen.now), openedMs: null } : countOn(state.cycle, seen, sums);
   const rate = { ...state.rate, lookedAtMs: seen.now };
-  return { closed: { ...closed, ...sums.alarm, probeGapMs: nextGap(closed, seen, sums) }, cycle, rate };
+  const since = sums.recall > 0 ? { ...closed, sinceMs: seen.now } : closed; // nobody has probed it meanwhile
+  return { closed: { ...since, ...sums.alarm, probeGapMs: nextGap(since, seen, sums) }, cycle, rate };
 }
 
 function nextGap({ kind, sinceMs, probeGapMs }: Closed, seen: Observation, sums: Sums): number {
@@ -146,8 +147,7 @@ function nextGap({ kind, sinceMs, probeGapMs }: Closed, seen: Observation, sums:
 function open(state: Step, closed: Closed, seen: Observation, sums: Sums): Step {
   const { now } = seen;
   const probes = sums.currentAccepted;
-  const cycle = { ...state.cycle, accepted: state.cycle.accepted - probes };
-  Object.assign(cycle, isShortOutage(closed, cycle, now) ? anotherOutage(cycle, state.rate, now) : { shortOutages: 0 });
+  const cycle = countOutage({ ...state.cycle, accepted: state.cycle.accepted - probes }, closed, state.rate, now);
   const next: Opened = {
     ...cycle,
     openedMs: now,
@@ -167,15 +167,15 @@ function isShortOutage({ kind, sinceMs }: Closed, { accepted, trouble, openedMs 
   return kind === 'trouble' && now - sinceMs < rules.shortOutageMs && isOften && trouble < rules.fewErrors * accepted;
 }
 
-/** After so much or so little was accepted: a target that throttles would have let as much through again. */
-function anotherOutage(cycle: Cycle, rate: LearnedRate, now: number): Partial<Cycle> {
-  if (now < cycle.ownOutagesUntilMs) return { shortOutages: 0 };
+/** A target that throttles lets as much through before each outage: where it is much less, the rate is not what they are about. */
+function countOutage(cycle: Cycle, closed: Closed, rate: LearnedRate, now: number): Cycle {
+  if (now < cycle.exemptUntilMs || !isShortOutage(closed, cycle, now)) return { ...cycle, shortOutages: 0 };
   const perSecond = perSecondOf(cycle, now);
   if (cycle.shortOutages === 0)
-    return { shortOutages: 1, beforeFirst: { perSecond, known: rate.low || rate.rate / 2 } };
-  if (perSecond < rules.muchLower * cycle.beforeFirst.perSecond)
-    return { shortOutages: 0, ownOutagesUntilMs: now + rules.ownForMs };
-  return { shortOutages: cycle.shortOutages + 1 };
+    return { ...cycle, shortOutages: 1, beforeFirst: { perSecond, known: rate.low || rate.rate / 2 } };
+  if (perSecond < rules.lowerAccepted * cycle.beforeFirst.perSecond)
+    return { ...cycle, shortOutages: 0, exemptUntilMs: now + rules.exemptMs };
+  return { ...cycle, shortOutages: cycle.shortOutages + 1 };
 }
 
 function perSecondOf({ accepted, openedMs }: Cycle, now: number): number {
@@ -200,8 +200,9 @@ function afterDryness(rate: LearnedRate, closed: Closed, cycle: Cycle, next: Ope
   const windowMs = Math.min(lengthMs, rules.growth * cycle.windowMs);
   const cost = windowMs < rules.shortestWindowMs ? hasty : { refused: cycle.refused, blockedMs: 0 };
   const known = { ...next, windowMs, isGuess: false };
-  const held = lengthMs > rules.windows * windowMs ? Math.max(low, meanOnRamp(rate, windowMs)) : low;
-  return { cycle: known, rate: startRamp(rate, { low: held, high: held }, cost, now, knownWindowMs(known)) };
+  const hasRisen = lengthMs > rules.severalWindows * windowMs && rate.phase !== 'seek';
+  const last = hasRisen ? Math.max(low, meanOnRamp(rate, windowMs)) : low;
+  return { cycle: known, rate: startRamp(rate, { low: last, high: last }, cost, now, knownWindowMs(known)) };
 }
 
 /** Where cycles have the same length though their waits have not, the server waits for the end of a window. */
@@ -228,9 +229,9 @@ function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number
  * beyond its limit with errors; not much lower, in case it does not.
  */
 function afterOutage(rate: LearnedRate, cycle: Cycle, now: number): LearnedRate {
-  const isOwn = now < cycle.ownOutagesUntilMs;
-  const known = Math.max(rate.low || rate.rate / 2, isOwn ? cycle.beforeFirst.known : 0);
-  const ofCycle = isOwn || cycle.openedMs === null ? known : perSecondOf(cycle, now);
+  const isExempt = now < cycle.exemptUntilMs;
+  const known = Math.max(rate.low || rate.rate / 2, isExempt ? cycle.beforeFirst.known : 0);
+  const ofCycle = isExempt || cycle.openedMs === null ? known : perSecondOf(cycle, now);
   const low = Math.min(known, Math.max(rules.afterOutage * known, ofCycle));
   if (rate.high === 0 && cycle.shortOutages === 0) return step({ ...rate, low }, low, 'seek', now);
   return startRamp(rate, { low, high: Math.max(known, rate.high) }, low < known ? hasty : noCost, now);

@@ -1,5 +1,5 @@
 import { type AnnouncedWindow, announcedRate, watchWindow } from './announced-window.ts';
-import { abandonTrial, type Blame, beginLower, blame, blameErrors, countEarlyEnd, firstBlame } from './blame.ts';
+import { abandonTrial, type Blame, beginLower, blame, countEarlyEnd, firstBlame } from './blame.ts';
 import {
   type Closed,
   type Cycle,
@@ -14,9 +14,11 @@ import { learnRate, recallRate } from './learn-rate.ts';
 import { firstRate, type LearnedRate, type Observation } from './learned-rate.ts';
 import { rateRules as rules } from './rate-rules.ts';
 import type { Sums } from './sums.ts';
+import { blameErrors } from './throttling-errors.ts';
 
 /** What is known of a target, shared by all processes: plain JSON, changed by `control` alone. Times are ms of the Redis clock. */
 export type TargetControl = {
+  version: number;
   epoch: number;
   rate: LearnedRate;
   /** Nothing is accepted: one probe at a time. Null = requests are sent at the rate. */
@@ -27,11 +29,15 @@ export type TargetControl = {
   inFlight: InFlight;
 };
 
+/** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
+const stateVersion = 2;
+
 /** The next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
   const rateCeiling = sums.ceiling > 0 ? sums.ceiling : null;
   if (stored === null) return first(sums, rateCeiling);
   if (sums.now < stored.rate.lookedAtMs - rules.setBackMs) return afterSetBack(stored, sums, rateCeiling);
+  if (stored.version !== stateVersion) return ofOtherVersion(stored, sums, rateCeiling);
   const before = sums.released > 0 ? released(stored) : stored;
   const announced = watchWindow(before.announced, sums);
   const ceiling = lowest(rateCeiling, announcedRate(announced, sums.now));
@@ -57,7 +63,7 @@ function nextState(
       ...next,
       blame:
         next.closed === null && throttlesByErrors(next.cycle)
-          ? blameErrors(state.blame, next.rate.low, sums.now)
+          ? { ...state.blame, errors: blameErrors(state.blame.errors, next.rate.low, sums.now) }
           : state.blame,
     };
   }
@@ -105,8 +111,16 @@ export function lowest(one: number | null, other: number | null): number | null 
   return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
+/** Goes on from the bounds of the rate, which every version has. */
+function ofOtherVersion({ epoch, rate: known }: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
+  const { rate, low, high } = known;
+  const fresh = { ...firstRate(sums.now, ceiling), rate, low, high, epoch: known.epoch };
+  return within({ ...first(sums, ceiling), rate: recallRate(fresh, sums.now), epoch: epoch + 1 }, ceiling);
+}
+
 function first(sums: Sums, ceiling: number | null): TargetControl {
   return {
+    version: stateVersion,
     epoch: 1,
     rate: firstRate(sums.now, ceiling),
     closed: null,

@@ -106,7 +106,7 @@ export function rateOn({ from, to, rampMs, climbMs }: RampLine, afterMs: number)
   return Math.min(rules.mostPerSecond, to * (1 + rules.climb * ((afterMs - rampMs) / climbMs) ** 3));
 }
 
-/** The mean rate of the last `ms` of the ramp, a second. */
+/** The mean rate of the last `ms`, a second, where nothing was sent before the ramp. */
 export function meanOnRamp(line: RampLine & { rampedMs: number }, ms: number): number {
   const from = Math.max(0, line.rampedMs - ms);
   return ((line.rampedMs - from) / Math.max(1, ms)) * meanBetween(line, from, line.rampedMs, (rate) => rate);

@@ -22,7 +22,7 @@ const ceilingLivesMs = 60_000;
 export const targetLua = `${leaseFunction}
 ${named(callArguments)}
 local answersFrom = ${callArguments.length + 1}
-local updateEvery, urgentEvery, budgetFull, troubleCosts, othersWithin = 80, 20, ${budgetFull}, 5, 500
+local updateEvery, urgentEvery, budgetFull, troubleCosts, othersWithin, probeAgain = 80, 20, ${budgetFull}, 5, 500, 1000
 local ceilingLives = ${ceilingLivesMs}
 
 local now = redisNow(asked.given)
@@ -166,6 +166,7 @@ put('ceiling', share < math.huge and share or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(asked.unused)
 useQuotas(KEYS[3], now, limits, -back) -- first: it may be all the room there is
+if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
 if ceiling < math.huge then
   local slot, horizon = 1000 / ceiling, now + callEvery + reach

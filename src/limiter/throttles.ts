@@ -12,7 +12,7 @@ export class Throttles {
   readonly #clock: () => number;
   #asked: Until = { untilMs: 0, why: '' };
   #local: Until = { untilMs: 0, why: '' };
-  #localMs = firstLocalMs / 2;
+  #localMs = 0; // the last local backoff, 0 = a request was accepted since
   #reported: Until | null = null;
   #isKnown = true; // whether Redis has `asked`
 
@@ -44,13 +44,13 @@ export class Throttles {
    * outage of which the others do not know yet.
    */
   backOffLocally(why: string): void {
-    this.#localMs = Math.min(longestLocalMs, 2 * this.#localMs);
+    this.#localMs = Math.max(firstLocalMs, Math.min(longestLocalMs, 2 * this.#localMs));
     this.#local = { untilMs: this.#clock() + this.#localMs, why: `${why}, though other processes get through` };
   }
 
   /** A request is accepted. */
   succeed(): void {
-    this.#localMs = firstLocalMs / 2;
+    this.#localMs = 0;
   }
 
   /** What to report to Redis; 0 ms = nothing. */
@@ -64,6 +64,7 @@ export class Throttles {
   release(): void {
     this.#asked = { untilMs: 0, why: '' };
     this.#local = { untilMs: 0, why: '' };
+    this.#localMs = 0;
     this.#isKnown = true;
   }
 

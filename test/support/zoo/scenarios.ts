@@ -121,6 +121,20 @@ add('503', '503 instead of 429, 300 per 1 s', {
   server: () => s.withStatus(s.fixedWindow(300, 1000), 503),
   want: stationary,
 });
+for (const [limit, processes] of [
+  [5, 1],
+  [10, 4],
+] as const)
+  add('503', `503 instead of 429, ${limit}/s, burst 1 s, ${processes} processes`, {
+    server: () => s.withStatus(s.tokenBucket(limit, 1), 503),
+    ...{ processes, seconds: 240, from: 60, seeds: 3, want: { used: 0.9, refused: 0.01 } },
+  });
+for (const share of [0.3, 0.1, 0.03])
+  add('503', `503 instead of 429, 1000/s × ${share}`, {
+    server: () => s.withStatus(s.tokenBucket(1000, 1), 503),
+    changes: [[60, 1000 * share]],
+    ...{ seconds: 260, from: 70, seeds: 3, want: { used: 0.9, refused: 0.01 } },
+  });
 add('503', '503 for 50 %, whatever the rate, of 1000/s', {
   server: (r) => s.randomly(s.tokenBucket(1000, 0.05), 0.5, r, 503),
   possible: () => 1000,
@@ -550,7 +564,7 @@ for (const [downMs, everyMs] of [
     from: 60,
     possible: () => 1000 * (1 - downMs / everyMs),
     seeds: 3,
-    want: { used: 0.7, note: 'each costs a wait for a probe' },
+    want: { used: 0.6, note: 'each costs a wait for a probe' },
   });
 add('outage', '1000/s, 30 % of errors for 2 s of every 10 s (503)', {
   server: (random) => s.flapping(s.tokenBucket(1000, 0.05), 2_000, 10_000, 0.3, random),
@@ -638,6 +652,10 @@ const unmet: Record<string, Wants & { note: string }> = {
     used: 0.93,
     refused: 0.005,
     note: 'a reset that is rounded to seconds, of a window of ten',
+  },
+  '503 503 for 50 %, whatever the rate, of 1000/s': {
+    used: 0.25,
+    note: 'beside refusals of its own limit, half of all failing is close to an outage',
   },
   'random 5 % random 429, limit 20/s': {
     used: 0.65,

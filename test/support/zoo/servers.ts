@@ -319,7 +319,7 @@ export function telling(inner: Server, kind: HeaderKind): Server {
   });
 }
 
-/** Once its limit is exceeded it refuses all for so long; `extends`: since the last request. */
+/** Once its limit is exceeded it refuses all for so long; `extend`: since the last request. */
 export function penalty(inner: Server, ms: number, { tells = false, extend = false } = {}): Server {
   let endsAt = 0;
   return over(inner, (now, other) => {

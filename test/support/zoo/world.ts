@@ -452,7 +452,6 @@ class World {
     if (process.alarm !== null && !state?.closed && others) {
       process.localMs = Math.min(4_000, 2 * process.localMs);
       process.holdUntil = Math.max(process.holdUntil, now + process.localMs);
-      process.detector.reset();
       process.alarm = null;
     } else if (process.alarm !== null) sums.alarm = process.alarm;
     if (accepted > 0 && process.alarm === null) [this.#acceptedBy, this.#acceptedAt] = [process.index, now];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { blameErrors } from '../../../src/limiter/blame.ts';
 import { control, type TargetControl } from '../../../src/limiter/control.ts';
 import type { Sums } from '../../../src/limiter/sums.ts';
+import { blameErrors } from '../../../src/limiter/throttling-errors.ts';
 import { sums } from '../../support/sums.ts';
 import { seeded } from '../../support/zoo/world.ts';
 
@@ -111,7 +111,7 @@ describe('refusals about the rate', () => {
 describe('errors', () => {
   it('that a lower rate ends count as throttling from then on', () => {
     const run = play(throttlesByErrors(200), 60);
-    expect(last(run).blame.errors.refuseUntilMs).toBeGreaterThan(60_000);
+    expect(last(run).blame.errors.countUntilMs).toBeGreaterThan(60_000);
     const end = run.slice(-300);
     expect(perSecond(end, 'accepted')).toBeGreaterThan(0.9 * 200);
     expect(perSecond(end, 'trouble')).toBeLessThan(0.05 * 200);
@@ -120,20 +120,23 @@ describe('errors', () => {
   it('that go on at a lower rate say nothing about it, and it comes back', () => {
     const run = play(bucket(300, 0.2, 'trouble'), 60);
     expect(trialsIn(run).map(({ state }) => state.blame.trial?.of)).toContain('trouble');
-    expect(last(run).blame.errors.refuseUntilMs).toBe(0);
+    expect(last(run).blame.errors.countUntilMs).toBe(0);
     expect(Math.max(...run.slice(-300).map(({ state }) => state.rate.rate))).toBeGreaterThan(280);
   });
 
-  it('that were gone by chance when the rate was lowered are acquitted once they come at half of it', () => {
+  it('that were gone by chance when the rate was lowered are exempt once three come at half of it', () => {
     const begin = known();
     const { rate, blame } = begin;
-    const blamed = { ...begin, blame: blameErrors(blame, 2.5 * rate.rate, rate.lookedAtMs) };
-    const seen = (trouble: number) => control(blamed, sums({ now: rate.lookedAtMs + 100, accepted: 27, trouble }));
-    expect(seen(2).blame.errors.refuseUntilMs).toBeGreaterThan(0);
+    const errors = blameErrors(blame.errors, 2.5 * rate.rate, rate.lookedAtMs);
+    const blamed = { ...begin, blame: { ...blame, errors } };
+    const seen = (trouble: number, ceiling = 0) =>
+      control(blamed, sums({ now: rate.lookedAtMs + 100, accepted: 27, trouble, ceiling }));
+    expect(seen(2).blame.errors.countUntilMs).toBeGreaterThan(0);
+    expect(seen(3, rate.rate).blame.errors.countUntilMs).toBeGreaterThan(0); // a ceiling made it low
     const after = seen(3);
-    expect(after).toMatchObject({ blame: { errors: { refuseUntilMs: 0 } }, rate: { phase: 'seek' } });
+    expect(after).toMatchObject({ blame: { errors: { countUntilMs: 0 } }, rate: { phase: 'seek' } });
     expect(after.rate.rate).toBeCloseTo(2.5 * rate.rate);
-    expect(blameErrors(after.blame, 300, after.rate.lookedAtMs).errors.refuseUntilMs).toBe(0); // not again at once
+    expect(blameErrors(after.blame.errors, 300, after.rate.lookedAtMs).countUntilMs).toBe(0); // not again at once
   });
 
   it('in all answers are no question of the rate: the first three do not end everything', () => {

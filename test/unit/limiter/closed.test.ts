@@ -224,14 +224,14 @@ describe('an outage', () => {
       );
 
     it('is throttling: from the third short one on errors count as refusals', () => {
-      expect(next(again(seeking(), 2), [{ accepted: 1 }]).blame.errors.refuseUntilMs).toBe(0);
-      expect(next(again(seeking(), 3), [{ accepted: 1 }]).blame.errors.refuseUntilMs).toBeGreaterThan(startMs);
+      expect(next(again(seeking(), 2), [{ accepted: 1 }]).blame.errors.countUntilMs).toBe(0);
+      expect(next(again(seeking(), 3), [{ accepted: 1 }]).blame.errors.countUntilMs).toBeGreaterThan(startMs);
     });
 
     it('is not where many requests fail before it, too, nor where it is a minute since the last', () => {
-      expect(next(again(seeking(), 3, 60), [{ accepted: 1 }]).blame.errors.refuseUntilMs).toBe(0);
+      expect(next(again(seeking(), 3, 60), [{ accepted: 1 }]).blame.errors.countUntilMs).toBe(0);
       const late = next(again(seeking(), 2), [{ accepted: 1 }, ...times(590, { accepted: 20 })]);
-      expect(next(again(late, 1), [{ accepted: 1 }]).blame.errors.refuseUntilMs).toBe(0);
+      expect(next(again(late, 1), [{ accepted: 1 }]).blame.errors.countUntilMs).toBe(0);
     });
 
     it('is not where the second comes after much less, either: it goes on at the rate of before the first', () => {
@@ -239,7 +239,7 @@ describe('an outage', () => {
       const second = next(next(again(seeking(), 1), slow), [{ accepted: 1 }]);
       expect(second.rate.low).toBe(200);
       const fourth = next(again(second, 2), [{ accepted: 1 }]);
-      expect(fourth.blame.errors.refuseUntilMs).toBe(0);
+      expect(fourth.blame.errors.countUntilMs).toBe(0);
       expect(fourth.rate.low).toBe(200);
     });
   });
