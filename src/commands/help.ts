@@ -15,6 +15,7 @@ export const dailySettings: readonly SettingName[] = [
   'protect',
   'maxDeletes',
   'rate',
+  'workers',
   'tokenFile',
   'http',
   'logLevel',
