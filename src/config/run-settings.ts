@@ -172,7 +172,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 256),
     fallback: undefined,
-    help: 'processes on this machine; by default one for worker, and for run one for each core, at most 4, while each has enough to do',
+    help: 'processes on this machine; by default one for worker, and for run one for each core but one, at most 4, while each has enough to do',
   }),
   requestTimeoutMs: setting({
     flag: 'request-timeout-ms',

@@ -17,7 +17,7 @@ const idsEach = 100_000; // fewer are deleted in the seconds that a process need
 const perSecondEach = 2_000; // a tenth of what a slow core sends
 const connectionsEach = 8;
 
-/** The processes of a foreground run: as many as were asked for, else one for each core, four at most, while each has enough to do. Pure. */
+/** The processes of a foreground run: as many as were asked for, else one for each core but one, four at most, while each has enough to do. Pure. */
 export function countWorkers({ asked, cores, ids, perSecond, maxConcurrency }: WorkerFacts): WorkerCount {
   const bounds: WorkerCount[] =
     asked !== null
@@ -27,7 +27,7 @@ export function countWorkers({ asked, cores, ids, perSecond, maxConcurrency }: W
         ]
       : [
           { workers: most, reason: 'at most, without --workers' },
-          { workers: cores, reason: `one for each of ${plural(cores, 'cores')}` },
+          { workers: cores - 1, reason: `${plural(cores, 'cores')}, one of them for Redis and all else` },
           { workers: Math.floor(ids / idsEach), reason: `${count(ids)} ids keep no more busy` },
           { workers: Math.floor(maxConcurrency / connectionsEach), reason: `--max-concurrency ${maxConcurrency}` },
           ...(perSecond === null

@@ -6,8 +6,14 @@ const facts: WorkerFacts = { asked: null, cores: 8, ids: 1_000_000, perSecond: n
 describe('a run has', () => {
   it.each<[what: string, known: Partial<WorkerFacts>, workers: number, reason: string]>([
     ['four processes where nothing is in the way', {}, 4, 'at most, without --workers'],
-    ['one for each core of a small machine', { cores: 2 }, 2, 'one for each of 2 cores'],
-    ['one on a single core', { cores: 1 }, 1, 'one for each of 1 core'],
+    [
+      'one for each core of a small machine but one, which Redis needs',
+      { cores: 3 },
+      2,
+      '3 cores, one of them for Redis and all else',
+    ],
+    ['one on two cores', { cores: 2 }, 1, '2 cores, one of them for Redis and all else'],
+    ['one on a single core', { cores: 1 }, 1, '1 core, one of them for Redis and all else'],
     ['one for a list that is deleted in seconds', { ids: 199_999 }, 1, '199,999 ids keep no more busy'],
     ['two for a list that keeps two busy', { ids: 200_000 }, 2, '200,000 ids keep no more busy'],
     ['one for an empty list', { ids: 0 }, 1, '0 ids keep no more busy'],
