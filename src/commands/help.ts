@@ -15,7 +15,6 @@ export const dailySettings: readonly SettingName[] = [
   'protect',
   'maxDeletes',
   'rate',
-  'workers',
   'tokenFile',
   'http',
   'logLevel',

@@ -37,7 +37,6 @@ export const run: Command = {
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
-    ['expunge run old.csv --resource views --workers 4', 'with four processes'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   load: () => import('./run.ts'),
