@@ -1,10 +1,13 @@
-import { describe, test } from 'vitest';
+import { describe, type ExpectStatic, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
 import { findBroken, withoutTokenRequests } from '../support/checker.ts';
-import { type AtEnd, type Harness, type HarnessOptions, openHarness } from '../support/harness.ts';
+import { openCluster } from '../support/cluster.ts';
+import { openGuardedRedis } from '../support/guarded-redis.ts';
+import { type AtEnd, type Harness, type HarnessOptions, type OwnRedis, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { bin, never, type Running, startProgram, until } from '../support/processes.ts';
 import { promised, sized } from '../support/size.ts';
+import { hasOpenssl } from '../support/tls.ts';
 
 // The ends of `ended` wait for the workers as well: they hold the same stderr.
 
@@ -244,6 +247,26 @@ describe.concurrent('a run with workers', () => {
     run.harness.sandbox.faults = { 'status-401': 1 };
     expect(await run.command.ended, run.command.stderr).toMatchObject({ code: 5 });
     expect(await run.harness.onlyRun()).toMatchObject({ state: 'halted', halt: 'credentials' });
+  });
+});
+
+describe.concurrent('workers of a run find the Redis of their command', () => {
+  const deletes = async (atEnd: AtEnd, redis: OwnRedis, expect: ExpectStatic) => {
+    const harness = await openHarness(atEnd, { objects, latencyMs: 20 }, redis);
+    const run = new WatchedRun(harness, 3);
+    await run.isBusy();
+    expect(await run.command.ended, run.command.stderr).toMatchObject({ code: 0 });
+    expect(await run.broken()).toBeNull();
+  };
+
+  test.skipIf(!hasOpenssl())('behind TLS, with the login of the README', async ({ expect, onTestFinished }) => {
+    const redis = await openGuardedRedis(onTestFinished);
+    await deletes(onTestFinished, redis, expect);
+    expect(await redis.refusals()).toEqual([]);
+  });
+
+  test('in a cluster', async ({ expect, onTestFinished }) => {
+    await deletes(onTestFinished, await openCluster(onTestFinished), expect);
   });
 });
 
