@@ -34,8 +34,8 @@ const readContextEveryMs = 250;
 const progressEveryMs = 10_000;
 
 /**
- * Deletes a run in this process and its workers, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
- * then requests in flight finish, the other ids are released, and the run can be resumed.
+ * Deletes a run in this process and its workers, with a queue of its own, and reports. Returns when the run is sealed or halted, or after
+ * a signal: then requests in flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run } = work;

@@ -35,7 +35,7 @@ export const noListHistory: ListHistory = {
   overlapping: [],
 };
 
-/** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list. */
+/** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
 export function planOf(invocation: Invocation, target: Target, list: List, known: ListHistory): Plan {
   const { config, env } = invocation;
   const { spool, rejectsFile } = list;
@@ -82,6 +82,7 @@ function workersOf({ config, options }: Invocation, { spool }: List, { existing,
   return countWorkers({
     asked: config.workers ?? null,
     cores: availableParallelism(),
+    freeBytes: process.availableMemory(),
     ids: existing === null ? sumIds(spool.ids) : pendingOf(existing),
     perSecond: known.length === 0 ? null : Math.min(...known),
     maxConcurrency: config.maxConcurrency,

@@ -4,6 +4,7 @@ import { count, plural, rate } from '../format.ts';
 export type WorkerFacts = {
   asked: number | null;
   cores: number;
+  freeBytes: number; // of memory
   ids: number; // that are left
   perSecond: number | null;
   maxConcurrency: number;
@@ -16,9 +17,10 @@ const most = 4;
 const idsEach = 100_000; // fewer are deleted in the seconds that a process needs to start and to find its rate
 const perSecondEach = 2_000; // a tenth of what a slow core sends
 const connectionsEach = 8;
+const bytesEach = 400 * 2 ** 20; // it takes 230 MB at full speed
 
 /** The processes of a foreground run: as many as were asked for, else one for each core but one, four at most, while each has enough to do. Pure. */
-export function countWorkers({ asked, cores, ids, perSecond, maxConcurrency }: WorkerFacts): WorkerCount {
+export function countWorkers({ asked, cores, freeBytes, ids, perSecond, maxConcurrency }: WorkerFacts): WorkerCount {
   const bounds: WorkerCount[] =
     asked !== null
       ? [
@@ -28,6 +30,7 @@ export function countWorkers({ asked, cores, ids, perSecond, maxConcurrency }: W
       : [
           { workers: most, reason: 'at most, without --workers' },
           { workers: cores - 1, reason: `${plural(cores, 'cores')}, one of them for Redis and all else` },
+          { workers: 1 + Math.floor(freeBytes / bytesEach), reason: 'memory for no more' },
           { workers: Math.floor(ids / idsEach), reason: `${count(ids)} ids keep no more busy` },
           { workers: Math.floor(maxConcurrency / connectionsEach), reason: `--max-concurrency ${maxConcurrency}` },
           ...(perSecond === null

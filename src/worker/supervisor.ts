@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { exitCodes } from '../errors.ts';
 import type { Log } from '../logger.ts';
 
@@ -36,7 +36,7 @@ const fatalExits: readonly (number | null)[] = [
  * a code that a restart does not change, all drain, or with `restartsAtMost` the others go on. Returns the exit code: a fatal one, else the
  * first that isn't 0, else 0.
  */
-export async function superviseWorkers(options: SupervisorOptions): Promise<number> {
+export async function superviseWorkers(options: SupervisorOptions, sleep = sleepUntilAborted): Promise<number> {
   const { size, start, stop, restartsAtMost, log, random } = options;
   const fatal = new AbortController();
   const draining = AbortSignal.any([stop, fatal.signal]);
@@ -67,12 +67,16 @@ export async function superviseWorkers(options: SupervisorOptions): Promise<numb
       }
       const againInMs = restartAfterMs(failures, random());
       log.warn({ worker, ...end, againInMs, reason }, 'a worker exited unexpectedly, restarting it');
-      await sleep(againInMs, undefined, { signal: draining }).catch(() => {});
+      await sleep(againInMs, draining);
     }
     return 0;
   };
   const codes = await Promise.all(Array.from({ length: size }, (_, n) => superviseWorker(n + 1)));
   return codes.find((code) => fatalExits.includes(code)) ?? codes.find((code) => code !== 0) ?? 0;
+}
+
+function sleepUntilAborted(ms: number, ended: AbortSignal): Promise<unknown> {
+  return wait(ms, undefined, { signal: ended }).catch(() => {});
 }
 
 function describeExit(worker: number, { code, signal }: ProcessExit): string {

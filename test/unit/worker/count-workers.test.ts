@@ -1,7 +1,14 @@
 import { describe, expect, it, test } from 'vitest';
 import { connectionsOf, countWorkers, type WorkerFacts } from '../../../src/worker/count-workers.ts';
 
-const facts: WorkerFacts = { asked: null, cores: 8, ids: 1_000_000, perSecond: null, maxConcurrency: 64 };
+const facts: WorkerFacts = {
+  asked: null,
+  cores: 8,
+  freeBytes: 2 ** 33,
+  ids: 1_000_000,
+  perSecond: null,
+  maxConcurrency: 64,
+};
 
 describe('a run has', () => {
   it.each<[what: string, known: Partial<WorkerFacts>, workers: number, reason: string]>([
@@ -14,6 +21,8 @@ describe('a run has', () => {
     ],
     ['one on two cores', { cores: 2 }, 1, '2 cores, one of them for Redis and all else'],
     ['one on a single core', { cores: 1 }, 1, '1 core, one of them for Redis and all else'],
+    ['one where there is no memory for another', { freeBytes: 399 * 2 ** 20 }, 1, 'memory for no more'],
+    ['two where there is for one more', { freeBytes: 400 * 2 ** 20 }, 2, 'memory for no more'],
     ['one for a list that is deleted in seconds', { ids: 199_999 }, 1, '199,999 ids keep no more busy'],
     ['two for a list that keeps two busy', { ids: 200_000 }, 2, '200,000 ids keep no more busy'],
     ['one for an empty list', { ids: 0 }, 1, '0 ids keep no more busy'],
