@@ -119,7 +119,9 @@ describe.concurrent('a run with workers', () => {
     const [victim] = run.workers;
     process.kill(victim!.pid, 'SIGKILL');
     await until('there is another', () => run.workers[2]);
-    expect(run.said('a worker exited unexpectedly')).toMatchObject([{ reason: 'worker 1, ended by SIGKILL' }]);
+    expect(run.said('a worker exited unexpectedly')).toMatchObject([
+      { reason: `worker ${victim!.worker}, ended by SIGKILL` },
+    ]);
     expect(await run.command.ended, run.command.stderr).toMatchObject({ code: 0 });
     expect(await run.broken()).toBeNull();
   });
