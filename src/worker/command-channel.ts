@@ -8,7 +8,7 @@ export type Command = { order: WorkerOrder; token: BorrowedToken };
 export type CommandChannel = {
   /** Null if the command has left before it gave an order. */
   command: Promise<Command | null>;
-  /** Aborted when the command asks this process to drain, is gone, or has said nothing for more than two seconds. */
+  /** Aborted when the command asks this process to drain, is gone, or has said nothing for four seconds. */
   leave: AbortController;
   say(said: FromWorker): void;
   close(): void;
@@ -18,7 +18,7 @@ export type CommandChannel = {
 export type Channel = Pick<NodeJS.Process, 'on' | 'off' | 'connected' | 'send'>;
 
 const checkEveryMs = 500;
-const silentChecks = 5;
+const silentChecks = 8;
 
 /**
  * Listens to the command. Its silence is counted in checks, not in time: a process that was stopped together with its command, by Ctrl-Z,

@@ -51,14 +51,14 @@ describe('a worker of a run', () => {
     expect(sent).toEqual([]);
   });
 
-  it('leaves when the command has said nothing for more than two seconds, but not while it speaks', () => {
+  it('leaves when the command has said nothing for four seconds, but not while it speaks', () => {
     const { hear, hasToLeave } = open();
     for (let n = 0; n < 20; n++) {
-      vi.advanceTimersByTime(2_000);
+      vi.advanceTimersByTime(3_500);
       hear({ loan });
     }
     expect(hasToLeave()).toBe(false);
-    vi.advanceTimersByTime(2_500);
+    vi.advanceTimersByTime(4_000);
     expect(hasToLeave()).toBe(true);
   });
 
@@ -67,7 +67,7 @@ describe('a worker of a run', () => {
     vi.setSystemTime(Date.now() + 3_600_000); // timers do not count up while a process is stopped
     vi.advanceTimersByTime(500);
     hear({ loan });
-    vi.advanceTimersByTime(1_500);
+    vi.advanceTimersByTime(3_000);
     expect(hasToLeave()).toBe(false);
   });
 });
