@@ -29,9 +29,22 @@ export function createLogger(level: string, stderr: Stderr, who: { worker?: numb
 }
 
 /** The log of a command that speaks to people, unless somebody wants all of it. */
-export function logFor(verbosity: Verbosity, stderr: Stderr, tell: (line: string) => void): Log {
-  return verbosity === 'verbose' ? createLogger('debug', stderr) : logAsLines(tell);
+export function logFor(verbosity: Verbosity, stderr: Stderr, tell: (line: string) => void, who = {}): Log {
+  return verbosity === 'verbose' ? createLogger('debug', stderr, who) : logAsLines(tell);
 }
+
+/** Leaves out a line that was told less than two seconds ago: several processes see the same. `clock`: monotonic ms. */
+export function withoutRepeats(tell: (line: string) => void, clock: () => number): (line: string) => void {
+  const toldAt = new Map<string, number>();
+  return (line) => {
+    const now = clock();
+    for (const [text, at] of toldAt) if (now - at >= repeatedMs) toldAt.delete(text);
+    if (!toldAt.has(line)) tell(line);
+    toldAt.set(line, now);
+  };
+}
+
+const repeatedMs = 2_000;
 
 /** Warnings and errors as a line, the rest is dropped. */
 function logAsLines(tell: (line: string) => void): Log {

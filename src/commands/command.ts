@@ -89,6 +89,7 @@ export const targetName = ['baseUrl', 'account', 'clientId', 'allowHttp', 'separ
 
 export const sending = [
   'maxConcurrency',
+  'workers',
   'requestTimeoutMs',
   'retryDelays',
   'unreachableTimeoutMs',

@@ -26,7 +26,7 @@ export function serviceOptions(
   { ledger, queueConnection }: Session,
   target: Target,
   { token, ca }: Credentials,
-): Omit<ServiceOptions, 'queueName' | 'log'> {
+): Omit<ServiceOptions, 'queueName' | 'ownsQueue' | 'log'> {
   return {
     ledger,
     queueConnection,

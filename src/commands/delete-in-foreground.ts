@@ -2,22 +2,31 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { plural } from '../format.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
-import { logFor } from '../logger.ts';
+import { logFor, withoutRepeats } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
+import { connectionsOf } from '../worker/count-workers.ts';
 import { type Part, Parts } from '../worker/parts.ts';
+import type { RunWorkers } from '../worker/run-workers.ts';
 import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Credentials, serviceOptions } from './credentials.ts';
 import { type Finish, finishRun } from './finish-run.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { progressOn, sayOn, whoAmI } from './session.ts';
-import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
+import { openRunWorkers } from './open-run-workers.ts';
+import { type EarlySession, progressOn, sayOn, whoAmI } from './session.ts';
+import { type LocalView, readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
-export type ForegroundDeletion = Finish & { target: Target; credentials: Credentials };
+export type ForegroundDeletion = Finish & {
+  session: EarlySession;
+  target: Target;
+  credentials: Credentials;
+  /** How many processes delete, this one included. */
+  workers: number;
+};
 
 const pollMs = 100;
 const recoverEveryMs = 1_000;
@@ -25,39 +34,71 @@ const readContextEveryMs = 250;
 const progressEveryMs = 10_000;
 
 /**
- * Deletes a run in this process, with a queue of its own, and reports. Returns when the run is sealed or halted, or after a signal:
- * then requests in flight finish, the other ids are released, and the run can be resumed.
+ * Deletes a run in this process and its workers, with a queue of its own, and reports. Returns when the run is sealed or halted, or after
+ * a signal: then requests in flight finish, the other ids are released, and the run can be resumed.
  */
 export async function deleteInForeground(work: ForegroundDeletion): Promise<number> {
   const { invocation, session, target, credentials, run } = work;
   const queueName = ownQueueName(run.id);
   const isQuiet = invocation.verbosity === 'quiet'; // no panel shows a warning then
-  const log = logFor(invocation.verbosity, invocation.stderr, (line) =>
-    isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line),
+  const tell = withoutRepeats(
+    (line) => (isQuiet ? sayOn(invocation.stderr)(`warning: ${line}`) : taker.addEvent(line)),
+    () => performance.now(),
   );
-  const service = openService({ ...serviceOptions(invocation, session, target, credentials), queueName, log });
+  const log = logFor(invocation.verbosity, invocation.stderr, tell);
+  const options = serviceOptions(invocation, session, target, credentials);
+  const maxConcurrency = connectionsOf(1, work.workers, options.maxConcurrency);
+  const service = openService({ ...options, maxConcurrency, queueName, ownsQueue: true, log });
+  const { workers, kill, dispose } = openRunWorkers({ ...work, tell });
   const by = { who: whoAmI(invocation.env), reason: reasonOf(invocation.options) };
   const startIt: Part = { name: 'run', start: () => startRun(session.ledger, run, by) }; // after the token: a run without one does not start
   const sayWaiting = (reason: string) => sayOn(invocation.stderr)(`Waiting: ${plainLine(reason)}`);
-  const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, ...service.parts], log);
-  const taker: SnapshotTaker = new SnapshotTaker(run, service);
+  const [queue, ...deleting] = service.parts; // a queue that a killed command left is removed before the workers connect to it
+  const parts = new Parts([tokenPart(credentials.token, sayWaiting), startIt, queue, workers.part, ...deleting], log);
+  const local = viewOf(service, workers);
+  const taker: SnapshotTaker = new SnapshotTaker(run, local);
   const panel = new LivePanel(progressOn(invocation), panelEnv(invocation), () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {
+    workers.leave();
     panel.stop();
-    sayStopping(invocation, service);
+    sayStopping(invocation, local);
   });
+  const end = async () => {
+    workers.leave(); // now: they end while this process does
+    panel.stop();
+    await parts.drain();
+    kill(); // none is left but one that hangs
+  };
   try {
     await parts.start(interrupts.signal);
     panel.start();
     await follow(work, service, taker, interrupts);
-    panel.stop();
-    await parts.drain();
+    await end();
     return await finishRun(work, interrupts);
   } finally {
-    panel.stop();
-    await parts.drain();
+    await end();
+    dispose();
     interrupts.dispose();
   }
+}
+
+/** What this process knows of itself and its workers. */
+function viewOf(service: Service, workers: RunWorkers): LocalView {
+  const { senders, token } = service;
+  return {
+    senders: {
+      get inFlight() {
+        return senders.inFlight + workers.inFlight;
+      },
+      get stop() {
+        return senders.stop;
+      },
+    },
+    token,
+    get writeRejection() {
+      return service.writeRejection;
+    },
+  };
 }
 
 /** Polls the run until it is sealed, halted, lost or interrupted. While Redis is unreachable it waits, and nothing is sent. */
@@ -103,7 +144,7 @@ function panelEnv({ env, verbosity }: Invocation): NodeJS.ProcessEnv {
   return verbosity === 'verbose' ? { ...env, TERM: 'dumb' } : env;
 }
 
-function sayStopping({ config, stderr }: Invocation, { senders }: Service): void {
+function sayStopping({ config, stderr }: Invocation, { senders }: LocalView): void {
   const seconds = Math.ceil(config.requestTimeoutMs / 1_000);
   stderr.write(
     `\nStopping: ${plural(senders.inFlight, 'requests')} finishing (up to ${seconds} s). Press Ctrl-C again to stop at once; nothing is lost either way.\n`,

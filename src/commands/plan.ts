@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
@@ -9,11 +10,13 @@ import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
+import { paceOf } from '../model/rate.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
+import { countWorkers } from '../worker/count-workers.ts';
 import type { Invocation } from './command.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
@@ -34,8 +37,9 @@ export const noListHistory: ListHistory = {
   overlapping: [],
 };
 
-/** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list. */
-export function planOf({ config, env }: Invocation, target: Target, list: List, known: ListHistory): Plan {
+/** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
+export function planOf(invocation: Invocation, target: Target, list: List, known: ListHistory): Plan {
+  const { config, env } = invocation;
   const { spool, rejectsFile } = list;
   const { first } = spool;
   const { learned, stop, existing, isJoined, last, overlapping } = known;
@@ -62,6 +66,7 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
     rateBefore: existing?.rate ?? null,
     learned,
     maxConcurrency: config.maxConcurrency,
+    workers: workersOf(invocation, list, known),
     stop,
     existing: existing && { ...existingOf(existing), isJoined },
     previous: last !== null && isSealed(last.state) ? previousOf(last) : null,
@@ -71,6 +76,21 @@ export function planOf({ config, env }: Invocation, target: Target, list: List, 
       protectedRead: run.protectedRead,
     })),
   };
+}
+
+/** How many processes of this machine delete the list: none of them where it is left to workers, which shows as one. */
+function workersOf({ config, options }: Invocation, { spool }: List, { existing, learned }: ListHistory) {
+  if (options.detach) return { workers: 1, reason: '' };
+  const rate = config.rate ?? existing?.rate ?? null;
+  const known = [rate && paceOf(rate), learned?.perSecond ?? null].filter((perSecond) => perSecond !== null);
+  return countWorkers({
+    asked: config.workers ?? null,
+    cores: availableParallelism(),
+    freeBytes: process.availableMemory(),
+    ids: existing === null ? sumIds(spool.ids) : pendingOf(existing),
+    perSecond: known.length === 0 ? null : Math.min(...known),
+    maxConcurrency: config.maxConcurrency,
+  });
 }
 
 const shownSamples = 3;

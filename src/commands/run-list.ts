@@ -25,7 +25,15 @@ import { deleteInForeground } from './delete-in-foreground.ts';
 import { endingOf, finishEnded } from './finish-run.ts';
 import { hasForegroundCommand, warnIfNoWorkers, withStandstill } from './liveness.ts';
 import { planOf } from './plan.ts';
-import { refuseLoneBurst, refuseOtherRelease, type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import {
+  type EarlySession,
+  refuseLoneBurst,
+  refuseOtherRelease,
+  type Session,
+  sayOf,
+  whoAmI,
+  withRedis,
+} from './session.ts';
 import { submitRun } from './submit-run.ts';
 
 type Work = { target: Target; credentials: Credentials; list: List };
@@ -35,7 +43,8 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
   return withRedis(invocation, sayOf(invocation), (session) => runIn(session, invocation, work), true);
 }
 
-async function runIn(session: Session, invocation: Invocation, { target, credentials, list }: Work): Promise<number> {
+async function runIn(session: EarlySession, invocation: Invocation, work: Work): Promise<number> {
+  const { target, credentials, list } = work;
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
   const folderOf = ({ id }: Run) => runFolder(invocation.config.stateDir, id);
@@ -59,7 +68,8 @@ async function runIn(session: Session, invocation: Invocation, { target, credent
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
   await refuseOtherMode(invocation, session, run);
   if (run.detached) return detach(invocation, session, run);
-  return deleteInForeground({ invocation, session, target, credentials, run, outputFolder: folderOf(run) });
+  const { workers } = plan.workers;
+  return deleteInForeground({ invocation, session, target, credentials, run, workers, outputFolder: folderOf(run) });
 }
 
 /** With --quiet the plan is shown only before a question: nobody can confirm a plan that is not shown. */

@@ -13,13 +13,6 @@ export const worker: Command = {
   name: 'worker',
   summary: 'process the detached runs of a target until stopped; start as many as needed',
   settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel'],
-  options: [
-    {
-      flags: '--workers <n>',
-      help: 'run this many processes under one supervisor (default: 1)',
-      parse: parse.integerFrom(1, 256),
-    },
-  ],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
@@ -103,6 +96,17 @@ export const redis: Command = {
     },
   ],
   load: null,
+};
+
+export const runWorker: Command = {
+  name: 'run-worker',
+  summary: 'delete ids of a foreground run beside its command, which starts this by itself',
+  arguments: '<run>',
+  settings: [],
+  examples: [['expunge run old.csv --resource views --workers 4', 'starts three of them']],
+  hidden: true,
+  withoutSettings: true,
+  load: () => import('./run-worker.ts'),
 };
 
 /** What the sandbox holds, how fast it is and what goes wrong. */

@@ -99,7 +99,11 @@ export async function withEarlyRedis<T>(
   body: (session: EarlySession) => Promise<T>,
   mayBegin: boolean,
 ): Promise<T> {
-  const address = await resolveRedis(config, env, say, mayBegin);
+  return withRedisAt(await resolveRedis(config, env, say, mayBegin), body);
+}
+
+/** The same for an address that is known. */
+export async function withRedisAt<T>(address: RedisAddress, body: (session: EarlySession) => Promise<T>): Promise<T> {
   let connectionError = '';
   const redis = connectLedger(address, (words) => {
     connectionError = words;

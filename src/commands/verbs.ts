@@ -1,7 +1,7 @@
 import type { Command } from './command.ts';
 import { cancel, pause, priority, rate, report, resume, run, runs, status } from './run-verbs.ts';
 import { schedule } from './schedule-verbs.ts';
-import { check, completion, config, help, quickstart, redis, sandbox, worker } from './service-verbs.ts';
+import { check, completion, config, help, quickstart, redis, runWorker, sandbox, worker } from './service-verbs.ts';
 import { startAll, stopAll, target } from './target-verbs.ts';
 
 /** Every verb, in the order of the help. */
@@ -27,4 +27,5 @@ export const verbs: readonly Command[] = [
   completion,
   help,
   quickstart,
+  runWorker,
 ];

@@ -1,6 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { readTarget } from '../config/check-target.ts';
 import type { ListenAddress } from '../config/parse-setting.ts';
 import type { Config } from '../config/settings.ts';
@@ -21,6 +19,7 @@ import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { superviseWorkers } from '../worker/supervisor.ts';
 import type { Invocation } from './command.ts';
 import { type Credentials, readCredentials, serviceOptions } from './credentials.ts';
+import { numberVariable, openForks } from './fork-workers.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { scheduleWork } from './schedule-work.ts';
 import { checkSession, type EarlySession, refuseLoneBurst, type Session, withEarlyRedis } from './session.ts';
@@ -30,7 +29,7 @@ import { checkSession, type EarlySession, refuseLoneBurst, type Session, withEar
  * `--workers` it supervises processes that do this.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { config, options, env } = invocation;
+  const { config, env } = invocation;
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
@@ -38,7 +37,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const who = supervision === null ? {} : { worker: supervision.worker };
   const log = createLogger(levelOf(invocation), invocation.stderr, who);
   const interrupts = listenForInterrupts(invocation, (signal) => log.info({ signal }, 'stopping'));
-  const size = (options.workers as number | undefined) ?? 1;
+  const size = config.workers ?? 1;
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
   return work({ invocation, target, credentials, supervision, log }, stop);
@@ -94,7 +93,7 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
   const { invocation, session, target, credentials, log } = work;
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
-  const service = openService({ ...options, rate, burst, queueName: sharedQueueName, log });
+  const service = openService({ ...options, rate, burst, queueName: sharedQueueName, ownsQueue: false, log });
   const schedules = scheduleWork({ invocation, session, target, feeder: service.feeder, log });
   const scheduler = new Scheduler(schedules, session.queueConnection);
   const recoverer = new Recoverer({ ledger: session.ledger, feeder: service.feeder, fp: target.fp, log });
@@ -176,32 +175,23 @@ function targetEventLogger({ redis }: Session, fp: string, token: Token, log: Lo
   };
 }
 
-const bin = fileURLToPath(new URL('../bin.js', import.meta.url));
-const numberVariable = 'EXPUNGE_WORKER';
-
 /**
  * Runs this many workers as children of this process, each with this command line but one worker. They write to the same log. They end
  * with this process, however it ends: a child that gets no message detects the closed channel and drains.
  */
 async function runSupervisor(size: number, stop: AbortSignal, log: Log): Promise<number> {
-  const children = new Set<ChildProcess>();
-  const killAll = () => {
-    for (const child of children) child.kill('SIGKILL');
-  };
-  process.once('exit', killAll); // after a second signal: nothing is lost by that
+  const forks = openForks();
   const start = (worker: number) => {
     const env = { ...process.env, [numberVariable]: String(worker) };
-    const child = fork(bin, [...process.argv.slice(2), '--workers', '1'], { env });
-    children.add(child);
-    child.once('exit', () => children.delete(child));
+    const child = forks.fork([...process.argv.slice(2), '--workers', '1'], { env });
     child.on('error', (error) => log.warn({ worker, reason: error.message }, 'the worker cannot be reached'));
     return child;
   };
   log.info({ workers: size }, 'starting the workers');
   try {
-    return await superviseWorkers({ size, start, stop, log, random: Math.random });
+    return await superviseWorkers({ size, start, stop, restartsAtMost: null, log, random: Math.random });
   } finally {
-    process.off('exit', killAll);
+    forks.dispose();
   }
 }
 

@@ -55,7 +55,7 @@ function readValue(row: (typeof settings)[SettingName], text: string, where: str
   }
 }
 
-/** Variables that begin with EXPUNGE_ and are no settings. `worker --workers` sets the last one for its children. */
+/** Variables that begin with EXPUNGE_ and are no settings. `--workers` sets the last one for the processes it starts. */
 const otherVariables = [
   'EXPUNGE_TOKEN',
   'EXPUNGE_CLIENT_SECRET',

@@ -188,7 +188,15 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.integerFrom(1, 4096),
     fallback: 64,
-    help: 'requests in flight at once, per process',
+    help: 'requests in flight at once: of a run, which divides them between its processes, or of each worker',
+  }),
+  workers: setting({
+    flag: 'workers',
+    env: 'EXPUNGE_WORKERS',
+    arg: '<n>',
+    parse: parse.integerFrom(1, 256),
+    fallback: undefined,
+    help: 'processes on this machine; by default one for worker, and for run one for each core but one, at most 4, while each has enough to do',
   }),
   requestTimeoutMs: setting({
     flag: 'request-timeout-ms',

@@ -33,6 +33,7 @@ export type Plan = {
   onStatus: string; // what some statuses mean in this run, '' for the default verdicts
   expectAbsent: boolean;
   maxConcurrency: number;
+  workers: { workers: number; reason: string }; // processes that delete, and what decided their number
   stop: Stop | null; // nothing is sent before it ends; null also for a dry run
   existing: (ExistingRun & { isJoined: boolean }) | null; // of the same list, to be resumed, or joined beside its command
   previous: FinishedRun | null; // of the same list
@@ -125,6 +126,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
     ['Pace', pace(plan)],
     ...rateLines(plan, style),
+    ...workerLines(plan),
   ];
 }
 
@@ -169,6 +171,10 @@ function pace({ rate, learned, maxConcurrency, ids, existing }: Plan): string {
 function rateLines({ rate, rateBefore }: Plan, style: Style): Line[] {
   if (rate === null || rateBefore === null || rateText(rate) === rateText(rateBefore)) return [];
   return [['', style.yellow(`until now at most ${rateText(rateBefore)}; omit --rate to keep that`)]];
+}
+
+function workerLines({ workers: { workers, reason } }: Plan): Line[] {
+  return workers === 1 ? [] : [['Workers', `${plural(workers, 'processes')} (${reason})`]];
 }
 
 const freshMs = 60_000;

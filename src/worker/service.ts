@@ -25,6 +25,8 @@ import { openSenders, type Senders, type SendersOptions } from './senders.ts';
 export type ServiceOptions = SendersOptions & {
   queueConnection: QueueConnection;
   queueName: string;
+  /** Whether the queue is that of one run and of this process, which removes it at the start and at the end. */
+  ownsQueue: boolean;
   retryDelaysMs: readonly number[];
   unreachableTimeoutMs: number;
 };
@@ -40,8 +42,8 @@ export type Service = {
   readonly writeRejection: string;
   /** For how many ms runs had to wait here because nothing might be sent. */
   readonly heldMs: number;
-  /** In the order in which they start. The token is not among them: other parts of the process may need it first. */
-  parts: readonly Part[];
+  /** In the order in which they start, the queue first. The token is not among them: other parts of the process may need it first. */
+  parts: readonly [Part, ...Part[]];
 };
 
 const longestDrainMs = 10_000; // for the requests in flight, also if the request timeout is longer
@@ -120,13 +122,13 @@ export function openService(
     onDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     log,
   });
-  const isOwn = options.queueName !== sharedQueueName;
+  const isShared = options.queueName === sharedQueueName;
   const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
-  const parts = [
-    queuePart(queue, isOwn),
+  const parts: Service['parts'] = [
+    queuePart(queue, options.ownsQueue),
     { name: 'senders', start: senders.start, drain: senders.close },
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
-    ...(isOwn ? [] : [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)]),
+    ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
     { name: 'consumer', start: consumer.start, drain: () => drainConsumer(consumer, shutdownDeadline, drainAtMostMs) },
   ];
   return {
@@ -155,7 +157,7 @@ export function tokenPart(token: Token, onWait: (waiting: string) => void): Part
   return { name: 'token', start: () => startToken(token, onWait), drain: () => token.close() };
 }
 
-/** The queue. One that only this process consumes is removed at the start and at the end: the ledger knows all that is in it. */
+/** The queue. One of its own is removed at the start and at the end: the ledger knows all that is in it. */
 function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
   return {
     name: 'queue',

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { exitCodes } from '../errors.ts';
 import type { Log } from '../logger.ts';
 
@@ -11,6 +11,8 @@ export type SupervisorOptions = {
   start(worker: number): ChildProcess;
   /** Aborted when all workers have to drain. */
   stop: AbortSignal;
+  /** How often in a row a worker is restarted, before the others go on without it; null: without end, and no worker may be missing. */
+  restartsAtMost: number | null;
   log: Log;
   /** Returns a number from 0 to 1. */
   random: () => number;
@@ -30,10 +32,12 @@ const fatalExits: readonly (number | null)[] = [
 ];
 
 /**
- * Keeps worker processes running, each with its number: one that exits is restarted. All drain when `stop` is aborted, or when one exits
- * with a code that a restart does not change. Returns the exit code: a fatal one, else the first that isn't 0, else 0.
+ * Keeps worker processes running, each with its number: one that exits is restarted. All drain when `stop` is aborted. Where one exits with
+ * a code that a restart does not change, all drain, or with `restartsAtMost` the others go on. Returns the exit code: a fatal one, else the
+ * first that isn't 0, else 0.
  */
-export async function superviseWorkers({ size, start, stop, log, random }: SupervisorOptions): Promise<number> {
+export async function superviseWorkers(options: SupervisorOptions, sleep = sleepUntilAborted): Promise<number> {
+  const { size, start, stop, restartsAtMost, log, random } = options;
   const fatal = new AbortController();
   const draining = AbortSignal.any([stop, fatal.signal]);
   const runWorker = async (worker: number): Promise<ProcessExit> => {
@@ -49,20 +53,35 @@ export async function superviseWorkers({ size, start, stop, log, random }: Super
       const startedAt = performance.now();
       const end = await runWorker(worker);
       if (draining.aborted) return end.code ?? exitCodes.INTERNAL.exit;
-      if (fatalExits.includes(end.code)) {
+      failures = performance.now() - startedAt > stableAfterMs ? 1 : failures + 1;
+      const isFatal = fatalExits.includes(end.code);
+      const reason = describeExit(worker, end);
+      if (restartsAtMost !== null && (isFatal || failures > restartsAtMost)) {
+        log.warn({ worker, ...end, reason }, 'a worker cannot run, going on without it');
+        return end.code ?? exitCodes.INTERNAL.exit;
+      }
+      if (isFatal) {
         log.error({ worker, ...end }, 'a worker cannot run, stopping all workers');
         fatal.abort();
         return end.code!;
       }
-      failures = performance.now() - startedAt > stableAfterMs ? 1 : failures + 1;
       const againInMs = restartAfterMs(failures, random());
-      log.warn({ worker, ...end, againInMs }, 'a worker exited unexpectedly, restarting it');
-      await sleep(againInMs, undefined, { signal: draining }).catch(() => {});
+      log.warn({ worker, ...end, againInMs, reason }, 'a worker exited unexpectedly, restarting it');
+      await sleep(againInMs, draining);
     }
     return 0;
   };
   const codes = await Promise.all(Array.from({ length: size }, (_, n) => superviseWorker(n + 1)));
   return codes.find((code) => fatalExits.includes(code)) ?? codes.find((code) => code !== 0) ?? 0;
+}
+
+function sleepUntilAborted(ms: number, ended: AbortSignal): Promise<unknown> {
+  return wait(ms, undefined, { signal: ended }).catch(() => {});
+}
+
+function describeExit(worker: number, { code, signal }: ProcessExit): string {
+  const how = signal !== null ? `ended by ${signal}` : code === null ? 'not started' : `exit code ${code}`;
+  return `worker ${worker}, ${how}`;
 }
 
 /** The wait before a restart, in ms: 500 to 1000 before the first, twice as long before each further one, 30,000 at most. */

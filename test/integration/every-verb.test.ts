@@ -155,6 +155,7 @@ describe('every verb', () => {
     help: 'it prints pages for people',
     completion: 'prints a script',
     worker: 'its log on stderr is JSON already, and it has no results',
+    'run-worker': 'has no results of its own',
     quickstart: 'shows people what a run is like; the run in it has --json',
   };
   const leaves = (commands: readonly Command[], above = ''): [verb: string, command: Command][] =>

@@ -29,6 +29,7 @@ const service = openService({
   log,
   queueConnection: openQueueConnection(address),
   queueName: sharedQueueName,
+  ownsQueue: false,
   token: fixedToken(EXPUNGE_TOKEN!, 'EXPUNGE_TOKEN'),
   connection: { requestTimeoutMs: 500, ca: null, proxy: null, strictConnections: false },
   maxConcurrency: 32,

@@ -44,7 +44,14 @@ export async function openLocalWorkers(
   const started: Parts[] = [];
   const add: LocalWorkers['add'] = async (options = {}) => {
     const service = openService({
-      ...{ ledger, target, log, queueName: sharedQueueName, queueConnection: openQueueConnection(testRedisAddress()) },
+      ...{
+        ledger,
+        target,
+        log,
+        queueName: sharedQueueName,
+        ownsQueue: false,
+        queueConnection: openQueueConnection(testRedisAddress()),
+      },
       token: fixedToken(sandbox.token, 'test'),
       connection: { requestTimeoutMs: 10_000, ca: null, proxy: null, strictConnections: false },
       ...{ maxConcurrency: 32, rate: null, burst: null, separateLimits: false },

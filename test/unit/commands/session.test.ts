@@ -7,7 +7,7 @@ import { invoke } from '../../support/command.ts';
 
 /** What makes a run or a schedule, and what looks whether it could: they may begin a private Redis. */
 const beginning = ['run', 'worker', 'schedule add', 'check', 'quickstart'];
-const withoutRedis = ['completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop'];
+const withoutRedis = ['completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop', 'run-worker'];
 
 const all = verbs.flatMap((command) => [
   ...(command.load === null ? [] : [[command.name, command] as const]),

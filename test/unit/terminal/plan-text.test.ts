@@ -30,6 +30,7 @@ const plan: Plan = {
   onStatus: '',
   expectAbsent: false,
   maxConcurrency: 64,
+  workers: { workers: 1, reason: '' },
   stop: null,
   existing: null,
   previous: null,

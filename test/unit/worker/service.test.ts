@@ -62,7 +62,7 @@ function openTestService(odd: Odd = {}) {
     ...odd.queue,
   } as ChunkQueue;
   const options: ServiceOptions = {
-    ...{ ledger, log, queueName: sharedQueueName, queueConnection: {} as QueueConnection },
+    ...{ ledger, log, queueName: sharedQueueName, ownsQueue: false, queueConnection: {} as QueueConnection },
     ...{ target: targetOf('http://localhost:1/base/', 'a'), token: fixedToken('t', 'test') },
     connection: { requestTimeoutMs: 3_000, ca: null, proxy: null, strictConnections: false },
     ...{
@@ -117,7 +117,7 @@ describe('the service', () => {
   });
 
   test('removes a queue of its own before and after, and looks for no runs of others', async () => {
-    const { service, parts, events } = openTestService({ options: { queueName: ownQueueName('r') } });
+    const { service, parts, events } = openTestService({ options: { queueName: ownQueueName('r'), ownsQueue: true } });
     expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'senders', 'watch', 'consumer']);
     await parts.start(running);
     expect(events.splice(0)).toEqual(['open queue', 'remove queue', 'start senders', 'start consumer']);
@@ -129,7 +129,7 @@ describe('the service', () => {
     let isStuck = false;
     const stuck = () => (isStuck ? never() : Promise.resolve());
     const { parts } = openTestService({
-      options: { queueName: ownQueueName('r') },
+      options: { queueName: ownQueueName('r'), ownsQueue: true },
       queue: { remove: stuck, close: stuck },
     });
     await parts.start(running);

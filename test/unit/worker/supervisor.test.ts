@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
-import { restartAfterMs } from '../../../src/worker/supervisor.ts';
+import type { ChildProcess } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { restartAfterMs, superviseWorkers } from '../../../src/worker/supervisor.ts';
+import { fakeSleep } from '../../support/fake-sleep.ts';
 
 test.each([
   [1, 500, 1_000],
@@ -10,4 +13,71 @@ test.each([
 ])('start number %i after an end comes after %i to %i ms', (failures, least, most) => {
   expect(restartAfterMs(failures, 0)).toBe(least);
   expect(restartAfterMs(failures, 1)).toBe(most);
+});
+
+describe('workers that may be missing', () => {
+  type Child = EventEmitter & { worker: number };
+
+  function supervise(size: number) {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const children: Child[] = [];
+    const logged: string[] = [];
+    const note = ({ reason }: { reason?: string }, message: string) => logged.push(`${message}: ${reason}`);
+    const stopping = new AbortController();
+    const start = (worker: number) => {
+      const child = Object.assign(new EventEmitter(), { worker, send: () => {}, kill: () => {} });
+      children.push(child);
+      return child as unknown as ChildProcess;
+    };
+    const log = { debug() {}, info() {}, warn: note, error: note };
+    const options = { size, start, stop: stopping.signal, restartsAtMost: 3, log, random: () => 0 };
+    const ended = superviseWorkers(options, fakeSleep);
+    const exit = async (child: Child, ...how: [code: number | null, signal: string | null]) => {
+      child.emit('exit', ...how);
+      await vi.advanceTimersByTimeAsync(4_000);
+    };
+    return { children, logged, ended, exit, stopping };
+  }
+
+  test('are restarted three times in a row, then the others go on', async () => {
+    const { children, logged, ended, exit, stopping } = supervise(2);
+    for (let n = 0; n < 4; n++) await exit(children.findLast(({ worker }) => worker === 2)!, null, 'SIGKILL');
+    expect(children.map(({ worker }) => worker)).toEqual([1, 2, 2, 2, 2]);
+    expect(logged).toEqual([
+      ...Array(3).fill('a worker exited unexpectedly, restarting it: worker 2, ended by SIGKILL'),
+      'a worker cannot run, going on without it: worker 2, ended by SIGKILL',
+    ]);
+    stopping.abort();
+    await exit(children[0]!, 0, null);
+    expect(await ended).toBe(1);
+  });
+
+  test('are restarted as often again after a minute of work', async () => {
+    const { children, logged, exit } = supervise(1);
+    for (let n = 0; n < 8; n++) {
+      await vi.advanceTimersByTimeAsync(60_000);
+      await exit(children.at(-1)!, 1, null);
+    }
+    expect(children).toHaveLength(9);
+    expect(new Set(logged)).toEqual(new Set(['a worker exited unexpectedly, restarting it: worker 1, exit code 1']));
+  });
+
+  test.each([2, 5, 6])('are not restarted after exit code %i, and the others go on', async (code) => {
+    const { children, logged, ended, exit, stopping } = supervise(2);
+    await exit(children[0]!, code, null);
+    expect(logged).toEqual([`a worker cannot run, going on without it: worker 1, exit code ${code}`]);
+    expect(children).toHaveLength(2);
+    stopping.abort();
+    await exit(children[1]!, 0, null);
+    expect(await ended).toBe(code);
+  });
+
+  test('that cannot be started are tried again, too', async () => {
+    const { children, logged } = supervise(1);
+    children[0]!.emit('error', new Error('spawn ENOMEM'));
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(logged).toEqual(['a worker exited unexpectedly, restarting it: worker 1, not started']);
+    expect(children).toHaveLength(2);
+  });
 });

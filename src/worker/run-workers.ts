@@ -1,0 +1,139 @@
+import type { ChildProcess } from 'node:child_process';
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../logger.ts';
+import type { Target } from '../model/target.ts';
+import type { RedisAddress } from '../redis/address.ts';
+import { hearBorrower, loanOf, type TokenLoan, type TokenReport } from '../token/borrowed-token.ts';
+import type { Token } from '../token/token.ts';
+import type { Part } from './parts.ts';
+import { superviseWorkers } from './supervisor.ts';
+
+/** What a worker is to do. It comes over the channel between both processes, since arguments can be read by every user of the machine. */
+export type WorkerOrder = {
+  worker: number;
+  run: string;
+  target: Target;
+  config: Config;
+  /** Certificate authorities to trust for the API. */
+  ca: string | null;
+  /** The private Redis; null = the one that REDIS_URL names. */
+  redis: Pick<RedisAddress, 'kind' | 'label' | 'options'> | null;
+};
+
+/** From the command. A loan comes every 200 ms, also to show that the command is at work. */
+export type ToWorker = 'drain' | { order: WorkerOrder; loan: TokenLoan } | { loan: TokenLoan } | { halt: string };
+
+/** From a worker. `tell`: a warning for people. */
+export type FromWorker = TokenReport | { inFlight: number } | { tell: string };
+
+const loanEveryMs = 200;
+const restartsAtMost = 3;
+
+export type RunWorkersOptions = {
+  /** How many, without the process of the command. */
+  size: number;
+  /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */
+  fork(worker: number): ChildProcess;
+  orderFor(worker: number): WorkerOrder;
+  token: Token;
+  tell(line: string): void;
+  log: Log;
+  random: () => number;
+};
+
+/**
+ * The other processes of a foreground run. They consume its queue with the token of the command, which keeps everything else: panel, halts,
+ * signals and the report. One that dies is restarted, three times in a row at most. Each drains by itself once the command is gone or
+ * frozen. States: idle → started → leaving → drained.
+ */
+export class RunWorkers {
+  readonly #options: RunWorkersOptions;
+  readonly #inFlight = new Map<ChildProcess, number>();
+  readonly #unsent = new Map<ChildProcess, number>();
+  readonly #leaving = new AbortController();
+  #timer: NodeJS.Timeout | null = null;
+  #ended: Promise<unknown> = Promise.resolve();
+
+  constructor(options: RunWorkersOptions) {
+    this.#options = options;
+  }
+
+  readonly part: Part = { name: 'workers', start: () => this.#begin(), drain: () => this.#end() };
+
+  /** Requests of all of them that are in flight. */
+  get inFlight(): number {
+    let sum = 0;
+    for (const requests of this.#inFlight.values()) sum += requests;
+    return sum;
+  }
+
+  #begin(): void {
+    const { size, log, random } = this.#options;
+    if (size === 0) return;
+    this.#timer = setInterval(() => this.#lend(), loanEveryMs);
+    const start = (worker: number) => this.#start(worker);
+    this.#ended = superviseWorkers({ size, start, stop: this.#leaving.signal, restartsAtMost, log, random });
+  }
+
+  /** Asks all of them to drain. Returns at once; doing it twice changes nothing. */
+  leave(): void {
+    this.#leaving.abort();
+  }
+
+  async #end(): Promise<void> {
+    this.leave();
+    await this.#ended;
+    if (this.#timer !== null) clearInterval(this.#timer);
+  }
+
+  #start(worker: number): ChildProcess {
+    const { fork, orderFor, token, tell } = this.#options;
+    const child = fork(worker);
+    this.#inFlight.set(child, 0);
+    child.on('message', (said) => this.#hear(child, said as FromWorker));
+    child.on('error', () => {}); // the supervisor learns from its end
+    child.once('exit', () => {
+      this.#inFlight.delete(child);
+      this.#unsent.delete(child);
+    });
+    keepLastLine(child, (line) => tell(`worker ${worker}: ${line}`));
+    this.#send(child, { order: orderFor(worker), loan: loanOf(token) });
+    return child;
+  }
+
+  #lend(): void {
+    const loan = loanOf(this.#options.token);
+    for (const child of this.#inFlight.keys()) if (!this.#unsent.get(child)) this.#send(child, { loan }); // a frozen one gets no more
+  }
+
+  #send(child: ChildProcess, message: ToWorker): void {
+    if (!child.connected) return;
+    this.#unsent.set(child, (this.#unsent.get(child) ?? 0) + 1);
+    child.send(message, () => {
+      if (this.#unsent.has(child)) this.#unsent.set(child, this.#unsent.get(child)! - 1);
+    });
+  }
+
+  #hear(child: ChildProcess, said: FromWorker): void {
+    if ('inFlight' in said) this.#inFlight.set(child, said.inFlight);
+    else if ('tell' in said) this.#options.tell(said.tell);
+    else {
+      const halt = hearBorrower(this.#options.token, said);
+      if (halt !== null) this.#send(child, { halt });
+    }
+  }
+}
+
+const longestLine = 500;
+
+/** Calls `tell` with the last line that a process wrote to stderr, once it has ended with an error. Null stderr: nothing is read. */
+function keepLastLine(child: ChildProcess, tell: (line: string) => void): void {
+  let last = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    last = `${last}${text}`.slice(-longestLine);
+  });
+  child.once('close', (code) => {
+    const line = last.trim().split('\n')[0] ?? '';
+    if (code !== 0 && line !== '') tell(line);
+  });
+}
