@@ -8,6 +8,7 @@ import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
+import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
@@ -22,8 +23,10 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const found = await findRun(session, args[0]);
     const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
-    const { format = 'csv', output = null, verify = false, spreadsheetSafe = false } = options as Record<string, never>;
-    return reportRun({ redis: session.redis, run, format, output, verify, spreadsheetSafe, out: stdout, say, print });
+    const { output = null, only = null, verify = false } = options as Record<string, never>;
+    const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
+    const style = { format, spreadsheetSafe } as const;
+    return reportRun({ redis: session.redis, run, ...style, output, only, verify, out: stdout, say, print });
   });
 }
 
@@ -40,6 +43,7 @@ export type ReportDeps = {
   run: Run;
   format: ReportFormat;
   output: string | null; // null: to `out`
+  only: Selection | null; // the rows to write; null: all
   spreadsheetSafe: boolean;
   verify: boolean; // count instead of writing a report
   out: NodeJS.WritableStream;
@@ -49,6 +53,11 @@ export type ReportDeps = {
 
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {
+  if (deps.verify && deps.only !== null) {
+    throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only chooses rows for a report', {
+      next: 'give one of them',
+    });
+  }
   if (deps.verify) return verifyRun(deps);
   if (deps.spreadsheetSafe && deps.format !== 'csv') {
     throw new ExpungeError('USAGE', `--spreadsheet-safe changes ids in a CSV; ${deps.format} is always lossless`);
@@ -79,9 +88,9 @@ async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number
   return problem === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-/** A report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
-async function noteReport({ redis, run }: ReportDeps, path: string): Promise<void> {
-  if (run.reportIn === '') await markDelivered(redis, run, path);
+/** A whole report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
+async function noteReport({ redis, run, only }: ReportDeps, path: string): Promise<void> {
+  if (run.reportIn === '' && only === null) await markDelivered(redis, run, path);
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
@@ -130,8 +139,8 @@ function fileSink(file: number): Sink {
   };
 }
 
-function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Sink): Promise<number> {
-  return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe }, sink);
+function writeRows({ redis, run, format, spreadsheetSafe, only }: ReportDeps, sink: Sink): Promise<number> {
+  return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe, only }, sink);
 }
 
 /** Waits until each text is written. A reader that closes early (`| head`) is no error. */

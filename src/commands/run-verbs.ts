@@ -199,6 +199,11 @@ export const priority: Command = {
   load: () => import('./priority.ts'),
 };
 
+/** Chooses rows of a run. */
+function only(help: string): OwnOption {
+  return { flags: '--only <rows>', help, parse: parse.selection };
+}
+
 export const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
@@ -207,12 +212,14 @@ export const report: Command = {
   options: [
     { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
+    only('only these rows, by outcome or code: failed,unknown,http_409'),
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
     { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
   ],
   examples: [
     ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
+    ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],

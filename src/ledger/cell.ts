@@ -8,6 +8,7 @@ import {
   textOfCode,
 } from '../model/outcome.ts';
 import { chunkSize } from '../model/row.ts';
+import { cancelCode } from '../model/selection.ts';
 import { isSealed, type Run } from './run.ts';
 
 /**
@@ -140,7 +141,7 @@ export function sentOutcomeOf(cell: Cell): SentOutcome {
 export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
   const attempts = attemptsOf(cell);
-  const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: 'run_cancelled', attempts });
+  const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: cancelCode, attempts });
   if (isRunInDoubt || isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
   return sealed(attempts > 0 ? 'failed' : 'not_attempted');
 }

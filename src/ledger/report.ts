@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, realpath, rename, rm, stat } from 'node
 import { basename, dirname, join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import { csvCell, neutralised } from '../model/row.ts';
+import { isChosen, type Selection } from '../model/selection.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import type { OutcomeRow } from './outcome-rows.ts';
@@ -14,21 +15,21 @@ export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
 /** Writes text, and resolves when there is room for more. False once the reader has closed the stream. */
 export type Sink = (text: string) => Promise<boolean>;
 
-/** `only`: the outcomes of the rows to write; missing = all. */
-export type ReportOptions = ReportStyle & { only?: readonly OutcomeRow['outcome'][] };
+/** `only`: the rows to write; null = all. */
+export type ReportOptions = ReportStyle & { only: Selection | null };
 
 /** Writes a header and the rows, and returns how many rows. Ends early, without an error, when `sink` returns false. */
 export async function writeReport(
   rows: AsyncIterable<OutcomeRow[]>,
-  options: ReportOptions,
+  { only, ...style }: ReportOptions,
   sink: Sink,
 ): Promise<number> {
   let written = 0;
-  let wanted = await sink(reportHeader(options));
+  let wanted = await sink(reportHeader(style));
   for await (const page of rows) {
     if (!wanted) break;
-    const chosen = options.only ? page.filter((row) => options.only!.includes(row.outcome)) : page;
-    wanted = await sink(reportText(chosen, options));
+    const chosen = only === null ? page : page.filter((row) => isChosen(only, row));
+    if (chosen.length > 0) wanted = await sink(reportText(chosen, style));
     written += chosen.length;
   }
   return written;
