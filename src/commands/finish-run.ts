@@ -53,11 +53,11 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
 
 /** Finishes a run that ended while its command could not: nothing is sent, so it needs neither a token nor a confirmation. */
 export async function finishEnded(work: Finish): Promise<number> {
-  const { id, state } = work.run;
+  const { id, state, retryOf } = work.run;
+  const next = retryOf === '' ? '\n  After that the same command makes a new run of the list.' : '';
   const { invocation } = work;
   sayOf(invocation)(
-    `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.\n` +
-      '  After that the same command makes a new run of the list.',
+    `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.${next}`,
   );
   const interrupts = listenForInterrupts(invocation, () => {});
   try {
@@ -102,7 +102,6 @@ export function endingOf(
     failures: files?.groups ?? [],
     examples,
     files: written.map((file) => file.path),
-    failuresFile: files?.failures?.path ?? null,
     command: typedCommand(argv),
   };
 }

@@ -7,10 +7,12 @@ import { markDelivered } from '../ledger/end-run.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
+import { retryFacts } from '../ledger/summary.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { systemCode } from '../system-errors.ts';
+import { retryLines } from '../terminal/retry-text.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { findRun, sayOf, sayOn, withRedis } from './session.ts';
 
@@ -25,6 +27,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
+    for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
     const style = { format, spreadsheetSafe } as const;
     return reportRun({ redis: session.redis, run, ...style, output, only, verify, out: stdout, say, print });
   });
@@ -79,6 +82,7 @@ async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number
   const { counts, pending } = tally;
   print('verification', {
     run: run.id,
+    ...retryFacts(run),
     adds_up: problem === null,
     problem,
     rows: run.rows,
@@ -100,7 +104,8 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
     await file.commit();
     if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
     deps.say(`${count(rows)} rows in ${path}`);
-    deps.print('report', { run: deps.run.id, rows, format: deps.format, file: path });
+    const { run, format } = deps;
+    deps.print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
   } catch (error) {
     await file.discard();
     throw error;

@@ -20,26 +20,57 @@ const input = [
   'maxDeletes',
 ] as const;
 
+/** How ids of a run are protected; those itself are in Redis. */
+const retryInput = ['column', 'noHeader', 'delimiter', 'limit', 'protect', 'allowIdChars', 'maxDeletes'] as const;
+
+/** How the ids that were found are deleted. */
+const deletion: readonly OwnOption[] = [
+  { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
+  { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+  share,
+  yes,
+  { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
+  json,
+  reason,
+];
+
+/** Chooses rows of a run. */
+function only(help: string): OwnOption {
+  return { flags: '--only <rows>', help, parse: parse.selection };
+}
+
 export const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
   settings: [...input, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
-  options: [
-    { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
-    { flags: '--detach', help: 'leave the deleting to the workers of this target' },
-    share,
-    yes,
-    { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
-    json,
-    reason,
-  ],
+  options: deletion,
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   load: () => import('./run.ts'),
+};
+
+export const retry: Command = {
+  name: 'retry',
+  summary: 'delete the ids of an ended run that failed, are unknown or were not attempted, as a new run',
+  arguments: '<run>',
+  settings: [...retryInput, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
+  options: [
+    {
+      ...only('only these ids, by outcome or code: failed,http_409 (default: all three)'),
+      parse: parse.retrySelection,
+    },
+    ...deletion,
+  ],
+  examples: [
+    ['expunge retry 20261120-1602-m4tz', 'what failed, is unknown or was not attempted'],
+    ['expunge retry 20261120-1602-m4tz --only http_409,timeout --dry-run', 'show what would be retried'],
+    ['expunge retry 20261120-1602-m4tz --only unknown --yes --detach', 'with the workers'],
+  ],
+  load: () => import('./retry.ts'),
 };
 
 /** Which runs are listed, and in which order. */
@@ -198,11 +229,6 @@ export const priority: Command = {
   ],
   load: () => import('./priority.ts'),
 };
-
-/** Chooses rows of a run. */
-function only(help: string): OwnOption {
-  return { flags: '--only <rows>', help, parse: parse.selection };
-}
 
 export const report: Command = {
   name: 'report',

@@ -1,7 +1,7 @@
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
-import { parseSelection, selectionWords } from '../model/selection.ts';
+import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
@@ -112,6 +112,12 @@ export const someOf = <const W extends string>(words: readonly W[]) => {
 /** Outcomes and codes of rows. */
 export const selection = Object.assign((value: string) => parseSelection(value), {
   words: selectionWords,
+  isList: true,
+} as const);
+
+/** The same for rows that can be retried. */
+export const retrySelection = Object.assign((value: string) => parseRetrySelection(value), {
+  words: retryWords,
   isList: true,
 } as const);
 

@@ -34,6 +34,7 @@ export type RunPlan = {
   priority: Priority;
   onStatus: string;
   expectAbsent: boolean;
+  retryOf: string; // the run whose ids these are; '' = none
   note: string;
   keepMs: number;
   detached: boolean;
@@ -44,14 +45,14 @@ export type RunPlan = {
 /** The settings that are stored with a run. */
 export type RunSettings = Pick<Config, 'rate' | 'burst' | 'onStatus' | 'expectAbsent' | 'keep'>;
 
-/** Who makes a run, why, and how it is to be deleted. */
-type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
+/** Who makes a run, why, of which run it retries ids, and how it is to be deleted. */
+type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'priority' | 'command'>;
 
 /** The plan of a run for a list that was read. Pure. */
 export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
   return {
     target,
-    list: listOf(target, spool.sha256),
+    list: listOf(target, spool.sha256, origin.retryOf),
     sha256: spool.sha256,
     files: spool.files,
     layout: spool.layout,
@@ -162,6 +163,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     priority: plan.priority,
     onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,
+    retryOf: plan.retryOf,
     note: plan.note,
     who: plan.who,
     createdBy: plan.who,

@@ -20,6 +20,8 @@ const listed = [
     'account',
     'createdBy',
     'files',
+    'retryOf',
+    'retriedBy',
     'rows',
     'ids',
     'attempts',
@@ -40,18 +42,19 @@ export async function listRuns(redis: RedisClient): Promise<ListedRun[]> {
   return runs;
 }
 
-/** Unsealed runs of the same target whose list has a file name in common with this one; stdin is never in common. */
+/** Unsealed runs of the same target whose list has a file name in common with this one (never stdin), or that retry ids of the same run. */
 export async function findOverlappingRuns(
   redis: RedisClient,
   { baseUrl, account }: Target,
   { files }: { files: readonly string[] },
+  retryOf = '',
 ): Promise<ListedRun[]> {
   const names = new Set(files.filter((name) => name !== stdinName).map((name) => normalize(name)));
   const isOverlapping = (run: ListedRun) =>
     run.baseUrl === baseUrl &&
     run.account === account &&
     !isSealed(run.state) &&
-    run.files.some((name) => names.has(normalize(name)));
+    ((retryOf !== '' && run.retryOf === retryOf) || run.files.some((name) => names.has(normalize(name))));
   const found: ListedRun[] = [];
   for await (const page of runPages(redis)) found.push(...page.filter(isOverlapping));
   return found;

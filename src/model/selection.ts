@@ -1,4 +1,4 @@
-import { codeWords, type Outcome, outcomes } from './outcome.ts';
+import { codeWords, idOutcomes, isWorthAnotherRun, type Outcome, outcomes } from './outcome.ts';
 import { rejectCodes } from './row.ts';
 import { suggest } from './suggest.ts';
 
@@ -34,4 +34,22 @@ function hint(word: string): string {
 /** Whether a row with this outcome and code is chosen. */
 export function isChosen(selection: Selection, row: { outcome: Outcome | 'pending'; code: string }): boolean {
   return selection.includes(row.outcome) || selection.includes(row.code);
+}
+
+const retriable = idOutcomes.filter(isWorthAnotherRun);
+
+/** The rows that `retry` sends again by default: all that can be. */
+export const worthRetry: Selection = retriable;
+
+/** What `retry` can choose, beside statuses. */
+export const retryWords: readonly string[] = [...retriable, ...codeWords, cancelCode];
+
+/** The same for `retry`. Throws an Error also for words of rows that another run would not delete either. */
+export function parseRetrySelection(text: string): Selection {
+  const selection = parseSelection(text);
+  const wrong = selection.find((word) => !retryWords.includes(word) && !word.startsWith('http_'));
+  if (wrong === undefined) return selection;
+  throw new Error(
+    `"${wrong}" rows can't be retried; expected ${retriable.join(', ')}, or codes like http_409, timeout`,
+  );
 }

@@ -39,6 +39,8 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['target pin-rate', '200/s', ['target']],
   ['cancel', 'RUN --yes', ['summary']],
   ['status', 'RUN --watch', ['summary']],
+  ['retry', 'RUN --dry-run', ['plan']],
+  ['retry', 'RUN --only http_409', ['nothing_to_retry']],
   ['report', 'RUN --verify', ['verification']],
   ['report', 'RUN --output FOLDER/report.csv', ['report']],
   ['runs remove', 'RUN --yes', ['removed']],

@@ -43,6 +43,7 @@ function listIn(...files: string[]): List {
       onStatus: '',
       expectAbsent: false,
       note: '',
+      retryOf: '',
     },
     ...{ keepMs: 60_000, detached: false, who: 'test', command: `run ${files.join(' ')}` },
   };

@@ -28,6 +28,7 @@ export async function writeTestRun(
       onStatus: '',
       expectAbsent: false,
       note: '',
+      retryOf: '',
       keepMs: 60_000,
       detached: target !== null,
       who: 'test',

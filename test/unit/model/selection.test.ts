@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isChosen, parseSelection } from '../../../src/model/selection.ts';
+import { isChosen, parseRetrySelection, parseSelection, worthRetry } from '../../../src/model/selection.ts';
 
 describe('--only', () => {
   it('takes outcomes and codes, each once', () => {
@@ -26,4 +26,18 @@ describe('--only', () => {
     expect(isChosen(selection, { outcome: 'failed', code: 'http_403' })).toBe(false);
     expect(isChosen(selection, { outcome: 'pending', code: '' })).toBe(false);
   });
+});
+
+describe('--only of a retry', () => {
+  it('takes what another run may delete', () => {
+    expect(parseRetrySelection('failed,unknown,not_attempted')).toEqual(worthRetry);
+    expect(parseRetrySelection('http_409,timeout,run_cancelled')).toEqual(['http_409', 'timeout', 'run_cancelled']);
+  });
+
+  it.each(['deleted', 'absent', 'rejected', 'duplicate', 'protected', 'pending', 'unsafe_character'])(
+    'refuses %s rows',
+    (word) => {
+      expect(() => parseRetrySelection(`failed,${word}`)).toThrow(`"${word}" rows can't be retried; expected failed,`);
+    },
+  );
 });
