@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
+import { resources } from '../model/resource.ts';
 import { type Command, json, type OwnOption, reason, sending, share, store, target, yes } from './command.ts';
 
 // What makes, shows and changes runs.
@@ -250,4 +251,17 @@ export const report: Command = {
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   load: () => import('./report.ts'),
+};
+
+export const explain: Command = {
+  name: 'explain',
+  summary: 'tell what became of one id in each run of the target, and why',
+  arguments: `<${resources.join('|')}> <id>`,
+  settings: ['baseUrl', 'account', 'clientId', ...store],
+  options: [json],
+  examples: [
+    ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
+    ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
+  ],
+  load: () => import('./explain.ts'),
 };

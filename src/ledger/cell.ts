@@ -59,6 +59,11 @@ export function isDoubtful(cell: Cell): boolean {
   return (cell & doubt) !== 0;
 }
 
+/** Whether a request for an open id may be in flight. */
+export function isMarked(cell: Cell): boolean {
+  return !isSettled(cell) && marksOf(cell) % 2 === 1;
+}
+
 function marksOf(cell: Cell): number {
   return (cell >> markShift) & marksMax;
 }
@@ -142,7 +147,7 @@ export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
   const attempts = attemptsOf(cell);
   const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: cancelCode, attempts });
-  if (isRunInDoubt || isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
+  if (isRunInDoubt || isDoubtful(cell) || isMarked(cell)) return sealed('unknown');
   return sealed(attempts > 0 ? 'failed' : 'not_attempted');
 }
 

@@ -41,6 +41,7 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['status', 'RUN --watch', ['summary']],
   ['retry', 'RUN --dry-run', ['plan']],
   ['retry', 'RUN --only http_409', ['nothing_to_retry']],
+  ['explain', `views ${madeId('views', 3)}`, ['appearance']],
   ['report', 'RUN --verify', ['verification']],
   ['report', 'RUN --output FOLDER/report.csv', ['report']],
   ['runs remove', 'RUN --yes', ['removed']],
