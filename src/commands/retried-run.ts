@@ -26,9 +26,16 @@ export function refuseLive({ id, state, command, detached }: Run): void {
   });
 }
 
-/** The command with what the retried run was told, where the command itself says nothing else. Of ids that are unknown many may be gone. */
+/**
+ * The command with what the retried run was told, where the command itself says nothing else. Of ids that are unknown many may be gone. Throws
+ * USAGE for a rate that this release cannot read: without it nothing would bound the retry.
+ */
 export function inherit(invocation: Invocation, { run, chosen }: Retries): Invocation {
   const { config, sources, options } = invocation;
+  if (config.rate === undefined && run.unreadRate !== '')
+    throw new ExpungeError('USAGE', `the rate of run ${run.id} is in a form that this release can't read`, {
+      next: 'give one: --rate 200/s',
+    });
   const pace =
     config.rate === undefined ? { rate: run.rate ?? undefined, burst: config.burst ?? run.burst ?? undefined } : {};
   const onStatus = sources.onStatus === 'default' ? run.onStatus : config.onStatus;

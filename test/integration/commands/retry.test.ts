@@ -92,6 +92,7 @@ describe('a retry', () => {
     onTestFinished,
   }) => {
     const { harness, run, retry } = await openEnded(onTestFinished);
+    expect((await harness.expunge(['status', run])).stdout).toContain(`retry the others: expunge retry ${run}`);
     const { run: made } = summaryIn(await retry('--only', 'failed', ...yes));
     const second = summaryIn(await retry('--only', 'unknown', ...yes)).run;
     expect(await readRun(harness.redis, made)).toMatchObject({ retryOf: run, retriedBy: [] });

@@ -30,6 +30,15 @@ describe('completion offers', () => {
   it.each<[line: string[], words: string[] | string]>([
     [['ru'], ['run', 'runs']],
     [['runs', 're'], ['remove']],
+    [
+      ['report', 'm4tz', '--only', 'failed,unk'],
+      ['failed,unknown', 'failed,unknown_resource'],
+    ],
+    [['retry', 'm4tz', '--only', 'un'], ['unknown']],
+    [
+      ['explain', ''],
+      ['annotations', 'views'],
+    ],
     [['schedule', 'pa'], ['pause']],
     [['--no-color', 'stat'], ['status']],
     [
