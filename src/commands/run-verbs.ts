@@ -22,7 +22,7 @@ const input = [
 ] as const;
 
 /** How ids of a run are protected; those itself are in Redis. */
-const retryInput = ['column', 'noHeader', 'delimiter', 'limit', 'protect', 'allowIdChars', 'maxDeletes'] as const;
+const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes'] as const;
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [
@@ -235,11 +235,15 @@ export const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
   arguments: '<run>',
-  settings: store,
+  settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
   options: [
     { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
     only('only these rows, by outcome or code: failed,unknown,http_409'),
+    {
+      flags: '--join <files...>',
+      help: 'the CSV files of the run as they are, with the outcome of each row behind it',
+    },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
     { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
@@ -247,6 +251,10 @@ export const report: Command = {
   examples: [
     ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
     ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
+    [
+      'expunge report 20261120-1602-m4tz --join old.csv --column view_id -o joined.csv',
+      'beside the columns of the list',
+    ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],

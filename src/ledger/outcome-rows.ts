@@ -220,7 +220,7 @@ const notAnId = new Set<string>([
  * A report can be used as a list, where text that is not the id of its row could name another object. Such text gets a tab at its end: an id
  * with a control character is always rejected.
  */
-function shownId({ id, code }: SettledRow): string {
+export function shownId({ id, code }: Pick<SettledRow, 'id' | 'code'>): string {
   if (id.length >= cutFrom) return `${id}…\t`;
   return notAnId.has(code) ? `${id}\t` : id;
 }

@@ -35,12 +35,10 @@ export async function writeReport(
   return written;
 }
 
-const columns = ['file', 'line', 'resource', 'id', 'outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'];
-
 /** The header of a report; '' for NDJSON. The column of changed ids is named `id_safe`, so that it is not read back as ids. */
 export function reportHeader({ format, spreadsheetSafe }: ReportStyle): string {
   if (format === 'ndjson') return '';
-  return `${columns.map((column) => (column === 'id' && spreadsheetSafe ? 'id_safe' : column)).join(',')}\n`;
+  return `file,line,resource,${spreadsheetSafe ? 'id_safe' : 'id'},${resultColumns.join(',')}\n`;
 }
 
 /** The rows as text. NDJSON is lossless; in a CSV, `file` and `excerpt` never begin a formula. */
@@ -53,8 +51,15 @@ export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
 function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
   const file = csvCell(neutralised(row.file));
   const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
-  const resultColumns = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
-  return `${file},${row.line},${row.resource ?? ''},${id},${resultColumns},${csvCell(neutralised(row.excerpt))}\n`;
+  return `${file},${row.line},${row.resource ?? ''},${id},${resultCells(row).map(csvCell).join(',')}\n`;
+}
+
+/** The last columns of a report: what became of a row. */
+export const resultColumns = ['outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'] as const;
+
+/** Their cells, in that order. The excerpt never begins a formula. */
+export function resultCells({ outcome, status, attempts, settledAt, code, excerpt }: OutcomeRow): string[] {
+  return [outcome, String(status ?? ''), String(attempts), settledAt, code, neutralised(excerpt)];
 }
 
 function ndjsonLine(row: OutcomeRow): string {

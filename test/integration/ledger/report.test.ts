@@ -102,7 +102,7 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
   const said: string[] = [];
   const say = (line: string) => said.push(line);
   const style = { format: 'csv', spreadsheetSafe: false } as const;
-  const usual = { ...style, output: null, only: null, verify: false, out: new PassThrough() };
+  const usual = { ...style, output: null, only: null, join: null, verify: false, out: new PassThrough() };
   return { exit: await reportRun({ redis, run, say, print() {}, ...usual, ...deps }), said };
 }
 

@@ -47,6 +47,7 @@ describe('completion offers', () => {
     ],
     [['run', 'x.csv', '--resource=v'], ['views']],
     [['run', '--resource', 'views', ''], 'files'],
+    [['report', 'm4tz', '--join', ''], 'files'],
     [['run', '--resource=views', ''], 'files'],
     [['run', '-n', 'x.csv', 'y'], 'files'],
     [['run', '--', '-'], 'files'],
