@@ -81,7 +81,7 @@ export function endingOf(
   kind: EndingKind,
   { argv, files = null, pace = [], examples = [] }: EndingDetails,
 ): Ending {
-  const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
+  const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -90,6 +90,7 @@ export function endingOf(
     who,
     halt,
     doubt,
+    retryOf,
     rows,
     ids,
     isNoneThere: isNoneThere(run),

@@ -61,7 +61,7 @@ export const retry: Command = {
   settings: [...retryInput, ...target, 'onStatus', 'expectAbsent', 'rate', 'burst', ...sending, ...store, 'keep'],
   options: [
     {
-      ...only('only these ids, by outcome or code: failed,http_409 (default: all three)'),
+      ...only('only these of them, by outcome or code: failed,http_409 (default: all)'),
       parse: parse.retrySelection,
     },
     ...deletion,

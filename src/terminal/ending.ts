@@ -26,6 +26,7 @@ export type Ending = {
   reason: string;
   who: string;
   halt: HaltCode | '';
+  retryOf: string; // the run whose ids were retried, or ''
   rows: number;
   ids: number;
   isNoneThere: boolean; // none of the ids was there, without --expect-absent
@@ -58,7 +59,7 @@ export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = 
 }
 
 /** The parts below the counts. */
-const rest = [noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
+const rest = [retryOfLines, noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'detached';
@@ -99,6 +100,10 @@ function tableLines({ counts, pending, protectedRead }: Ending, style: Style): s
 function meaningOf(word: Outcome | 'pending', protectedRead: number | null): string {
   const read = word === 'protected' && protectedRead !== null ? `: ${plural(protectedRead, 'ids')} read` : '';
   return (word === 'pending' ? 'without an outcome yet' : outcomeText(word)) + read;
+}
+
+function retryOfLines({ retryOf }: Ending): string[] {
+  return retryOf === '' ? [] : [`  Retry of run ${retryOf}`];
 }
 
 /** A list for another API, account or resource ends like this. */

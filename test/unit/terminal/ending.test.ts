@@ -9,6 +9,7 @@ const ending: Ending = {
   reason: '',
   who: '',
   halt: '',
+  retryOf: '',
   rows: 1_010,
   ids: 1_003,
   isNoneThere: false,
@@ -37,6 +38,10 @@ describe('endingText', () => {
       '  Report: report.csv',
       '  Retry the others: expunge retry r1',
     ]);
+  });
+
+  it('names the run whose ids it retried', () => {
+    expect(endingText({ ...ending, retryOf: 'r0' }).split('\n')).toContain('  Retry of run r0');
   });
 
   it('leaves out what to do next where somebody wants the result only', () => {
