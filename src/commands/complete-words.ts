@@ -110,7 +110,7 @@ function rowsOf(verbs: readonly Command[], path: readonly string[]): Command[] {
 }
 
 function valuesOf(option: Option, rows: readonly Command[], current: string): Completion {
-  if (option.flags.endsWith('<file>')) return { kind: 'files' };
+  if (/<files?(\.{3})?>$/.test(option.flags)) return { kind: 'files' };
   if (option.flags.endsWith('<folder>')) return { kind: 'folders' };
   const { words: known = [], isList = false } = takes(option, rows);
   const before = isList ? current.slice(0, current.lastIndexOf(',') + 1) : '';

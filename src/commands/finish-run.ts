@@ -53,11 +53,11 @@ export async function finishRun(work: Finish, interrupts: Interrupts): Promise<n
 
 /** Finishes a run that ended while its command could not: nothing is sent, so it needs neither a token nor a confirmation. */
 export async function finishEnded(work: Finish): Promise<number> {
-  const { id, state } = work.run;
+  const { id, state, retryOf } = work.run;
+  const next = retryOf === '' ? '\n  After that the same command makes a new run of the list.' : '';
   const { invocation } = work;
   sayOf(invocation)(
-    `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.\n` +
-      '  After that the same command makes a new run of the list.',
+    `Run ${id} of this list is ${state}, but its report was not written. It is written now; nothing is sent.${next}`,
   );
   const interrupts = listenForInterrupts(invocation, () => {});
   try {
@@ -81,7 +81,7 @@ export function endingOf(
   kind: EndingKind,
   { argv, files = null, pace = [], examples = [] }: EndingDetails,
 ): Ending {
-  const { id, reason, who, halt, doubt, rows, ids, counts, protectedRead, attempts } = run;
+  const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -90,6 +90,7 @@ export function endingOf(
     who,
     halt,
     doubt,
+    retryOf,
     rows,
     ids,
     isNoneThere: isNoneThere(run),
@@ -102,7 +103,6 @@ export function endingOf(
     failures: files?.groups ?? [],
     examples,
     files: written.map((file) => file.path),
-    failuresFile: files?.failures?.path ?? null,
     command: typedCommand(argv),
   };
 }

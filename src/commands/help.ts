@@ -56,6 +56,8 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   'start-all': ['control'],
   target: ['rates'],
   report: ['reports', 'outcomes'],
+  explain: ['reports', 'outcomes'],
+  retry: ['reports', 'outcomes', 'exit-codes'],
   check: ['check', 'outcomes', 'exit-codes'],
   config: ['settings'],
   redis: ['redis', 'recovery'],

@@ -18,9 +18,11 @@ import type { Plan } from '../terminal/plan-text.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
 import type { Invocation } from './command.ts';
+import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
 type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
+  retries: Retries | null;
   existing: Run | null;
   isJoined: boolean;
   last: Run | null;
@@ -29,6 +31,7 @@ type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
 
 /** Of a plan that is made without Redis. */
 export const noListHistory: ListHistory = {
+  retries: null,
   learned: null,
   stop: null,
   existing: null,
@@ -42,13 +45,14 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
   const { config, env } = invocation;
   const { spool, rejectsFile } = list;
   const { first } = spool;
-  const { learned, stop, existing, isJoined, last, overlapping } = known;
+  const { retries, learned, stop, existing, isJoined, last, overlapping } = known;
   return {
     files: spool.files,
+    retries: retries && retriesOf(retries, existing),
     rows: spool.rows,
     ids: spool.ids,
     samples: samplesOf(spool),
-    column: hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
+    column: retries === null && hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
     rejected: spool.rejectedByCode,
     rejectsFile,
     settled: settledIn(spool),
@@ -108,6 +112,11 @@ function hasColumns(files: readonly string[], { format }: Invocation['config']):
 
 function existingOf(run: ListedRun) {
   return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+}
+
+/** A run that is retried, without the retry that is resumed. */
+function retriesOf({ run, chosen }: Retries, existing: Run | null): Plan['retries'] {
+  return { runId: run.id, chosen, before: run.retriedBy.filter((id) => id !== existing?.id) };
 }
 
 function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {

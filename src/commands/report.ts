@@ -3,13 +3,19 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
+import { formatByName, inputOptionsOf } from '../input/input-options.ts';
+import { openInputs } from '../input/open-inputs.ts';
 import { markDelivered } from '../ledger/end-run.ts';
+import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
+import { retryFacts } from '../ledger/summary.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
+import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { systemCode } from '../system-errors.ts';
+import { retryLines } from '../terminal/retry-text.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { findRun, sayOf, sayOn, withRedis } from './session.ts';
 
@@ -22,9 +28,26 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const found = await findRun(session, args[0]);
     const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
-    const { format = 'csv', output = null, verify = false, spreadsheetSafe = false } = options as Record<string, never>;
-    return reportRun({ redis: session.redis, run, format, output, verify, spreadsheetSafe, out: stdout, say, print });
+    const { output = null, only = null, verify = false } = options as Record<string, never>;
+    const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
+    for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
+    const style = { format, spreadsheetSafe } as const;
+    const join = await openJoined(invocation);
+    return reportRun({ redis: session.redis, run, ...style, output, only, join, verify, out: stdout, say, print });
   });
+}
+
+/** The files of `--join`, or null. Throws USAGE for what is no CSV file: lines have no columns, and a pipe is read once. */
+async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
+  const paths = options.join as string[] | undefined;
+  if (paths === undefined) return null;
+  const files = await openInputs(paths);
+  const wrong = files.find(({ name, isPipe }) => isPipe || (formatByName(name) ?? 'csv') !== 'csv');
+  if (wrong !== undefined)
+    throw new ExpungeError('USAGE', `--join adds columns to CSV files, and ${wrong.name} is none`, {
+      next: 'the report itself has a line for each row: omit --join',
+    });
+  return { files, options: inputOptionsOf(config), limit: config.limit ?? null };
 }
 
 /** Without --output the report itself is on stdout, where `--json` would print what was done. */
@@ -40,6 +63,8 @@ export type ReportDeps = {
   run: Run;
   format: ReportFormat;
   output: string | null; // null: to `out`
+  only: Selection | null; // the rows to write; null: all
+  join: JoinedFiles | null; // lists of the run, to which the outcomes are added
   spreadsheetSafe: boolean;
   verify: boolean; // count instead of writing a report
   out: NodeJS.WritableStream;
@@ -49,12 +74,26 @@ export type ReportDeps = {
 
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {
+  refuseTogether(deps);
   if (deps.verify) return verifyRun(deps);
-  if (deps.spreadsheetSafe && deps.format !== 'csv') {
-    throw new ExpungeError('USAGE', `--spreadsheet-safe changes ids in a CSV; ${deps.format} is always lossless`);
-  }
+  if (deps.join !== null) await checkJoined(deps.join, deps.run, readOutcomes(deps.redis, deps.run));
   await (deps.output === null ? toStream(deps) : toFile(deps, deps.output));
   return exitCodes.OK.exit;
+}
+
+/** Throws USAGE for options that exclude each other. */
+function refuseTogether({ verify, only, join, spreadsheetSafe, format }: ReportDeps): void {
+  const next = 'give one of them';
+  if (verify && (only !== null || join !== null))
+    throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only and --join are for a report', {
+      next,
+    });
+  if (spreadsheetSafe && format !== 'csv')
+    throw new ExpungeError('USAGE', `--spreadsheet-safe changes ids in a CSV; ${format} is always lossless`);
+  if (join !== null && (spreadsheetSafe || format !== 'csv'))
+    throw new ExpungeError('USAGE', '--join keeps the lines of a CSV as they are', {
+      next: `omit ${spreadsheetSafe ? '--spreadsheet-safe' : `--format ${format}`}, or --join`,
+    });
 }
 
 async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number> {
@@ -70,6 +109,7 @@ async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number
   const { counts, pending } = tally;
   print('verification', {
     run: run.id,
+    ...retryFacts(run),
     adds_up: problem === null,
     problem,
     rows: run.rows,
@@ -79,9 +119,9 @@ async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number
   return problem === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-/** A report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
-async function noteReport({ redis, run }: ReportDeps, path: string): Promise<void> {
-  if (run.reportIn === '') await markDelivered(redis, run, path);
+/** A whole report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
+async function noteReport({ redis, run, only, join }: ReportDeps, path: string): Promise<void> {
+  if (run.reportIn === '' && only === null && join === null) await markDelivered(redis, run, path);
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
@@ -91,7 +131,8 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
     await file.commit();
     if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
     deps.say(`${count(rows)} rows in ${path}`);
-    deps.print('report', { run: deps.run.id, rows, format: deps.format, file: path });
+    const { run, format } = deps;
+    deps.print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
   } catch (error) {
     await file.discard();
     throw error;
@@ -130,8 +171,9 @@ function fileSink(file: number): Sink {
   };
 }
 
-function writeRows({ redis, run, format, spreadsheetSafe }: ReportDeps, sink: Sink): Promise<number> {
-  return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe }, sink);
+function writeRows({ redis, run, format, spreadsheetSafe, only, join }: ReportDeps, sink: Sink): Promise<number> {
+  if (join !== null) return writeJoined(join, run, readOutcomes(redis, run), only, sink);
+  return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe, only }, sink);
 }
 
 /** Waits until each text is written. A reader that closes early (`| head`) is no error. */

@@ -25,6 +25,7 @@ import { deleteInForeground } from './delete-in-foreground.ts';
 import { endingOf, finishEnded } from './finish-run.ts';
 import { hasForegroundCommand, warnIfNoWorkers, withStandstill } from './liveness.ts';
 import { planOf } from './plan.ts';
+import { inherit, type Retries, sayRetried } from './retried-run.ts';
 import {
   type EarlySession,
   refuseLoneBurst,
@@ -36,21 +37,26 @@ import {
 } from './session.ts';
 import { submitRun } from './submit-run.ts';
 
-type Work = { target: Target; credentials: Credentials; list: List };
+/** `retries`: the run whose ids these are. */
+export type Work = { target: Target; credentials: Credentials; list: List; retries: Retries | null };
 
 /** Makes or finds the run of a list, asks for confirmation, and deletes it here or detaches it. Repeating it resumes the run. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
   return withRedis(invocation, sayOf(invocation), (session) => runIn(session, invocation, work), true);
 }
 
-async function runIn(session: EarlySession, invocation: Invocation, work: Work): Promise<number> {
-  const { target, credentials, list } = work;
-  const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256));
+/** The same with a connection to Redis. */
+export async function runIn(session: EarlySession, given: Invocation, work: Work): Promise<number> {
+  const { target, credentials, list, retries } = work;
+  const retryOf = retries?.run.id ?? '';
+  const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
-  const folderOf = ({ id }: Run) => runFolder(invocation.config.stateDir, id);
+  const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   if (last !== null && isSealed(last.state) && !isOver(last))
-    return finishEnded({ invocation, session, run: last, outputFolder: folderOf(last) });
+    return finishEnded({ invocation: given, session, run: last, outputFolder: folderOf(last) });
+  if (last !== null && isOver(last) && retries !== null) return sayRetried(given, retries.run, last);
   const existing = last !== null && !isSealed(last.state) ? last : null;
+  const invocation = retries === null || existing !== null ? given : inherit(given, retries);
   refuseUnlessResumable(existing);
   refuseOtherOnStatus(existing, invocation.config.onStatus);
   refuseOtherCanary(existing, invocation.config.canary);
@@ -59,11 +65,11 @@ async function runIn(session: EarlySession, invocation: Invocation, work: Work):
   const learned = await readStart(session.redis, target.fp, scopesOf(invocation, list));
   const stop = await stopOf(invocation, session, target);
   const isJoined = existing !== null && (await hasForegroundCommand(session, existing)) === true;
-  const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool) : [];
-  const plan = planOf(invocation, target, list, { learned, stop, existing, isJoined, last, overlapping });
+  const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool, retryOf) : [];
+  const plan = planOf(invocation, target, list, { retries, learned, stop, existing, isJoined, last, overlapping });
   showPlan(invocation, plan);
   await confirm(invocation, plan);
-  const run = await submitRun(invocation, session, target, list.spool);
+  const run = await submitRun(invocation, session, target, list.spool, retryOf);
   await removeSpool(list.spool.folder); // the list is in Redis now, and a run may take days
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
   await refuseOtherMode(invocation, session, run);

@@ -1,6 +1,7 @@
 import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
+import { resources } from '../model/resource.ts';
 import { type Command, json, type OwnOption, reason, sending, share, store, target, yes } from './command.ts';
 
 // What makes, shows and changes runs.
@@ -21,38 +22,60 @@ const input = [
   'expectCount',
 ] as const;
 
+/** How ids of a run are protected; those itself are in Redis. */
+const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
+
+/** What may halt a run, how fast it is, and what its answers mean. */
+const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst'] as const;
+
+/** How the ids that were found are deleted. */
+const deletion: readonly OwnOption[] = [
+  { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
+  { flags: '--detach', help: 'leave the deleting to the workers of this target' },
+  share,
+  yes,
+  { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
+  json,
+  reason,
+];
+
+/** Chooses rows of a run. */
+function only(help: string): OwnOption {
+  return { flags: '--only <rows>', help, parse: parse.selection };
+}
+
 export const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
-  settings: [
-    ...input,
-    ...target,
-    'canary',
-    'maxFailures',
-    'onStatus',
-    'expectAbsent',
-    'rate',
-    'burst',
-    ...sending,
-    ...store,
-    'keep',
-  ],
-  options: [
-    { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
-    { flags: '--detach', help: 'leave the deleting to the workers of this target' },
-    share,
-    yes,
-    { flags: '--confirm <n>', help: 'confirm if exactly this many ids would be deleted', parse: parse.count },
-    json,
-    reason,
-  ],
+  settings: [...input, ...target, ...ofRuns, ...sending, ...store, 'keep'],
+  options: deletion,
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
   load: () => import('./run.ts'),
+};
+
+export const retry: Command = {
+  name: 'retry',
+  summary: 'delete the ids of an ended run that failed, are unknown or were not attempted, as a new run',
+  arguments: '<run>',
+  settings: [...retryInput, ...target, ...ofRuns, ...sending, ...store, 'keep'],
+  options: [
+    {
+      ...only('only these of them, by outcome or code: failed,http_409 (default: all)'),
+      parse: parse.retrySelection,
+    },
+    ...deletion,
+  ],
+  examples: [
+    ['expunge retry 20261120-1602-m4tz', 'what failed, is unknown or was not attempted'],
+    ['expunge retry 20261120-1602-m4tz --only http_409,timeout --dry-run', 'show what would be retried'],
+    ['expunge retry 20261120-1602-m4tz --only unknown --yes --detach', 'with the workers'],
+  ],
+  load: () => import('./retry.ts'),
 };
 
 /** Which runs are listed, and in which order. */
@@ -216,18 +239,41 @@ export const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
   arguments: '<run>',
-  settings: store,
+  settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
   options: [
     { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
+    only('only these rows, by outcome or code: failed,unknown,http_409'),
+    {
+      flags: '--join <files...>',
+      help: 'the CSV files of the run as they are, with the outcome of each row behind it',
+    },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
     { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
   ],
   examples: [
     ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
+    ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
+    [
+      'expunge report 20261120-1602-m4tz --join old.csv --column view_id -o joined.csv',
+      'beside the columns of the list',
+    ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   load: () => import('./report.ts'),
+};
+
+export const explain: Command = {
+  name: 'explain',
+  summary: 'tell what became of one id in each run of the target, and why',
+  arguments: `<${resources.join('|')}> <id>`,
+  settings: ['baseUrl', 'account', 'clientId', ...store],
+  options: [json],
+  examples: [
+    ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
+    ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
+  ],
+  load: () => import('./explain.ts'),
 };

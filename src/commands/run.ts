@@ -29,12 +29,12 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
     if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
-    return runList(invocation, { target, credentials, list });
+    return runList(invocation, { target, credentials, list, retries: null });
   });
 }
 
 /** Throws USAGE for flags about sending, which workers decide. Variables and files may be meant for a worker beside this command. */
-function refuseOfWorkers({ sources }: Invocation): void {
+export function refuseOfWorkers({ sources }: Invocation): void {
   const flags = [...sending, 'caFile' as const, 'proxy' as const].filter((name) => sources[name] === 'flag');
   if (flags.length === 0) return;
   const names = flags.map((name) => `--${settings[name].flag}`).join(', ');

@@ -77,7 +77,8 @@ function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: strin
 function cellsOf(run: ListedRun): string[] {
   const [first = '', ...others] = run.files;
   const files = others.length > 0 ? `${first} and ${others.length} more` : first;
-  return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(files)];
+  const list = run.retryOf === '' ? files : `retry of ${run.retryOf}`;
+  return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(list)];
 }
 
 async function remove({ args, options, stdin, stdout, stderr, env }: Invocation, session: Session): Promise<number> {

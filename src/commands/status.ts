@@ -9,10 +9,12 @@ import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { panelText } from '../terminal/panel.ts';
+import { retryLines } from '../terminal/retry-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -98,12 +100,20 @@ async function statusText(session: Session, run: Run, { options, stdout, verbosi
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
+    ...retryLines(run),
+    ...(isQuiet ? [] : retryAdvice(run)),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...(await expiry(run, isQuiet)),
     ...(await auditLines(session, run, options.audit === true, isQuiet)),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/** How to go on with a run that has ended and that nobody retried. */
+function retryAdvice({ id, state, counts, retriedBy }: Run): string[] {
+  const isDone = !isSealed(state) || retriedBy.length > 0 || sumOutcomes(counts, isWorthAnotherRun) === 0;
+  return isDone ? [] : [`retry the others: expunge retry ${id}`];
 }
 
 /** How fast a run was that has ended. */

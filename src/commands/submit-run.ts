@@ -5,6 +5,7 @@ import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { noteRetry } from '../ledger/retries.ts';
 import { type Priority, type Run, readRun } from '../ledger/run.ts';
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
@@ -16,18 +17,23 @@ import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
 import { progressOn, type Session, whoAmI } from './session.ts';
 
-/** Writes the list to Redis as a run and returns it, or returns the unfinished run of this list. Repeating it after a crash completes the run. */
+/**
+ * Writes the list to Redis as a run and returns it, or returns the unfinished run of this list. Repeating it after a crash completes the run.
+ * `retryOf`: the run whose ids these are, or ''; the record of each names the other.
+ */
 export async function submitRun(
   invocation: Invocation,
   { redis, ledger }: Session,
   target: Target,
   spool: Spool,
+  retryOf = '',
 ): Promise<Run> {
   const { argv, config, options, sources } = invocation;
   const { who, reason: note } = orderOf(invocation);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
   const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}`;
-  const plan = planRun(config, target, spool, { note, who, detached: detach === true, priority, command });
+  const origin = { note, retryOf, who, detached: detach === true, priority, command };
+  const plan = planRun(config, target, spool, origin);
   const id = await claimList(redis, plan.list, Date.now());
   let chunks = 0;
   const progress = startProgress(
@@ -42,6 +48,8 @@ export async function submitRun(
   } finally {
     progress.stop();
   }
+  const retry = { at: Date.now(), action: 'retry', ...orderOf(invocation) };
+  if (retryOf !== '') await noteRetry(redis, retryOf, id, retry);
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
   if (sources.keep !== 'default') await redis.hset(keys.run(id), 'keepMs', config.keep);

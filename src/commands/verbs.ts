@@ -1,5 +1,5 @@
 import type { Command } from './command.ts';
-import { cancel, pause, priority, rate, report, resume, run, runs, status } from './run-verbs.ts';
+import { cancel, explain, pause, priority, rate, report, resume, retry, run, runs, status } from './run-verbs.ts';
 import { schedule } from './schedule-verbs.ts';
 import { check, completion, config, help, quickstart, redis, runWorker, sandbox, worker } from './service-verbs.ts';
 import { startAll, stopAll, target } from './target-verbs.ts';
@@ -20,6 +20,8 @@ export const verbs: readonly Command[] = [
   startAll,
   target,
   report,
+  retry,
+  explain,
   check,
   config,
   redis,

@@ -2,6 +2,7 @@ import { parseCanary, parseExpectedCount, parseMaxFailures } from '../model/brak
 import { formatOnStatus, parseOnStatus } from '../model/on-status.ts';
 import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
+import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
@@ -114,6 +115,18 @@ export const someOf = <const W extends string>(words: readonly W[]) => {
   const read = (value: string): W[] => value.split(',').map((word) => oneOf(words)(word.trim()));
   return Object.assign(read, { words, isList: true } as const);
 };
+
+/** Outcomes and codes of rows. */
+export const selection = Object.assign((value: string) => parseSelection(value), {
+  words: selectionWords,
+  isList: true,
+} as const);
+
+/** The same for rows that can be retried. */
+export const retrySelection = Object.assign((value: string) => parseRetrySelection(value), {
+  words: retryWords,
+  isList: true,
+} as const);
 
 /** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
 export const durations = (value: string): number[] => {

@@ -15,36 +15,85 @@ export async function* readCsv(
   make: RowMaker,
 ): AsyncGenerator<Row[]> {
   let rows: Row[] = [];
-  const take = recordReader(name, options, make, (row) => rows.push(row));
-  const lines = new CsvLines();
-  const { head, all } = await peek(chunks, 1024);
-  const parser = openParser(options.delimiter, (cells) => take(cells, lines.advance(cells, parser.info)));
-  for await (const step of feed(parser, all)) {
+  const read = recordReader(name, options, make);
+  const take = (cells: string[], line: number) => {
+    const row = read(cells, line);
+    if (row !== null) rows.push(row);
+  };
+  for await (const _ of parse(name, chunks, options.delimiter, take)) {
     yield rows;
     rows = [];
-    if (step) throw explain(name, lines.next(parser.info), step, delimiterHint(head, options.delimiter));
   }
 }
 
-/** Returns a function that turns each record into a row; the first record is the header, unless there is none. */
-function recordReader(name: string, options: InputOptions, make: RowMaker, push: (row: Row) => void) {
+/** A record of a CSV with its text as it is in the file, without the line end. `row` is null for the header. */
+export type CsvRecord = { cells: string[]; text: string; row: Row | null; hasCarriageReturn: boolean };
+
+/** The same with the text of each record. */
+export async function* readCsvRecords(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  options: InputOptions,
+  make: RowMaker,
+): AsyncGenerator<CsvRecord[]> {
+  let records: CsvRecord[] = [];
+  const read = recordReader(name, options, make);
+  const take = (cells: string[], line: number, raw: string) => {
+    records.push({ cells, text: withoutLineEnds(raw), row: read(cells, line), hasCarriageReturn: raw.endsWith('\r') });
+  };
+  for await (const _ of parse(name, chunks, options.delimiter, take, true)) {
+    yield records;
+    records = [];
+  }
+}
+
+/** A record without the line ends around it; those of its cells are within quotes. */
+function withoutLineEnds(raw: string): string {
+  let [start, end] = [0, raw.length];
+  while (start < end && '\r\n'.includes(raw[start]!)) start++;
+  while (end > start && '\r\n'.includes(raw[end - 1]!)) end--;
+  return raw.slice(start, end);
+}
+
+type Take = (cells: string[], line: number, raw: string) => void;
+
+/** Calls `take` with each record; yields after each chunk of the text. `hasRaw`: also with its text, which costs time. */
+async function* parse(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  delimiter: string,
+  take: Take,
+  hasRaw = false,
+): AsyncGenerator<void> {
+  const lines = new CsvLines();
+  const { head, all } = await peek(chunks, 1024);
+  const onRecord = (cells: string[], raw: string) => take(cells, lines.advance(cells, parser.info), raw);
+  const parser = openParser(delimiter, onRecord, hasRaw);
+  for await (const step of feed(parser, all)) {
+    yield;
+    if (step) throw explain(name, lines.next(parser.info), step, delimiterHint(head, delimiter));
+  }
+}
+
+/** Returns a function that turns each record into a row; the first record is the header, unless there is none, and gives null. */
+function recordReader(name: string, options: InputOptions, make: RowMaker) {
   let columns: Columns | null = null;
-  return (cells: string[], line: number): void => {
+  return (cells: string[], line: number): Row | null => {
     if (columns === null) {
       columns = options.noHeader
         ? { id: 0, resource: -1, cells: cells.length }
         : findColumns(name, line, cells, options);
-      if (!options.noHeader) return;
+      if (!options.noHeader) return null;
       refuseHeader(name, line, cells, options.column);
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
     const row = make.row(line, cells[columns.id]!, cells[columns.resource]);
     // Joined exports repeat their header.
-    push(row.id === options.column && !options.noHeader ? make.rejected(line, row.id, 'repeated_header') : row);
+    return row.id === options.column && !options.noHeader ? make.rejected(line, row.id, 'repeated_header') : row;
   };
 }
 
-function openParser(delimiter: string, onRecord: (cells: string[]) => void): Parser {
+function openParser(delimiter: string, onRecord: (cells: string[], raw: string) => void, hasRaw: boolean): Parser {
   return new Parser({
     delimiter,
     // Listed, because detection by the first line would make other line ends part of an id.
@@ -52,8 +101,10 @@ function openParser(delimiter: string, onRecord: (cells: string[]) => void): Par
     skip_empty_lines: true,
     relax_column_count: true, // we count ourselves, to say which line
     max_record_size: maxRecordSize,
-    on_record: (cells: string[]) => {
-      onRecord(cells);
+    raw: hasRaw,
+    on_record: (record: string[] | { record: string[]; raw: string }) => {
+      if (Array.isArray(record)) onRecord(record, '');
+      else onRecord(record.record, record.raw);
       return null; // nothing goes through the stream: pushing a row costs more than parsing it
     },
   });

@@ -37,14 +37,21 @@ export async function withList<T>(
   open: () => Promise<ReadOptions>,
   body: (list: List) => Promise<T>,
 ): Promise<T> {
-  await makeStateDir(stateDir);
-  const folder = await inStateDir(stateDir, () => makeSpool(stateDir));
-  try {
+  return withSpoolFolder(stateDir, async (folder) => {
     const reading = await open();
     const spool = await readList(folder, reading);
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
     if (!reading.expectRejected) refuseMostlyRejected(spool, rejectsFile);
-    return await body({ spool, rejectsFile });
+    return body({ spool, rejectsFile });
+  });
+}
+
+/** Calls `body` with an empty folder for a spool, and removes it. Throws USAGE if the state folder cannot be written. */
+export async function withSpoolFolder<T>(stateDir: string, body: (folder: string) => Promise<T>): Promise<T> {
+  await makeStateDir(stateDir);
+  const folder = await inStateDir(stateDir, () => makeSpool(stateDir));
+  try {
+    return await body(folder);
   } finally {
     await removeSpool(folder);
   }

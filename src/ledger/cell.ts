@@ -9,6 +9,7 @@ import {
   textOfCode,
 } from '../model/outcome.ts';
 import { chunkSize } from '../model/row.ts';
+import { cancelCode } from '../model/selection.ts';
 import { isSealed, type Run } from './run.ts';
 
 /**
@@ -58,6 +59,11 @@ export function attemptsOf(cell: Cell): number {
 /** Whether an earlier request of an open id may have been executed. */
 export function isDoubtful(cell: Cell): boolean {
   return (cell & doubt) !== 0;
+}
+
+/** Whether a request for an open id may be in flight. */
+export function isMarked(cell: Cell): boolean {
+  return !isSettled(cell) && marksOf(cell) % 2 === 1;
 }
 
 function marksOf(cell: Cell): number {
@@ -142,8 +148,8 @@ export function sentOutcomeOf(cell: Cell): SentOutcome {
 export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
   if (isSettled(cell)) return readCell(cell);
   const attempts = attemptsOf(cell);
-  const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: 'run_cancelled', attempts });
-  if (isRunInDoubt || isDoubtful(cell) || marksOf(cell) % 2 === 1) return sealed('unknown');
+  const sealed = (outcome: Outcome): IdState => ({ outcome, status: null, code: cancelCode, attempts });
+  if (isRunInDoubt || isDoubtful(cell) || isMarked(cell)) return sealed('unknown');
   return sealed(attempts > 0 ? 'failed' : 'not_attempted');
 }
 

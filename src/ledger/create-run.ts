@@ -36,6 +36,7 @@ export type RunPlan = {
   maxFailures: string;
   onStatus: string;
   expectAbsent: boolean;
+  retryOf: string; // the run whose ids these are; '' = none
   note: string;
   keepMs: number;
   detached: boolean;
@@ -49,14 +50,14 @@ export type RunSettings = Pick<
   'rate' | 'burst' | 'canary' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
 >;
 
-/** Who makes a run, why, and how it is to be deleted. */
-type Origin = { note: string; detached: boolean; who: string; priority: Priority; command: string };
+/** Who makes a run, why, of which run it retries ids, and how it is to be deleted. */
+type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'priority' | 'command'>;
 
 /** The plan of a run for a list that was read. Pure. */
 export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
   return {
     target,
-    list: listOf(target, spool.sha256),
+    list: listOf(target, spool.sha256, origin.retryOf),
     sha256: spool.sha256,
     files: spool.files,
     layout: [spool.layout, ...(settings.canary ?? [])].join(' '),
@@ -196,6 +197,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     maxFailures: plan.maxFailures,
     onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,
+    retryOf: plan.retryOf,
     note: plan.note,
     who: plan.who,
     createdBy: plan.who,

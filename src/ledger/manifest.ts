@@ -35,6 +35,25 @@ export function decodeIdsOfChunk(n: number, bytes: Buffer, size: number): ChunkI
   return { resource, idAt: idReader(ids, size) };
 }
 
+/** The index of an id in a chunk, or -1. */
+export function indexOfId(n: number, bytes: Buffer, resource: Resource, id: string): number {
+  const chunk = unpack(n, bytes);
+  if (chunk.resource !== resource) return -1;
+  if (chunk.ids.toString('latin1', 0, 1) === byLine) return chunk.ids.toString('utf8', 1).split('\n').indexOf(id);
+  return indexInColumns(chunk.ids.subarray(1), countPositions(chunk.positions), Buffer.from(id));
+}
+
+/** Neighbouring ids differ in their last bytes, so those are compared first. */
+function indexInColumns(columns: Buffer, count: number, id: Buffer): number {
+  if (id.length * count !== columns.length) return -1;
+  for (let index = 0; index < count; index++) {
+    let column = id.length - 1;
+    while (column >= 0 && columns[column * count + index] === id[column]) column--;
+    if (column < 0) return index;
+  }
+  return -1;
+}
+
 const lineFeed = '\n'.charCodeAt(0);
 
 function damaged(n: number, expected: string, got: string): ExpungeError {

@@ -32,7 +32,7 @@ export type OutcomeRow = {
 };
 
 /** Rows with their positions, in input order. */
-export type Page = { positions: Position[]; rows: OutcomeRow[] };
+export type Page<Row = OutcomeRow> = { positions: Position[]; rows: Row[] };
 
 const windowSize = 16;
 
@@ -74,14 +74,17 @@ async function readLedgers(redis: RedisClient, run: Run, chunks: Chunk[]): Promi
     redis,
     chunks.map(({ n }) => keys.ledger(run.id, n)),
   );
-  return chunks.map(({ n, ids }, i) => {
-    const bytes = present(run, `ledger chunk ${n}`, values[i]!);
-    if (bytes.length === headerBytes + 2 * ids.length) return decodeLedgerChunk(bytes);
-    throw new ExpungeError(
-      'INTERNAL',
-      `run ${run.id}: ledger chunk ${n} has ${bytes.length} bytes for ${ids.length} ids`,
-    );
-  });
+  return chunks.map((chunk, i) => decodeLedgerOf(run, chunk, values[i]!));
+}
+
+/** The ledger of a chunk. Throws INTERNAL if Redis has lost it, or a part of it. */
+export function decodeLedgerOf(run: Run, { n, ids }: Chunk, value: Buffer | null): LedgerChunk {
+  const bytes = present(run, `ledger chunk ${n}`, value);
+  if (bytes.length === headerBytes + 2 * ids.length) return decodeLedgerChunk(bytes);
+  throw new ExpungeError(
+    'INTERNAL',
+    `run ${run.id}: ledger chunk ${n} has ${bytes.length} bytes for ${ids.length} ids`,
+  );
 }
 
 /** Excerpts parallel to the ids of the chunk. Only failed and unknown ids have one, and most chunks have no such id. */
@@ -103,7 +106,8 @@ function isBad(cell: number): boolean {
   return isFailure(readCell(cell).outcome);
 }
 
-function present(run: Run, what: string, bytes: Buffer | null): Buffer {
+/** Throws INTERNAL for what Redis has lost. */
+export function present(run: Run, what: string, bytes: Buffer | null): Buffer {
   if (bytes === null) throw new ExpungeError('INTERNAL', `run ${run.id}: ${what} is missing in Redis`);
   return bytes;
 }
@@ -111,9 +115,11 @@ function present(run: Run, what: string, bytes: Buffer | null): Buffer {
 const rowsPerPage = 1_000;
 
 /** Merges streams that are each in input order into one. Holds one page of each stream and one more in memory. */
-export async function* mergePages(streams: AsyncIterator<Page>[]): AsyncGenerator<OutcomeRow[]> {
-  let cursors = await loadAll(streams.map((stream) => ({ stream, page: noPage, at: 0 })));
-  let rows: OutcomeRow[] = [];
+export async function* mergePages<Row>(streams: AsyncIterator<Page<Row>>[]): AsyncGenerator<Row[]> {
+  let cursors = await loadAll(
+    streams.map((stream) => ({ stream, page: { positions: [], rows: [] } as Page<Row>, at: 0 })),
+  );
+  let rows: Row[] = [];
   while (cursors.length > 0) {
     const [first, second] = cursors.toSorted((a, b) => compare(headOf(a), headOf(b)));
     takeRows(first!, second ? headOf(second) : null, rows);
@@ -126,13 +132,11 @@ export async function* mergePages(streams: AsyncIterator<Page>[]): AsyncGenerato
 }
 
 /** A stream, its current page and the next row there. */
-type Cursor = { stream: AsyncIterator<Page>; page: Page; at: number };
-
-const noPage: Page = { positions: [], rows: [] };
+type Cursor<Row> = { stream: AsyncIterator<Page<Row>>; page: Page<Row>; at: number };
 
 /** Loads the next page for each cursor at the end of its page. Returns those whose stream has not ended. */
-async function loadAll(cursors: Cursor[]): Promise<Cursor[]> {
-  const ended = new Set<Cursor>();
+async function loadAll<Row>(cursors: Cursor<Row>[]): Promise<Cursor<Row>[]> {
+  const ended = new Set<Cursor<Row>>();
   for (const cursor of cursors) {
     while (cursor.at === cursor.page.rows.length && !ended.has(cursor)) {
       const next = await cursor.stream.next();
@@ -144,13 +148,13 @@ async function loadAll(cursors: Cursor[]): Promise<Cursor[]> {
 }
 
 /** Moves the rows before `end` out of the page, at least one; null = all rows. */
-function takeRows(cursor: Cursor, end: Position | null, into: OutcomeRow[]): void {
+function takeRows<Row>(cursor: Cursor<Row>, end: Position | null, into: Row[]): void {
   const { positions, rows } = cursor.page;
   do into.push(rows[cursor.at++]!);
   while (cursor.at < rows.length && (end === null || compare(positions[cursor.at]!, end) < 0));
 }
 
-function headOf({ page, at }: Cursor): Position {
+function headOf({ page, at }: Cursor<unknown>): Position {
   return page.positions[at]!;
 }
 
@@ -216,7 +220,7 @@ const notAnId = new Set<string>([
  * A report can be used as a list, where text that is not the id of its row could name another object. Such text gets a tab at its end: an id
  * with a control character is always rejected.
  */
-function shownId({ id, code }: SettledRow): string {
+export function shownId({ id, code }: Pick<SettledRow, 'id' | 'code'>): string {
   if (id.length >= cutFrom) return `${id}…\t`;
   return notAnId.has(code) ? `${id}\t` : id;
 }

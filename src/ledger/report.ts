@@ -2,6 +2,7 @@ import { type FileHandle, open, readdir, realpath, rename, rm, stat } from 'node
 import { basename, dirname, join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import { csvCell, neutralised } from '../model/row.ts';
+import { isChosen, type Selection } from '../model/selection.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import type { OutcomeRow } from './outcome-rows.ts';
@@ -14,32 +15,30 @@ export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
 /** Writes text, and resolves when there is room for more. False once the reader has closed the stream. */
 export type Sink = (text: string) => Promise<boolean>;
 
-/** `only`: the outcomes of the rows to write; missing = all. */
-export type ReportOptions = ReportStyle & { only?: readonly OutcomeRow['outcome'][] };
+/** `only`: the rows to write; null = all. */
+export type ReportOptions = ReportStyle & { only: Selection | null };
 
 /** Writes a header and the rows, and returns how many rows. Ends early, without an error, when `sink` returns false. */
 export async function writeReport(
   rows: AsyncIterable<OutcomeRow[]>,
-  options: ReportOptions,
+  { only, ...style }: ReportOptions,
   sink: Sink,
 ): Promise<number> {
   let written = 0;
-  let wanted = await sink(reportHeader(options));
+  let wanted = await sink(reportHeader(style));
   for await (const page of rows) {
     if (!wanted) break;
-    const chosen = options.only ? page.filter((row) => options.only!.includes(row.outcome)) : page;
-    wanted = await sink(reportText(chosen, options));
+    const chosen = only === null ? page : page.filter((row) => isChosen(only, row));
+    if (chosen.length > 0) wanted = await sink(reportText(chosen, style));
     written += chosen.length;
   }
   return written;
 }
 
-const columns = ['file', 'line', 'resource', 'id', 'outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'];
-
 /** The header of a report; '' for NDJSON. The column of changed ids is named `id_safe`, so that it is not read back as ids. */
 export function reportHeader({ format, spreadsheetSafe }: ReportStyle): string {
   if (format === 'ndjson') return '';
-  return `${columns.map((column) => (column === 'id' && spreadsheetSafe ? 'id_safe' : column)).join(',')}\n`;
+  return `file,line,resource,${spreadsheetSafe ? 'id_safe' : 'id'},${resultColumns.join(',')}\n`;
 }
 
 /** The rows as text. NDJSON is lossless; in a CSV, `file` and `excerpt` never begin a formula. */
@@ -52,8 +51,15 @@ export function reportText(rows: OutcomeRow[], style: ReportStyle): string {
 function csvLine(row: OutcomeRow, spreadsheetSafe: boolean): string {
   const file = csvCell(neutralised(row.file));
   const id = csvCell(spreadsheetSafe ? neutralised(row.id) : row.id);
-  const resultColumns = `${row.outcome},${row.status ?? ''},${row.attempts},${row.settledAt},${row.code}`;
-  return `${file},${row.line},${row.resource ?? ''},${id},${resultColumns},${csvCell(neutralised(row.excerpt))}\n`;
+  return `${file},${row.line},${row.resource ?? ''},${id},${resultCells(row).map(csvCell).join(',')}\n`;
+}
+
+/** The last columns of a report: what became of a row. */
+export const resultColumns = ['outcome', 'status', 'attempts', 'settled_at', 'code', 'excerpt'] as const;
+
+/** Their cells, in that order. The excerpt never begins a formula. */
+export function resultCells({ outcome, status, attempts, settledAt, code, excerpt }: OutcomeRow): string[] {
+  return [outcome, String(status ?? ''), String(attempts), settledAt, code, neutralised(excerpt)];
 }
 
 function ndjsonLine(row: OutcomeRow): string {

@@ -60,6 +60,8 @@ export type Run = {
   sha256: string;
   list: string;
   note: string; // --reason
+  retryOf: string; // the run whose ids it deletes; '' = its ids come from a list
+  retriedBy: string[]; // the runs that retry ids of this one, the oldest first
   rate: Rate | null;
   unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
   burst: number | null; // null: the default
@@ -148,6 +150,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     sha256: text('sha256'),
     list: text('list'),
     note: text('note'),
+    retryOf: text('retryOf'),
+    retriedBy: text('retriedBy').split(' ').filter(Boolean),
     rate: readableRate(text('rate')),
     unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
     burst: hash.burst ? Number(hash.burst) : null,

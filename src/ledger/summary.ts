@@ -17,8 +17,14 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
       attempts: run.attempts,
       seconds: Math.round(activeMsOf(run, now)) / 1_000,
       exit,
+      ...retryFacts(run),
     },
   } as const;
+}
+
+/** The runs that share ids with it, for `--json`. */
+export function retryFacts({ retryOf, retriedBy }: Pick<ListedRun, 'retryOf' | 'retriedBy'>) {
+  return { retry_of: retryOf || null, retried_by: retriedBy };
 }
 
 const haltExits: Record<HaltCode, ErrorCode> = {

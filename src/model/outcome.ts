@@ -143,7 +143,7 @@ export function sumOutcomes(counts: Readonly<OutcomeCounts>, isCounted: (outcome
  * What decided a cell, as 9 bits: an HTTP status from 200 to 599 is stored as itself − 88 (112 … 511); lower numbers are indexes of
  * this table. Append only: the numbers are in ledgers that outlive a release.
  */
-const codeWords = [
+export const codeWords = [
   'none',
   'timeout', // no answer within the request's deadline
   'reset', // the connection broke after the request was written

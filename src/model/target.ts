@@ -9,7 +9,11 @@ export function targetOf(baseUrl: string, account: string): Target {
   return { baseUrl, account, fp };
 }
 
-/** The identity of a list for a target: the same rows for the same target are the same run. */
-export function listOf({ fp }: Target, rowsSha256: string): string {
-  return createHash('sha256').update(`${fp}\n${rowsSha256}`).digest('hex');
+/**
+ * The identity of a list for a target: the same rows for the same target are the same run. Rows of a run that are retried are another list
+ * than the same rows in a file.
+ */
+export function listOf({ fp }: Target, rowsSha256: string, retryOf = ''): string {
+  const of = retryOf === '' ? '' : `retry of ${retryOf}\n`;
+  return createHash('sha256').update(`${fp}\n${of}${rowsSha256}`).digest('hex');
 }

@@ -116,7 +116,14 @@ async function start(
   const { ledger, target, who } = deps;
   const settings = settingsOf(schedule);
   const { note: why, priority } = schedule;
-  const origin = { note: why, priority, detached: true, who: `schedule ${schedule.name} on ${who}`, command: '' };
+  const origin = {
+    note: why,
+    retryOf: '',
+    priority,
+    detached: true,
+    who: `schedule ${schedule.name} on ${who}`,
+    command: '',
+  };
   const plan = planRun(settings, target, spool, origin);
   // An ended run of the same list whose report is not delivered must not block the slot.
   const id = await claimList(ledger.redis, plan.list, deps.now(), ({ state }) => isSealed(state));

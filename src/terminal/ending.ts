@@ -1,7 +1,15 @@
 import { count, duration, plural, rate } from '../format.ts';
 import type { HaltCode } from '../ledger/run.ts';
-import { isUncertain, type Outcome, type OutcomeCounts, outcomes, outcomeText, sumOutcomes } from '../model/outcome.ts';
-import { plainLine, plainStyle, quoteForShell, type Style } from './style.ts';
+import {
+  isUncertain,
+  isWorthAnotherRun,
+  type Outcome,
+  type OutcomeCounts,
+  outcomes,
+  outcomeText,
+  sumOutcomes,
+} from '../model/outcome.ts';
+import { plainLine, plainStyle, type Style } from './style.ts';
 
 /** How a command that deletes or detaches a run ended. */
 export type EndingKind = 'completed' | 'cancelled' | 'halted' | Interrupted | 'detached';
@@ -18,6 +26,7 @@ export type Ending = {
   reason: string;
   who: string;
   halt: HaltCode | '';
+  retryOf: string; // the run whose ids were retried, or ''
   rows: number;
   ids: number;
   isNoneThere: boolean; // none of the ids was there, without --expect-absent
@@ -31,7 +40,6 @@ export type Ending = {
   doubt: string; // why the last writes to Redis may be lost, or ''
   examples: readonly string[]; // a few ids that show why the run halted
   files: readonly string[]; // what was written, the most useful first
-  failuresFile: string | null; // of ids that can be retried
   command: string; // the command line that was typed
 };
 
@@ -51,7 +59,7 @@ export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = 
 }
 
 /** The parts below the counts. */
-const rest = [noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
+const rest = [retryOfLines, noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'detached';
@@ -92,6 +100,10 @@ function tableLines({ counts, pending, protectedRead }: Ending, style: Style): s
 function meaningOf(word: Outcome | 'pending', protectedRead: number | null): string {
   const read = word === 'protected' && protectedRead !== null ? `: ${plural(protectedRead, 'ids')} read` : '';
   return (word === 'pending' ? 'without an outcome yet' : outcomeText(word)) + read;
+}
+
+function retryOfLines({ retryOf }: Ending): string[] {
+  return retryOf === '' ? [] : [`  Retry of run ${retryOf}`];
 }
 
 /** A list for another API, account or resource ends like this. */
@@ -174,9 +186,8 @@ function mayBeGone({ command }: Ending): Step {
   return ['If they are expected to be gone', `${command} --expect-absent`];
 }
 
-function tryAgain({ failuresFile }: Ending): Step[] {
-  if (failuresFile === null) return [];
-  return [['Retry the others', `expunge run ${quoteForShell(failuresFile)} --resource-column resource`]];
+function tryAgain({ counts, runId }: Ending): Step[] {
+  return sumOutcomes(counts, isWorthAnotherRun) === 0 ? [] : [['Retry the others', `expunge retry ${runId}`]];
 }
 
 const seeMeanings: Step = ['See what each answer means', 'expunge check --verdicts'];

@@ -12,6 +12,7 @@ import { clip, plainLine, plainStyle, type Style } from './style.ts';
 /** What a run would do, as far as is known before its first request. */
 export type Plan = {
   files: readonly string[];
+  retries: RetriedRun | null; // the run whose ids these are
   rows: number;
   ids: Record<Resource, number>;
   samples: readonly string[]; // the first ids to be sent
@@ -39,6 +40,9 @@ export type Plan = {
   previous: FinishedRun | null; // of the same list
   overlapping: readonly (ExistingRun & { files: readonly string[]; protectedRead: number | null })[]; // of other lists that share a file with this one
 };
+
+/** A run, how many of its ids are sent again, by outcome, and the other runs that retried ids of it. */
+type RetriedRun = { runId: string; chosen: OutcomeCounts; before: readonly string[] };
 
 /** An unfinished run. */
 type ExistingRun = { runId: string; state: RunState; reason: string; left: number; who: string };
@@ -71,12 +75,23 @@ function inputLines(plan: Plan, style: Style): Line[] {
     .map((outcome) => apartText[outcome](plan.settled[outcome]));
   const sums = [`${plural(plan.rows, 'rows')} → ${style.bold(idsText(plan.ids))} to delete`, ...apart].join(' · ');
   return [
-    ['Input', files(plan.files)],
+    ...sourceLines(plan, style),
     ['', sums],
     ...protectLines(plan, style),
     ...rejectLines(plan),
     ...limitLines(plan, style),
   ];
+}
+
+function sourceLines({ retries, files: names }: Plan, style: Style): Line[] {
+  if (retries === null) return [['Input', files(names)]];
+  const { runId, chosen, before } = retries;
+  const parts = outcomes.filter((outcome) => chosen[outcome] > 0);
+  const sums = parts.map((outcome) => `${count(chosen[outcome])} ${outcome}`).join(', ');
+  const line: Line = ['Retries', `${sums} of run ${runId} (${files(names)})`];
+  if (before.length === 0) return [line];
+  const words = `some may be settled: ${before.at(-1)} retried ids of that run before`;
+  return [line, ['', style.yellow(words)]];
 }
 
 const apartText: Record<ReadOutcome, (rows: number) => string> = {

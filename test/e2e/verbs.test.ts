@@ -64,6 +64,9 @@ describe.concurrent('the command as it is shipped', () => {
       [['status'], 'not stopped'],
       [['runs'], id],
       [['report', id], 'deleted'],
+      [['report', id, '--only', 'deleted,http_409'], 'deleted'],
+      [['explain', 'annotations', ids[0]!], 'The API confirmed the delete with 204.'],
+      [['retry', id, '--json'], 'nothing_to_retry'],
       [['target', 'forget-rate'], ''],
       [['runs', 'remove', id, '--yes'], ''],
     ] as const) {
@@ -77,6 +80,8 @@ describe.concurrent('the command as it is shipped', () => {
     const { harness, call } = await openRun(onTestFinished);
     const { id } = await harness.onlyRun();
     expect(await call('cancel', id, '--yes')).toMatchObject({ code: 0 });
+    const retried = await call('retry', id, '--yes', '--json');
+    expect([retried.code, retried.stdout]).toEqual([0, expect.stringContaining(`"retry_of":"${id}"`)]);
     expect((await call('check')).stdout).toMatch(/^ok {5}token/m);
     expect((await call('config', 'show')).stdout).toMatch(/^token +set +from EXPUNGE_TOKEN$/m);
     expect(await call('schedule', 'list')).toMatchObject({ code: 0 });

@@ -108,14 +108,17 @@ async function useProbes(worker: Running): Promise<void> {
   if (!ready || scraped.value('expunge_redis_up') !== 1) throw new Error('the worker does not see its Redis');
 }
 
-async function useReports({ call }: Context, run: string): Promise<void> {
+async function useReports({ call, list }: Context, run: string): Promise<void> {
   await Promise.all([call('report', run), call('report', run, '--verify'), call('runs'), call('check')]);
+  await Promise.all([call('report', run, '--only', 'failed'), call('explain', 'annotations', list[0]!)]);
 }
 
 async function useEnds({ call, submit }: Context, run: string): Promise<void> {
   await call('stop-all');
-  await call('cancel', await submit(makeIds('cancelled', 20), '--detach'), '--yes');
+  const cancelled = await submit(makeIds('cancelled', 20), '--detach');
+  await call('cancel', cancelled, '--yes');
   await call('start-all');
+  await call('retry', cancelled, '--yes', '--expect-absent');
   await submit(makeIds('here', 20), '--expect-absent', '--keep', '1s');
   await call('runs', 'remove', run, '--yes');
 }

@@ -85,6 +85,8 @@ describe('a list', () => {
           attempts: 21,
           seconds: summary.seconds,
           exit: 3,
+          retry_of: null,
+          retried_by: [],
         },
       }),
     );
@@ -130,21 +132,6 @@ describe('a list', () => {
     expect(harness.sandbox.seen.length).toBe(before);
 
     expect(summaryIn(await harness.run(['cut.csv', ...views]))).toMatchObject({ absent: 2 });
-  });
-
-  it('of failures can be tried again with the command the ending names', async () => {
-    harness.file('forbidden.csv', 'id\na-000006\na-000021\n');
-    const { stderr } = await harness.run(['forbidden.csv', ...annotations]);
-    const line = /Retry the others: expunge (run .*)$/m.exec(stderr)?.[1] ?? '';
-    const again = await harness.expunge([
-      ...line.split(' '),
-      ...soon,
-      '--base-url',
-      harness.sandbox.url,
-      '--yes',
-      '--json',
-    ]);
-    expect(summaryIn(again)).toMatchObject({ rows: 1, failed: 1, exit: 3 });
   });
 });
 

@@ -47,6 +47,7 @@ function listIn(...files: string[]): List {
       onStatus: '',
       expectAbsent: false,
       note: '',
+      retryOf: '',
     },
     ...{ keepMs: 60_000, detached: false, who: 'test', command: `run ${files.join(' ')}` },
   };
@@ -84,7 +85,18 @@ test('a run is stored in the form of version 2: a change here needs a new schema
         'next',
         'note',
       ],
-      ...['onStatus', 'priority', 'protected', 'protectedRead', 'rate', 'rejected', 'rows', 'schema', 'server'],
+      ...[
+        'onStatus',
+        'priority',
+        'protected',
+        'protectedRead',
+        'rate',
+        'rejected',
+        'retryOf',
+        'rows',
+        'schema',
+        'server',
+      ],
       ...['serverDurable', 'settled', 'sha256', 'state', 'who'],
     ],
     outcomes: ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'], // by rank

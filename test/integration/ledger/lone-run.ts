@@ -30,6 +30,7 @@ export async function writeTestRun(
       ...{ canary: '', maxFailures: '', ...brakes },
       expectAbsent: false,
       note: '',
+      retryOf: '',
       keepMs: 60_000,
       detached: target !== null,
       who: 'test',

@@ -11,7 +11,6 @@ import { readRows } from '../../../src/input/read-rows.ts';
 import { headerBytes, mark, settle } from '../../../src/ledger/cell.ts';
 import { noteDetail, writePart } from '../../../src/ledger/manifest.ts';
 import { type OutcomeRow, readOutcomes } from '../../../src/ledger/outcome-rows.ts';
-import { writeReport } from '../../../src/ledger/report.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { writeRunFiles } from '../../../src/ledger/run-files.ts';
 import { checkConservation, sealTally, tallyLedger } from '../../../src/ledger/tally.ts';
@@ -102,7 +101,8 @@ async function allRows(run: Run): Promise<OutcomeRow[]> {
 async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: number; said: string[] }> {
   const said: string[] = [];
   const say = (line: string) => said.push(line);
-  const usual = { format: 'csv', output: null, spreadsheetSafe: false, verify: false, out: new PassThrough() } as const;
+  const style = { format: 'csv', spreadsheetSafe: false } as const;
+  const usual = { ...style, output: null, only: null, join: null, verify: false, out: new PassThrough() };
   return { exit: await reportRun({ redis, run, say, print() {}, ...usual, ...deps }), said };
 }
 
@@ -174,17 +174,49 @@ describe('a report', () => {
     expect((await readdir(join(folder, '..'))).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
-  test('of some outcomes only has their rows, and its header', async () => {
+  test('of chosen rows has exactly those, by outcome or code, and is a list again', async () => {
+    const path = join(folder, 'some.csv');
     const run = await makeRun(settledCells);
-    let text = '';
-    const sink = async (part: string) => {
-      text += part;
-      return true;
-    };
-    const options = { format: 'csv', spreadsheetSafe: false, only: ['failed', 'duplicate'] } as const;
-    expect(await writeReport(readOutcomes(redis, run), options, sink)).toBe(2);
-    const wanted = expectedCsv.split('\n').filter((line) => /^file|,failed,|,duplicate,/.test(line));
-    expect(text).toBe(`${wanted.join('\n')}\n`);
+    expect((await report(run, { output: path, only: ['http_403', 'rejected', 'timeout'] })).said).toEqual([
+      `3 rows in ${path}`,
+    ]);
+    const wanted = expectedCsv.split('\n').filter((line) => /^file|,failed,|,unknown,|,rejected,/.test(line));
+    expect(await readFile(path, 'utf8')).toBe(`${wanted.join('\n')}\n`);
+    expect((await readAsInput(path)).map(({ resource, id, reject }) => [resource, id, reject])).toEqual([
+      ['annotations', hostile, null],
+      ['annotations', 'a-3', null],
+      [null, 'a-9', 'unknown_resource'],
+    ]);
+  });
+
+  test('of chosen rows is not the report that was delivered, as it lacks the others', async () => {
+    const run = await makeRun(settledCells);
+    await report(run, { output: join(folder, 'some.csv'), only: ['failed'] });
+    expect(await readRun(redis, id)).toMatchObject({ delivered: 0, reportIn: '' });
+    await report(run, { output: join(folder, 'all.csv') });
+    expect(await readRun(redis, id)).toMatchObject({ reportIn: join(folder, 'all.csv') });
+  });
+
+  test('of rows that nobody has is only its header', async () => {
+    const out = new PassThrough();
+    await report(await makeRun(settledCells), { out, only: ['not_attempted'] });
+    expect(String(out.read())).toBe(expectedCsv.slice(0, expectedCsv.indexOf('\n') + 1));
+  });
+
+  test('of chosen rows of a live run has those that wait, too', async () => {
+    const out = new PassThrough();
+    await report(await makeRun({ ...openCells, counts: { state: 'running' } }), {
+      out,
+      format: 'ndjson',
+      only: ['pending'],
+    });
+    const rows = String(out.read()).trimEnd().split('\n');
+    expect(rows.map((line) => JSON.parse(line).id)).toEqual(['v-1', hostile, 'a-3']);
+  });
+
+  test('of chosen rows cannot be verified: the others would be missing', async () => {
+    const both = report(await makeRun(settledCells), { verify: true, only: ['failed'] });
+    await expect(both).rejects.toMatchObject({ code: 'USAGE', message: expect.stringContaining('--only') });
   });
 
   test('leaves the drafts of other reports alone', async () => {

@@ -30,6 +30,15 @@ describe('completion offers', () => {
   it.each<[line: string[], words: string[] | string]>([
     [['ru'], ['run', 'runs']],
     [['runs', 're'], ['remove']],
+    [
+      ['report', 'm4tz', '--only', 'failed,unk'],
+      ['failed,unknown', 'failed,unknown_resource'],
+    ],
+    [['retry', 'm4tz', '--only', 'un'], ['unknown']],
+    [
+      ['explain', ''],
+      ['annotations', 'views'],
+    ],
     [['schedule', 'pa'], ['pause']],
     [['--no-color', 'stat'], ['status']],
     [
@@ -38,6 +47,7 @@ describe('completion offers', () => {
     ],
     [['run', 'x.csv', '--resource=v'], ['views']],
     [['run', '--resource', 'views', ''], 'files'],
+    [['report', 'm4tz', '--join', ''], 'files'],
     [['run', '--resource=views', ''], 'files'],
     [['run', '-n', 'x.csv', 'y'], 'files'],
     [['run', '--', '-'], 'files'],

@@ -13,7 +13,12 @@ const all = verbs.flatMap((command) => [
   ...(command.load === null ? [] : [[command.name, command] as const]),
   ...(command.subcommands ?? []).map((sub) => [`${command.name} ${sub.name}`, sub] as const),
 ]);
-const needed: Record<string, string> = { '<rate>': '5/s', '<rate|none>': '5/s', '<high|normal|low>': 'high' };
+const needed: Record<string, string> = {
+  '<rate>': '5/s',
+  '<rate|none>': '5/s',
+  '<high|normal|low>': 'high',
+  '<annotations|views>': 'views',
+};
 const argumentsOf = (names = '') =>
   names.split(' ').flatMap((name) => (name[0] === '<' ? [needed[name] ?? 'm4tz'] : []));
 

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { rowMaker } from '../../../src/input/input-options.ts';
+import { readCsvRecords } from '../../../src/input/read-csv.ts';
 import { brief, collect, fixture, inputOf } from './read-text.ts';
 
 test.each([
@@ -134,3 +136,27 @@ test('reads the same however the bytes arrive', async () => {
   ]);
   for (const piece of [1, 2, 3, 5, 7]) expect(await collect([inputOf('x.csv', content, piece)])).toEqual(whole);
 });
+
+test('gives each record as it is in the file, beside the row that it makes', async () => {
+  const records = ['id,"a ""b"""', 'a1,"x\ny\r\n"', ' a2 ,', '"a3",é'];
+  for (const lineEnd of ['\n', '\r\n', '\r']) {
+    const text = `${lineEnd}${records.join(lineEnd + lineEnd)}${lineEnd}`;
+    const options = { ...csvOptions, resource: 'views' } as const;
+    const found = [];
+    const read = readCsvRecords('x.csv', piecesOf(text, 3), options, rowMaker(0, options));
+    for await (const some of read) found.push(...some);
+    expect(found.map((record) => record.text)).toEqual(records);
+    expect(found.map(({ row }) => row?.id)).toEqual([undefined, 'a1', ' a2 ', 'a3']);
+    expect(found[0]!.hasCarriageReturn).toBe(lineEnd !== '\n');
+  }
+});
+
+const csvOptions = {
+  ...{ resource: null, resourceColumn: null, format: null, column: 'id', noHeader: false, delimiter: ',' },
+  ...{ allowIdChars: '', allowPlaceholders: false },
+};
+
+/** The text in pieces of so many characters. */
+async function* piecesOf(text: string, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < text.length; at += size) yield Buffer.from(text.slice(at, at + size));
+}

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeBlock, decodeChunk, decodeIdsOfChunk, encodeBlock, encodeChunk } from '../../../src/ledger/manifest.ts';
+import {
+  decodeBlock,
+  decodeChunk,
+  decodeIdsOfChunk,
+  encodeBlock,
+  encodeChunk,
+  indexOfId,
+} from '../../../src/ledger/manifest.ts';
 import { checkId } from '../../../src/model/check-id.ts';
 import { resources } from '../../../src/model/resource.ts';
 import type { Chunk, Position, SettledBlock } from '../../../src/model/row.ts';
@@ -31,6 +38,28 @@ function chunkOf(ids: fc.Arbitrary<string>): fc.Arbitrary<Chunk> {
 }
 
 describe('a chunk', () => {
+  test.each([
+    ['of any characters and lengths', hostileId],
+    ['of equal length', fc.integer({ min: 0, max: 999 }).map((n) => `a-${String(n).padStart(3, '0')}`)],
+  ])('finds each of its ids %s, and no other', (_, anyId) => {
+    fc.assert(
+      fc.property(chunkOf(anyId), anyId, ({ n, resource, ...chunk }, other) => {
+        const bytes = encodeChunk({ n, resource, ...chunk });
+        const find = (id: string, of = resource) => indexOfId(n, bytes, of, id);
+        expect(chunk.ids.map((id) => find(id))).toEqual(chunk.ids.map((id) => chunk.ids.indexOf(id)));
+        expect(find(other)).toBe(chunk.ids.indexOf(other));
+        expect(find(`${chunk.ids[0]}x`)).toBe(chunk.ids.indexOf(`${chunk.ids[0]}x`));
+        expect(
+          find(
+            chunk.ids[0]!,
+            resources.find((word) => word !== resource),
+          ),
+        ).toBe(-1);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
   test('comes back byte for byte with ids of any characters and lengths', () => {
     fc.assert(
       fc.property(chunkOf(hostileId), (chunk) => {

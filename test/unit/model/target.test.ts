@@ -17,5 +17,7 @@ test('a list is known by its rows and its target', () => {
   expect(list).toMatch(/^[0-9a-f]{64}$/);
   expect(listOf(target, 'aa')).toBe(list);
   expect(listOf(target, 'ab')).not.toBe(list);
+  expect(listOf(target, 'aa', 'r1')).not.toBe(list);
+  expect(listOf(target, 'aa', 'r1')).not.toBe(listOf(target, 'aa', 'r2'));
   expect(listOf(targetOf('https://api.example.com', ''), 'aa')).not.toBe(list);
 });

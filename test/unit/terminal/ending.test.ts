@@ -9,6 +9,7 @@ const ending: Ending = {
   reason: '',
   who: '',
   halt: '',
+  retryOf: '',
   rows: 1_010,
   ids: 1_003,
   isNoneThere: false,
@@ -22,7 +23,6 @@ const ending: Ending = {
   failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
   examples: [],
   files: ['report.csv'],
-  failuresFile: 'failures.csv',
   command: 'expunge run ids.csv --resource views',
 };
 
@@ -36,8 +36,12 @@ describe('endingText', () => {
       '  rejected            7  not usable as an id; never sent',
       '    33  http_403   a-1  a-2  a-3 …',
       '  Report: report.csv',
-      '  Retry the others: expunge run failures.csv --resource-column resource',
+      '  Retry the others: expunge retry r1',
     ]);
+  });
+
+  it('names the run whose ids it retried', () => {
+    expect(endingText({ ...ending, retryOf: 'r0' }).split('\n')).toContain('  Retry of run r0');
   });
 
   it('leaves out what to do next where somebody wants the result only', () => {
@@ -59,8 +63,8 @@ describe('endingText', () => {
   });
 
   it('suggests nothing after a run in which nothing is left to do', () => {
-    const text = endingText({ ...ending, failures: [], failuresFile: null });
-    expect(text).not.toContain('expunge run');
+    const text = endingText({ ...ending, counts: noCounts, failures: [] });
+    expect(text).not.toContain('expunge retry');
   });
 
   it('says that an interrupted run goes on with the same command', () => {
@@ -97,7 +101,6 @@ describe('endingText', () => {
       kind: 'halted',
       halt: 'all_absent',
       examples: ['a-1', 'a\n2'],
-      failuresFile: null,
     };
     const lines = endingText(halted).split('\n');
     expect(lines).toContain('  For example: a-1  a 2');
@@ -105,7 +108,7 @@ describe('endingText', () => {
   });
 
   it('says loudly that none of the ids was there, and what to do where that was expected', () => {
-    const lines = endingText({ ...ending, isNoneThere: true, failuresFile: null }).split('\n');
+    const lines = endingText({ ...ending, counts: { ...noCounts, absent: 1_003 }, isNoneThere: true }).split('\n');
     expect(lines).toContainEqual(expect.stringContaining('None of the 1,003 ids was there. Check --base-url'));
     expect(lines.at(-1)).toBe(
       '  If they are expected to be gone: expunge run ids.csv --resource views --expect-absent',
@@ -125,10 +128,6 @@ describe('endingText', () => {
   it('tells of a run that is left to workers half-way only what is left', () => {
     const left = endingText({ ...ending, kind: 'detached', ids: 100, pending: 79 });
     expect(left).toContain('is left to the workers: 79 ids.');
-  });
-
-  it('quotes a file name that a shell would take apart', () => {
-    expect(endingText({ ...ending, failuresFile: "it's here.csv" })).toContain(`expunge run 'it'\\''s here.csv'`);
   });
 
   it('puts ids with white space around them in quotes', () => {

@@ -9,6 +9,7 @@ const none = perResource(() => 0);
 
 const plan: Plan = {
   files: ['old.csv.gz'],
+  retries: null,
   rows: 250_000,
   ids: { ...none, annotations: 249_981 },
   samples: ['a-1', 'a-2', 'a-3'],
@@ -55,6 +56,17 @@ describe('planText', () => {
       '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
       '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
     ]);
+  });
+
+  it('says of which run it retries what, and that other runs did so before', () => {
+    const chosen = { ...noCounts, failed: 1_208, unknown: 4 };
+    const retries = { runId: 'r1', chosen, before: [] };
+    expect(planText({ ...plan, retries }).split('\n')[0]).toBe(
+      '  Retries   1,208 failed, 4 unknown of run r1 (old.csv.gz)',
+    );
+    expect(planText({ ...plan, retries: { ...retries, before: ['r2', 'r3'] } }).split('\n')[1]).toBe(
+      '            some may be settled: r3 retried ids of that run before',
+    );
   });
 
   it('breaks its lines between words where the terminal is narrower', () => {

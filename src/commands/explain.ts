@@ -1,0 +1,110 @@
+import { namedTarget } from '../config/check-target.ts';
+import { oneOf } from '../config/parse-setting.ts';
+import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
+import { count, isoTime, plural } from '../format.ts';
+import { type FoundRow, type FoundRows, findId } from '../ledger/find-id.ts';
+import { runsOfTarget } from '../ledger/list-runs.ts';
+import { type Run, readRun } from '../ledger/run.ts';
+import { type Resource, resources } from '../model/resource.ts';
+import type { Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { explainText, whyText } from '../terminal/explain-text.ts';
+import { startProgress } from '../terminal/live-panel.ts';
+import { targetName } from '../terminal/stop-text.ts';
+import { plainLine, styleOf } from '../terminal/style.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { progressOn, refuseOtherRelease, type Session, sayOf, withRedis } from './session.ts';
+
+/** Tells what became of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, options } = invocation;
+  const wanted = { resource: readResource(args[0]!), id: args[1]! };
+  const say = options.json ? () => {} : sayOf(invocation);
+  return withRedis(invocation, say, (session) => explain(invocation, session, wanted));
+}
+
+type Wanted = { resource: Resource; id: string };
+
+function readResource(text: string): Resource {
+  try {
+    return oneOf(resources)(text);
+  } catch (error) {
+    throw new ExpungeError('USAGE', messageOf(error), { next: `for example: expunge explain ${resources[0]} ID` });
+  }
+}
+
+async function explain(invocation: Invocation, { redis }: Session, wanted: Wanted): Promise<number> {
+  const { config, env, stderr } = invocation;
+  const target = namedTarget(config);
+  const searched = { runs: 0, rows: 0 };
+  const text = () => `Searching ${targetName(target)}: ${plural(searched.runs, 'runs')}, ${count(searched.rows)} rows`;
+  const start = () => startProgress(progressOn(invocation), env, text);
+  let progress = start();
+  let isFound = false;
+  try {
+    for await (const { run, found } of search({ redis, target, wanted, searched, stderr })) {
+      progress.stop(); // it would draw over the result
+      print(invocation, run, found);
+      progress = start();
+      isFound = true;
+    }
+  } finally {
+    progress.stop();
+  }
+  if (isFound) return exitCodes.OK.exit;
+  const what = `${wanted.resource} ${plainLine(JSON.stringify(wanted.id))}`;
+  const where = `${targetName(target)} (${plural(searched.runs, 'runs')} searched)`;
+  throw new ExpungeError('USAGE', `no run has ${what} on ${where}`, {
+    next: 'compare id, resource, --base-url and --account; expunge runs lists the runs that Redis still has',
+  });
+}
+
+type Search = {
+  redis: RedisClient;
+  target: Target;
+  wanted: Wanted;
+  searched: { runs: number; rows: number };
+  stderr: NodeJS.WritableStream;
+};
+
+/** The runs that have the id, the newest first. One that cannot be read is named in a warning: the others can. */
+async function* search({ redis, target, wanted, searched, stderr }: Search) {
+  const onRows = (n: number) => {
+    searched.rows += n;
+  };
+  for await (const page of runsOfTarget(redis, target)) {
+    for (const { id } of page) {
+      const run = await readRun(redis, id);
+      if (run === null) continue; // it expired meanwhile
+      searched.runs += 1;
+      const found = await searchRun(redis, run, wanted, onRows).catch((error) => {
+        if (!(error instanceof ExpungeError)) throw error;
+        stderr.write(`warning: run ${id} is not searched: ${plainLine(error.message)}\n`);
+        return null;
+      });
+      if (found !== null && found.rows.length > 0) yield { run, found };
+    }
+  }
+}
+
+async function searchRun(redis: RedisClient, run: Run, wanted: Wanted, onRows: (n: number) => void) {
+  refuseOtherRelease(run);
+  return findId(redis, run, wanted, onRows);
+}
+
+function print({ options, stdout }: Invocation, run: Run, found: FoundRows): void {
+  const now = Date.now();
+  if (!options.json) stdout.write(`${explainText(run, found, now, styleOf(stdout))}\n`);
+  const line = jsonLines(stdout, options.json);
+  for (const row of found.rows)
+    line('appearance', { run: run.id, state: run.state, ...factsOf(row), why: whyText(run, row, now) });
+}
+
+function factsOf({ settledAt, open, ...row }: FoundRow): Record<string, unknown> {
+  const waits = open && {
+    in_flight: open.isInFlight,
+    in_doubt: open.inDoubt,
+    next_try_at: open.nextTryAt === null ? null : isoTime(open.nextTryAt),
+  };
+  return { ...row, settled_at: settledAt, open: waits };
+}

@@ -1,0 +1,106 @@
+import { readTarget } from '../config/check-target.ts';
+import { ExpungeError, exitCodes } from '../errors.ts';
+import { count } from '../format.ts';
+import { inputOptionsOf } from '../input/input-options.ts';
+import { type Spool, spoolRows } from '../input/spool.ts';
+import { readProtected, withSpoolFolder } from '../input/with-list.ts';
+import { readRetried } from '../ledger/retries.ts';
+import type { Run } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import { type OutcomeCounts, perOutcome } from '../model/outcome.ts';
+import type { Row } from '../model/row.ts';
+import { type Selection, worthRetry } from '../model/selection.ts';
+import type { Target } from '../model/target.ts';
+import { startProgress } from '../terminal/live-panel.ts';
+import { quoteForShell } from '../terminal/style.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { readCredentials } from './credentials.ts';
+import { checkExpectedCount, checkMaxDeletes, noListHistory, planOf } from './plan.ts';
+import { inherit, refuseLive } from './retried-run.ts';
+import { refuseOfWorkers, showDryRun } from './run.ts';
+import { runIn } from './run-list.ts';
+import { type EarlySession, findRun, progressOn, type Session, sayOf, sayOn, withRedis } from './session.ts';
+
+/** Makes a run of ids of an ended one, which the ledger has: then it goes the way of `run`. Repeating the command resumes that run. */
+export async function execute(invocation: Invocation): Promise<number> {
+  if (invocation.options.detach) refuseOfWorkers(invocation);
+  return withRedis(invocation, sayOf(invocation), (session) => retry(invocation, session));
+}
+
+async function retry(invocation: Invocation, session: EarlySession): Promise<number> {
+  const { args, config, options } = invocation;
+  const found = await findRun(session, args[0]);
+  refuseLive(found);
+  const target = targetOf(invocation, found);
+  const credentials = options.dryRun ? null : readCredentials(invocation);
+  const run = await sealTally(session.redis, found);
+  const only = (options.only as Selection | undefined) ?? worthRetry;
+  return withSpoolFolder(config.stateDir, async (folder) => {
+    const { spool, chosen } = await spoolRetried(invocation, session, { run, only, folder });
+    if (spool.rows === 0) return sayNothing(invocation, run, only);
+    checkMaxDeletes(spool.ids, config.maxDeletes);
+    checkExpectedCount(spool.ids, config.expectCount);
+    const list = { spool, rejectsFile: null };
+    const retries = { run, chosen };
+    if (credentials !== null) return runIn(session, invocation, { target, credentials, list, retries });
+    const plan = planOf(inherit(invocation, retries), target, list, { ...noListHistory, retries });
+    return showDryRun(invocation, list, plan);
+  });
+}
+
+/** The target of the settings, which has to be that of the run: the token is sent to no address that only Redis names. */
+function targetOf({ config, env }: Invocation, { id, baseUrl, account, fp }: Run): Target {
+  const next = [`add --base-url ${baseUrl}`, account && `--account ${quoteForShell(account)}`]
+    .filter(Boolean)
+    .join(' ');
+  if (config.baseUrl === undefined)
+    throw new ExpungeError('USAGE', `expected the address of the API, got none; that of run ${id} is ${baseUrl}`, {
+      next,
+    });
+  const target = readTarget(config, env);
+  if (target.fp === fp) return target;
+  const of = (url: string, name: string) => `${url}${name && ` as account ${name}`}`;
+  const [run, named] = [of(baseUrl, account), of(target.baseUrl, target.account)];
+  throw new ExpungeError('USAGE', `run ${id} deleted on ${run}, but the settings name ${named}; nothing was sent`, {
+    next,
+  });
+}
+
+type Reading = { run: Run; only: Selection; folder: string };
+
+/** Writes the chosen rows to a spool, as if they were read from the files of their run. */
+async function spoolRetried(
+  invocation: Invocation,
+  { redis }: Session,
+  { run, only, folder }: Reading,
+): Promise<{ spool: Spool; chosen: OutcomeCounts }> {
+  const { config, env } = invocation;
+  const { protect, limit = null } = config;
+  const chosen = perOutcome(() => 0);
+  let rows = 0;
+  const progress = startProgress(
+    progressOn(invocation),
+    env,
+    () => `Reading run ${run.id}: ${count(rows)} ids to retry`,
+  );
+  async function* batches(): AsyncGenerator<Row[]> {
+    for await (const page of readRetried(redis, run, only)) {
+      for (const { outcome } of page) if (rows++ < (limit ?? Number.POSITIVE_INFINITY)) chosen[outcome] += 1;
+      yield page;
+    }
+  }
+  const protectedIds = protect === undefined ? null : readProtected(protect, inputOptionsOf(config));
+  try {
+    const spool = await spoolRows(batches(), folder, { files: run.files, protectedIds, limit });
+    return { spool, chosen };
+  } finally {
+    progress.stop();
+  }
+}
+
+function sayNothing(invocation: Invocation, { id }: Run, only: Selection): number {
+  const { options, stdout } = invocation;
+  sayOn(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${only.join(' or ')}. Nothing is sent.`);
+  jsonLines(stdout, options.json)('nothing_to_retry', { run: id, only });
+  return exitCodes.OK.exit;
+}

@@ -1,0 +1,101 @@
+import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
+import { type Resource, resources } from '../model/resource.ts';
+import type { Position, Row } from '../model/row.ts';
+import { isChosen, type Selection } from '../model/selection.ts';
+import { type RedisClient, readValues } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { type AuditEntry, noteAuditLua, storedEntry } from './audit.ts';
+import { cellReader, decodeLedgerChunk, type IdState } from './cell.ts';
+import { decodeChunk } from './manifest.ts';
+import { decodeLedgerOf, mergePages, type Page, present } from './outcome-rows.ts';
+import type { Run } from './run.ts';
+import { type Numbered, readNumbered } from './tally.ts';
+
+/** A row of an ended run that a new run sends again. */
+export type RetriedRow = Row & { outcome: Outcome };
+
+const windowSize = 16;
+
+/**
+ * The chosen rows of an ended run that another run may still delete, in input order, as rows of its list. Decodes only chunks with such a row
+ * and holds a few of them in memory. Throws INTERNAL for a chunk that Redis has lost.
+ */
+export function readRetried(redis: RedisClient, run: Run, only: Selection): AsyncGenerator<RetriedRow[]> {
+  const readState = cellReader(run);
+  const isRetried = (state: IdState) => isWorthAnotherRun(state.outcome) && isChosen(only, state);
+  const read = (cell: number) => {
+    const state = readState(cell);
+    return isRetried(state) ? (state.outcome as Outcome) : null;
+  };
+  return mergePages(resources.map((resource) => readPages(redis, run, resource, read)));
+}
+
+/** The outcome of a cell whose id is retried, else null. */
+type ReadRetried = (cell: number) => Outcome | null;
+
+/** The rows of one resource, one page per chunk; see `readOutcomes`. */
+async function* readPages(
+  redis: RedisClient,
+  run: Run,
+  resource: Resource,
+  read: ReadRetried,
+): AsyncGenerator<Page<RetriedRow>> {
+  for await (const window of readNumbered(redis, (n) => keys.ledger(run.id, n), run.chunks, windowSize)) {
+    const found = window.filter(({ n, bytes }) => {
+      const { cells } = decodeLedgerChunk(present(run, `ledger chunk ${n}`, bytes));
+      return cells.some((cell) => read(cell) !== null);
+    });
+    const manifests =
+      found.length > 0
+        ? await readValues(
+            redis,
+            found.map(({ n }) => keys.manifest(run.id, n)),
+          )
+        : [];
+    for (const [i, ledger] of found.entries()) yield pageOf(run, ledger, manifests[i]!, resource, read);
+  }
+}
+
+function pageOf(
+  run: Run,
+  { n, bytes }: Numbered,
+  manifest: Buffer | null,
+  resource: Resource,
+  read: ReadRetried,
+): Page<RetriedRow> {
+  const chunk = decodeChunk(n, present(run, `manifest chunk ${n}`, manifest));
+  const { cells } = decodeLedgerOf(run, chunk, bytes);
+  const positions: Position[] = [];
+  const rows: RetriedRow[] = [];
+  for (const [i, cell] of cells.entries()) {
+    const outcome = chunk.resource === resource ? read(cell) : null;
+    if (outcome === null) continue;
+    positions.push(chunk.positions[i]!);
+    rows.push({ ...chunk.positions[i]!, resource, id: chunk.ids[i]!, reject: null, outcome });
+  }
+  return { positions, rows };
+}
+
+const linksKept = 100;
+
+/** Records in an ended run, and in its audit trail, that another one retries ids of it. Repeating it changes nothing. */
+export async function noteRetry(redis: RedisClient, of: string, by: string, order: AuditEntry): Promise<void> {
+  const entry = storedEntry({ ...order, action: 'retry', run: by });
+  await redis.eval(noteRetryLua, 2, keys.run(of), keys.audit(of), by, entry);
+}
+
+// KEYS 1 run  2 audit  ARGV 1 the run that retries it  2 audit entry. The trail of a run in which nothing was steered may have to be made:
+// then it expires with the others.
+const noteRetryLua = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return end
+local links = {}
+for link in string.gmatch(redis.call('HGET', KEYS[1], 'retriedBy') or '', '%S+') do
+  if link == ARGV[1] then return end
+  links[#links + 1] = link
+end
+links[#links + 1] = ARGV[1]
+redis.call('HSET', KEYS[1], 'retriedBy', table.concat(links, ' ', math.max(1, #links - ${linksKept - 1})))
+${noteAuditLua('KEYS[2]', 'ARGV[2]')}
+local leftMs = redis.call('PTTL', KEYS[1])
+if leftMs > 0 then redis.call('PEXPIRE', KEYS[2], leftMs) end
+`;

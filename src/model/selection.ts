@@ -1,0 +1,55 @@
+import { codeWords, idOutcomes, isWorthAnotherRun, type Outcome, outcomes } from './outcome.ts';
+import { rejectCodes } from './row.ts';
+import { suggest } from './suggest.ts';
+
+/** Chooses rows by words of `outcome` or `code` in a report: a row with any of them is chosen. Never empty. */
+export type Selection = readonly string[];
+
+/** The code of ids that a cancel left without an outcome. */
+export const cancelCode = 'run_cancelled';
+
+const words = new Set<string>([...outcomes, 'pending', ...codeWords, cancelCode, ...rejectCodes]);
+
+/** What can be chosen, beside `http_404` and other statuses. */
+export const selectionWords: readonly string[] = [...words];
+
+/** The words of `failed,http_409`. Throws an Error for a word that no row of any report has. */
+export function parseSelection(text: string): Selection {
+  return [...new Set(text.split(',').map((word) => parseWord(word.trim())))];
+}
+
+function parseWord(word: string): string {
+  if (words.has(word) || /^http_[2-5]\d\d$/.test(word)) return word;
+  const expected = `expected outcomes like ${outcomes.slice(3, 6).join(', ')}, or codes like http_409, timeout`;
+  if (word === '') throw new Error(`${expected}, got nothing`);
+  throw new Error(
+    `${expected}, got "${word}".${/^[2-5]\d\d$/.test(word) ? ` Did you mean http_${word}?` : hint(word)}`,
+  );
+}
+
+function hint(word: string): string {
+  return suggest(word, selectionWords);
+}
+
+/** Whether a row with this outcome and code is chosen. */
+export function isChosen(selection: Selection, row: { outcome: Outcome | 'pending'; code: string }): boolean {
+  return selection.includes(row.outcome) || selection.includes(row.code);
+}
+
+const retriable = idOutcomes.filter(isWorthAnotherRun);
+
+/** The rows that `retry` sends again by default: all that can be. */
+export const worthRetry: Selection = retriable;
+
+/** What `retry` can choose, beside statuses. */
+export const retryWords: readonly string[] = [...retriable, ...codeWords, cancelCode];
+
+/** The same for `retry`. Throws an Error also for words of rows that another run would not delete either. */
+export function parseRetrySelection(text: string): Selection {
+  const selection = parseSelection(text);
+  const wrong = selection.find((word) => !retryWords.includes(word) && !word.startsWith('http_'));
+  if (wrong === undefined) return selection;
+  throw new Error(
+    `"${wrong}" rows can't be retried; expected ${retriable.join(', ')}, or codes like http_409, timeout`,
+  );
+}

@@ -1,0 +1,127 @@
+import { plural, timeOfDay, utcTime } from '../format.ts';
+import type { FoundRow, FoundRows, OpenId } from '../ledger/find-id.ts';
+import type { Run, RunState } from '../ledger/run.ts';
+import type { Outcome } from '../model/outcome.ts';
+import { cancelCode } from '../model/selection.ts';
+import { factsOf, successStatus } from '../model/status.ts';
+import { plainLine, plainStyle, type Style } from './style.ts';
+
+type RunFacts = Pick<Run, 'id' | 'state' | 'doubt'>;
+
+const shownLines = 5;
+
+/** What became of an id in one run that has it. `now`: ms since 1970. Pure. */
+export function explainText(run: RunFacts, found: FoundRows, now: number, style: Style = plainStyle): string {
+  const [first, ...others] = found.rows;
+  const places = others.slice(0, shownLines).map((row) => `${place(row)} ${row.outcome}`);
+  const more = Math.max(0, others.length - shownLines) + found.more;
+  const also = [...places, ...(more > 0 ? [`${plural(more, 'other lines')}`] : [])];
+  return [
+    `Run ${run.id} · ${run.state} · ${place(first!)}`,
+    `  ${[style.bold(first!.outcome), ...facts(first!)].join(' · ')}`,
+    `  ${plainLine(whyText(run, first!, now))}`,
+    ...(first!.excerpt !== '' && first!.outcome !== 'duplicate' ? [`  It answered: ${plainLine(first!.excerpt)}`] : []),
+    ...(also.length === 0 ? [] : [`  Also at ${also.join(', ')}`]),
+  ].join('\n');
+}
+
+function place({ file, line }: FoundRow): string {
+  return `${plainLine(file)}:${line}`;
+}
+
+function facts({ code, outcome, attempts, settledAt }: FoundRow): string[] {
+  return [
+    ...(code === '' || code === outcome ? [] : [code]),
+    ...(attempts === 0 ? [] : [plural(attempts, 'attempts')]),
+    ...(settledAt === '' ? [] : [utcTime(Date.parse(settledAt), 'second')]),
+  ];
+}
+
+/** Why an id has its outcome, or what it waits for, in a sentence or two. Pure. */
+export function whyText(run: RunFacts, row: FoundRow, now: number): string {
+  if (row.outcome === 'pending') return pendingText(run, row, now);
+  return reasons[row.outcome](row, run);
+}
+
+const reasons: Record<Outcome, (row: FoundRow, run: RunFacts) => string> = {
+  deleted: () => `The API confirmed the delete with ${successStatus}.`,
+  absent: ({ status }) =>
+    isGone(status)
+      ? `The API answered ${status}, and no earlier request of this run may have been executed: it was not there.`
+      : `The API answered ${status}, which --on-status of this run takes for absent.`,
+  gone_unconfirmed: ({ status }, { doubt }) =>
+    `A ${status} after a request that may have been executed: it is gone, but no ${successStatus} confirms that this run deleted it.${doubtText(doubt)}`,
+  failed: failedText,
+  unknown: (row, { doubt }) => `${unknownText(row)}${doubtText(doubt)}`,
+  not_attempted: () => 'The run was cancelled before any attempt: it was never sent.',
+  rejected: ({ code }) => `The row holds no id that is safe to send (${code}): it was never sent.`,
+  duplicate: ({ excerpt }) => `The id is listed earlier (${excerpt}) and was sent once.`,
+  protected: () => '--protect listed the id: it was never sent.',
+};
+
+function isGone(status: number | null): boolean {
+  return status === null || factsOf(status).meaning === 'gone';
+}
+
+function failedText(row: FoundRow): string {
+  const attempts = plural(row.attempts, 'attempts');
+  if (row.code === cancelCode) return `The run was cancelled after ${attempts}, none of which can have been executed.`;
+  if (row.status === null) return `No request reached the API, in ${attempts}.`;
+  return `The API refused it: ${answer(row)}${inAll(row)}. It presumably still exists.`;
+}
+
+function unknownText(row: FoundRow): string {
+  if (row.code === cancelCode) return 'The run was cancelled while a request for it may have been executed.';
+  const decided = `${answer(row)}${inAll(row)}`;
+  return isRefusal(row.status)
+    ? `It was refused (${decided}), but an earlier request may have been executed.`
+    : `No definite answer: ${decided}. A request may have been executed.`;
+}
+
+/** Whether this answer alone would have been a definite refusal. */
+function isRefusal(status: number | null): boolean {
+  return status !== null && !factsOf(status).isAmbiguous;
+}
+
+function doubtText(doubt: string): string {
+  return doubt === '' ? '' : ` The run is in doubt: ${doubt}.`;
+}
+
+/** What decided it: an answer, or the lack of one. */
+function answer({ status, code }: FoundRow): string {
+  return status === null ? (withoutAnswer[code] ?? code) : `the last answer was ${status}`;
+}
+
+const withoutAnswer: Record<string, string> = {
+  timeout: 'no answer in time',
+  reset: 'the connection broke before an answer',
+  protocol: 'the answer was not HTTP',
+  http_other: 'the answer had a status outside 200 to 599',
+};
+
+function inAll({ attempts }: FoundRow): string {
+  return attempts > 1 ? `, after ${plural(attempts, 'attempts')}` : '';
+}
+
+const notSending: Partial<Record<RunState, string>> = {
+  preparing: 'The list is still being written to Redis: nothing was sent.',
+  planned: 'The run has not started: nothing was sent.',
+  paused: 'Nothing is sent while the run is paused.',
+  halted: 'Nothing is sent while the run is halted.',
+  cancelling: 'The run is being cancelled: nothing more is sent.',
+};
+
+function pendingText({ state }: RunFacts, { attempts, open }: FoundRow, now: number): string {
+  const parts = [notSending[state] ?? '', open === null ? '' : openText(attempts, open, now)];
+  return parts.filter(Boolean).join(' ');
+}
+
+function openText(attempts: number, { isInFlight, inDoubt, nextTryAt }: OpenId, now: number): string {
+  const doubt = inDoubt
+    ? ' In doubt: an earlier request may have been executed, so a 404 would be gone_unconfirmed.'
+    : '';
+  if (isInFlight) return `A request for it is in flight, or its process was killed.${doubt}`;
+  const tried = attempts === 0 ? 'It waits for its first attempt' : `It waits after ${plural(attempts, 'attempts')}`;
+  const next = nextTryAt === null ? '' : `: next try at ${timeOfDay(Math.max(now, nextTryAt), now)}`;
+  return `${tried}${next}.${doubt}`;
+}

@@ -1,0 +1,12 @@
+import type { Run } from '../ledger/run.ts';
+
+const shownRuns = 3;
+
+/** Which run a run retries, and which ones retry it: for people, none to two lines. */
+export function retryLines({ retryOf, retriedBy }: Pick<Run, 'retryOf' | 'retriedBy'>): string[] {
+  const more = retriedBy.length > shownRuns ? ` and ${retriedBy.length - shownRuns} before` : '';
+  return [
+    ...(retryOf === '' ? [] : [`retry of run ${retryOf}`]),
+    ...(retriedBy.length === 0 ? [] : [`retried by run ${retriedBy.slice(-shownRuns).join(', ')}${more}`]),
+  ];
+}

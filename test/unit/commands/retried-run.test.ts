@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import type { Invocation } from '../../../src/commands/command.ts';
+import { inherit, refuseLive } from '../../../src/commands/retried-run.ts';
+import { loadConfig } from '../../../src/config/read-config.ts';
+import { parseRun, runStates } from '../../../src/ledger/run.ts';
+import { parseRate, storedRate } from '../../../src/model/rate.ts';
+import { noCounts } from '../terminal/snapshots.ts';
+
+const hash = { state: 'completed', onStatus: '409=failed', rate: storedRate(parseRate('50/s')), burst: '3' };
+const told = parseRun('r1', { ...hash, priority: 'low' });
+
+/** The settings of a command with these flags that retries the run. */
+function inherited(flags: Record<string, string>, run = told, counts: Partial<typeof noCounts> = {}) {
+  const invocation = { ...loadConfig({ flags, env: {}, configFile: undefined }), options: {} } as unknown as Invocation;
+  const { config, options } = inherit(invocation, { run, chosen: { ...noCounts, ...counts } });
+  const { rate, burst, onStatus, expectAbsent } = config;
+  return { rate, burst, onStatus, expectAbsent, ...options };
+}
+
+describe('a retry', () => {
+  const kept = { rate: told.rate, burst: 3, onStatus: '409=failed', expectAbsent: false, priority: 'low' };
+
+  it('keeps what the run was told', () => {
+    expect(inherited({})).toEqual(kept);
+  });
+
+  it('takes from its command what that says, and no burst beside another rate', () => {
+    expect(inherited({ rate: '9/s' })).toEqual({ ...kept, rate: parseRate('9/s'), burst: undefined });
+    expect(inherited({ onStatus: '409=absent' })).toEqual({ ...kept, onStatus: '409=absent' });
+  });
+
+  it('expects ids to be gone where the run did, or where some of them may have been deleted', () => {
+    expect(inherited({}, parseRun('r1', { ...hash, expectAbsent: '1' }))).toMatchObject({ expectAbsent: true });
+    expect(inherited({}, told, { failed: 5, unknown: 1 })).toMatchObject({ expectAbsent: true });
+    expect(inherited({}, told, { failed: 5 })).toMatchObject({ expectAbsent: false });
+  });
+
+  it('goes unbounded in no case: a rate that cannot be read has to be given', () => {
+    const other = parseRun('r1', { ...hash, rate: '{"in":"another form"}' });
+    expect(() => inherited({}, other)).toThrow("is in a form that this release can't read");
+    expect(inherited({ rate: '9/s' }, other)).toMatchObject({ rate: parseRate('9/s') });
+  });
+});
+
+describe('a run that has not ended', () => {
+  it.each(runStates.filter((state) => !['completed', 'cancelled'].includes(state)))(
+    'and is %s is not retried, and the error says how it ends',
+    (state) => {
+      for (const detached of ['0', '1']) {
+        const run = parseRun('r1', { state, command: 'cd /x && expunge run old.csv', detached });
+        const advice = expect.stringMatching(/expunge (run old\.csv|resume r1|cancel r1)/);
+        expect(() => refuseLive(run)).toThrow(expect.objectContaining({ code: 'USAGE', next: advice }));
+      }
+    },
+  );
+
+  it.each(['completed', 'cancelled'])('is not one that is %s', (state) => {
+    expect(() => refuseLive(parseRun('r1', { state }))).not.toThrow();
+  });
+});
