@@ -174,6 +174,18 @@ export const tokenUrl = (value: string): string => {
   return url.href;
 };
 
+/** A folder, or the URL of a server that takes files. The URL may hold a query, which some stores carry their permission in. */
+export const folderOrUrl = (value: string): string => {
+  if (!/^[a-z][a-z\d+.-]*:\/\//i.test(value)) return text(value);
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new Error('expected a folder, or a URL like https://store.example.com/results');
+  if (url.username || url.password)
+    throw new Error('the URL cannot hold a user name or password: name a file with headers');
+  if (url.hash || value.includes('#')) throw new Error('the URL cannot hold a fragment');
+  return url.href;
+};
+
 export const proxyUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol)) {

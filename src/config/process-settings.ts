@@ -211,4 +211,20 @@ export const processSettings = {
     fallback: 'info',
     help: 'what a worker logs to stderr: debug, info, warn, error or silent',
   }),
+  results: setting({
+    flag: 'results',
+    env: 'EXPUNGE_RESULTS',
+    arg: '<folder|url>',
+    parse: parse.folderOrUrl,
+    fallback: undefined,
+    help: 'deliver the results of each detached run that ends into this folder, or by PUT below this URL',
+  }),
+  resultsHeaderFile: setting({
+    flag: 'results-header-file',
+    env: 'EXPUNGE_RESULTS_HEADER_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'holds headers for that URL, one "Name: value" a line; read for each file (else EXPUNGE_RESULTS_HEADERS)',
+  }),
 } as const;

@@ -42,7 +42,7 @@ export function shownSetting<N extends SettingName>(name: N, value: Config[N]): 
   return urls.includes(name) ? parse.withoutUrlSecrets(text) : text;
 }
 
-const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy'];
+const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy', 'results'];
 
 const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],

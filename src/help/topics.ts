@@ -10,6 +10,7 @@ export const topics = {
   'exit-codes': 'what a script can rely on',
   json: 'the objects that --json prints',
   reports: 'what happened to every row, which files a run leaves, how long they stay',
+  results: 'the files of each ended run, in a folder or at a URL',
   settings: 'flags, variables, the configuration file, and every default',
   tokens: 'where the access token comes from, and how it is refreshed',
   rates: 'how fast ids are deleted, and what makes a run wait',

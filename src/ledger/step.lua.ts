@@ -99,7 +99,7 @@ local function halt()
   local now = redisTime()
   stopTime(KEYS[2], now)
   state = 'halted'
-  redis.call('HSET', KEYS[2], 'state', state)
+  redis.call('HSET', KEYS[2], 'state', state, 'changedAt', now)
   return now
 end
 

@@ -37,6 +37,12 @@ export const keys = {
   list: (sha256: string) => `expunge:list:${sha256}`,
   /** set: detached runs of a target that have not ended */
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
+  /** string with expiry: workers deliver the results of the target's runs */
+  results: (fp: string) => `expunge:{${fp}}:results`,
+  /** sorted set: ended runs of a target whose results are to be delivered, by when they ended in ms */
+  undelivered: (fp: string) => `expunge:{${fp}}:results:undelivered`,
+  /** string with expiry: which process delivers the results of the run */
+  resultsLease: (run: string) => `expunge:{${run}}:results:lease`,
   /** string with expiry: which worker of the target recovers its runs */
   recoverer: (fp: string) => `expunge:{${fp}}:recoverer`,
   /** hash: schedule, '' for any → when a run of it was last completed, in ms */

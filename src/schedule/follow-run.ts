@@ -5,7 +5,7 @@ import { sealTally } from '../ledger/tally.ts';
 import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
-import { acquireLease, type ScheduleLease } from './lease.ts';
+import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { evaluateList, factsOf, type MakeRunResult, makeRun } from './make-run.ts';
 import { withScheduledList } from './read-scheduled-list.ts';
 import { type Schedule, settingsOf, withEnd } from './schedule.ts';
@@ -48,7 +48,7 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
  * while its last run has not ended, and while another process holds its lease.
  */
 export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<MakeRunResult> {
-  const lease = await acquireLease(deps.ledger.redis, deps.target.fp, name, stop);
+  const lease = await leaseSchedule(deps.ledger.redis, deps.target.fp, name, stop);
   if (lease === null) {
     throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it now`, {
       next: 'see the result: expunge schedule list',

@@ -29,6 +29,7 @@ const settingRoles = {
   ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },
   ...{ refreshTokenFile: 'process', scope: 'process', tokenAudience: 'process', tokenAuth: 'process' },
   ...{ caFile: 'process', proxy: 'process', allowHttp: 'process', http: 'process', logLevel: 'process' },
+  ...{ results: 'process', resultsHeaderFile: 'process' },
   ...{ allowPlaintextRedis: 'process', redisUsernameFile: 'process', redisPasswordFile: 'process' },
   ...{ sentinelUsernameFile: 'process', sentinelPasswordFile: 'process', redisCaFile: 'process' },
   ...{ redisCertFile: 'process', redisKeyFile: 'process', redisServerName: 'process' },

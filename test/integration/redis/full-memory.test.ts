@@ -6,6 +6,8 @@ import { settle as settleCell } from '../../../src/ledger/cell.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
+import { queueResults, recordResults, wantResults } from '../../../src/ledger/results.ts';
+import { readRun } from '../../../src/ledger/run.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { control } from '../../../src/limiter/control.ts';
@@ -250,6 +252,29 @@ const refused: Case[] = [
     arrange: async () => {
       const fp = randomUUID();
       return () => pinRate(redis, fp, [{ count: 200, perMs: 1_000 }], order);
+    },
+  },
+  {
+    script: 'mark of a run whose results are wanted',
+    arrange: async () => {
+      const { id } = await claimed();
+      return () => wantResults(redis, id);
+    },
+  },
+  {
+    script: 'queue of results',
+    arrange: async () => {
+      const { id } = await claimed();
+      const run = await readRun(redis, id);
+      return () => queueResults(redis, run!);
+    },
+  },
+  {
+    script: 'record of a delivery',
+    arrange: async () => {
+      const { id } = await claimed();
+      await redis.set(keys.resultsLease(id), 'token');
+      return () => recordResults(redis, id, 'token', { end: 'completed 1', at: now, place: 'here', by: 'test' });
     },
   },
   {
