@@ -12,7 +12,19 @@ import { shells } from './completion.ts';
 export const worker: Command = {
   name: 'worker',
   summary: 'process the detached runs of a target until stopped; start as many as needed',
-  settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel', 'results', 'resultsHeaderFile'],
+  settings: [
+    ...target,
+    'rate',
+    'burst',
+    ...sending,
+    ...store,
+    'http',
+    'logLevel',
+    'results',
+    'resultsHeaderFile',
+    'notify',
+    'notifySecretFile',
+  ],
   options: [
     {
       flags: '--workers <n>',
@@ -29,6 +41,7 @@ export const worker: Command = {
       'expunge worker --base-url https://api.example.com --results /srv/results',
       'and what became of each run in a folder',
     ],
+    ['expunge worker --base-url https://api.example.com --notify https://ops.example.com/hook', 'and tell somebody'],
   ],
   load: () => import('./worker.ts'),
 };

@@ -227,4 +227,21 @@ export const processSettings = {
     fallback: undefined,
     help: 'holds headers for that URL, one "Name: value" a line; read for each file (else EXPUNGE_RESULTS_HEADERS)',
   }),
+  notify: setting({
+    flag: 'notify',
+    env: 'EXPUNGE_NOTIFY',
+    arg: '<url>',
+    ifRepeated: 'joined',
+    parse: parse.webhookUrls,
+    fallback: undefined,
+    help: 'post events there: runs that start, pause, halt or end, refused lists, outages; several with commas or flags',
+  }),
+  notifySecretFile: setting({
+    flag: 'notify-secret-file',
+    env: 'EXPUNGE_NOTIFY_SECRET_FILE',
+    arg: '<file>',
+    parse: parse.text,
+    fallback: undefined,
+    help: 'holds the secret whsec_… that signs the events, or one a line for each URL (else EXPUNGE_NOTIFY_SECRET)',
+  }),
 } as const;

@@ -21,6 +21,7 @@ export const topics = {
   containers: 'docker compose, a rehearsal, and the image',
   kubernetes: 'a Deployment of workers, and scaling by metrics',
   monitoring: 'health probes, Prometheus metrics, alerts',
+  notifications: 'webhooks for runs, schedules and outages, and heartbeats',
   redis: 'which one is used, what it must be, login, TLS, Sentinel, Cluster',
   recovery: 'after a crash, a halt, an outage, or a loss in Redis',
   troubleshooting: 'what you see, why, and what to do',

@@ -124,6 +124,7 @@ if settled > 0 then
         local now = halt()
         local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
         redis.call('HSET', KEYS[2], 'halt', rule.halt, 'reason', reason, 'by', 'guard', 'who', '')
+        noteChange(KEYS[2], now)
         local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = rule.halt})
         ${noteAuditLua('KEYS[4]', 'entry')}
       end

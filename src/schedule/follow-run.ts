@@ -38,7 +38,7 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
   const ended = { state, deleted: counts.deleted, gone: sumOutcomes(counts, isGone), left };
   const history = withEnd(await readHistory(redis, lease.fp, lease.name), id, ended);
   const isWell = state === 'completed' && left === 0;
-  const files = isWell ? {} : { toArchive: '' };
+  const files = isWell ? { heartbeatDue: deps.now() } : { toArchive: '' };
   if (state === 'completed') await noteCompleted(redis, lease.fp, lease.name, last.endedAt);
   await updateSchedule(redis, lease, { fields: { lastState: state, lastEndedAt: last.endedAt, ...files }, history });
 }

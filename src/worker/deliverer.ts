@@ -19,6 +19,7 @@ import { isRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { acquireLease, type Lease } from '../redis/lease.ts';
 import type { Destination } from '../results/destination.ts';
+import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
 export type DelivererOptions = {
@@ -33,8 +34,7 @@ export type DelivererOptions = {
 };
 
 const checkEveryMs = 3_000;
-const firstWaitMs = 2_000;
-const longestWaitMs = 300_000;
+const waits = { firstMs: 2_000, mostMs: 300_000 };
 const problemLength = 300;
 
 /**
@@ -45,7 +45,7 @@ const problemLength = 300;
 export class Deliverer {
   readonly #options: DelivererOptions;
   readonly #stop = new AbortController();
-  readonly #failures = new Map<string, { count: number; nextAt: number }>(); // by run
+  readonly #backoffs = new Map<string, Backoff>(); // by run
 
   constructor(options: DelivererOptions) {
     this.#options = options;
@@ -61,10 +61,10 @@ export class Deliverer {
     const { redis, fp, now } = this.#options;
     await announceResults(redis, fp);
     const waiting = await readUndelivered(redis, fp);
-    for (const run of this.#failures.keys()) if (!waiting.some((one) => one.run === run)) this.#failures.delete(run);
+    for (const run of this.#backoffs.keys()) if (!waiting.some((one) => one.run === run)) this.#backoffs.delete(run);
     for (const one of waiting) {
       if (this.#stop.signal.aborted) return;
-      if ((this.#failures.get(one.run)?.nextAt ?? 0) <= now()) await this.#deliverOne(one);
+      if (!this.#backoffs.get(one.run)?.isWaiting(now())) await this.#deliverOne(one);
     }
   }
 
@@ -107,7 +107,7 @@ export class Deliverer {
       const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };
       if ((await recordResults(redis, run.id, lease.token, delivered)) === 'lost') return;
       log.info({ run: run.id, state: run.state, results: place }, 'results delivered');
-      this.#failures.delete(run.id);
+      this.#backoffs.delete(run.id);
       await this.#isWaiting(one);
     } catch (error) {
       if (lease.signal.aborted) return;
@@ -118,13 +118,13 @@ export class Deliverer {
 
   async #noteFailure(run: Run, lease: Lease, error: unknown): Promise<void> {
     const { redis, destination, log, now, random } = this.#options;
-    const count = (this.#failures.get(run.id)?.count ?? 0) + 1;
-    const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(count - 1, 20)) * (0.5 + random() / 2);
-    this.#failures.set(run.id, { count, nextAt: now() + waitMs });
+    const backoff = this.#backoffs.get(run.id) ?? new Backoff({ ...waits, random });
+    this.#backoffs.set(run.id, backoff);
+    backoff.failed(now());
     const said = messageOf(error).slice(0, problemLength);
     const reason =
       error instanceof ExpungeError || said.includes(destination.label) ? said : `${destination.label}: ${said}`;
-    log[count === 1 ? 'warn' : 'debug'](
+    log[backoff.failures === 1 ? 'warn' : 'debug'](
       { run: run.id, reason },
       'the results of a run were not delivered, trying again',
     );

@@ -8,10 +8,13 @@ import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
+import { passChangesOn } from './event-sources.ts';
 import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
 export type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
+/** What the recoverer looks at in the record of each run. */
+const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;
 const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
@@ -64,13 +67,14 @@ export class Recoverer {
   /** A run that is not running is checked every 9 s only: what resumes it also feeds it. */
   async #recoverRun(id: string): Promise<void> {
     const { ledger, feeder } = this.#options;
-    const [state, schema, marked] = (await ledger.redis.hmget(keys.run(id), 'state', 'schema', 'resultsWanted')) as [
+    const [state, schema, marked, changes, told] = (await ledger.redis.hmget(keys.run(id), ...lookedAt)) as [
       RunState | null,
-      string | null,
-      string | null,
+      ...(string | null)[],
     ];
     if (this.#areResultsWanted && marked === null && schema === String(schemaVersion))
       await wantResults(ledger.redis, id);
+    if (state !== null && schema === String(schemaVersion) && changes !== told)
+      await this.#passChangesOn(id, { changes: Number(changes), told: Number(told) });
     if (state === null) await this.#dropLostRun(id);
     else if (schema !== String(schemaVersion)) this.#skipOtherRelease(id);
     else if (state === 'running') await feeder.recover(id);
@@ -80,6 +84,13 @@ export class Recoverer {
       if (state === 'halted') await this.#queueResults(id);
       this.#nextCheckAt.set(id, Date.now() + recheckIdleMs);
     }
+  }
+
+  /** The counts of a sealed run are final once it is tallied. */
+  async #passChangesOn(id: string, told: { changes: number; told: number }): Promise<void> {
+    const { redis } = this.#options.ledger;
+    const run = await readRun(redis, id);
+    if (run !== null) await passChangesOn(redis, isSealed(run.state) ? await sealTally(redis, run) : run, told);
   }
 
   async #queueResults(id: string): Promise<void> {

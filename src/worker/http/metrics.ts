@@ -212,6 +212,24 @@ export const families: readonly Family[] = [
       ),
   },
   {
+    name: 'expunge_schedule_next_slot_timestamp_seconds',
+    type: 'gauge',
+    labels: ['schedule'],
+    help: 'When an active schedule of the target is due next.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).flatMap(({ name, nextSlot }) =>
+        nextSlot === null ? [] : [{ value: nextSlot / 1_000, labels: { schedule: name } }],
+      ),
+  },
+  {
+    name: 'expunge_schedule_late_seconds',
+    type: 'gauge',
+    labels: ['schedule'],
+    help: 'How long a slot of a schedule has been due without being handled, or has waited for the end of the last run; 0 = none.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).map(({ name, lateMs }) => ({ value: lateMs / 1_000, labels: { schedule: name } })),
+  },
+  {
     name: 'bullmq_job_count',
     type: 'gauge',
     labels: ['queue', 'state'],

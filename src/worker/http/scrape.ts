@@ -3,8 +3,10 @@ import { readCompleted } from '../../ledger/end-run.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
+import { lateMsOf } from '../../schedule/decide.ts';
 import { resultOf } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
+import { nextSlot } from '../../schedule/slots.ts';
 import type { Service } from '../service.ts';
 import { singleFlight } from './single-flight.ts';
 
@@ -19,8 +21,14 @@ export type Scrape = {
 /** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
 type Completed = Record<string, number>;
 
-/** The state of a schedule and the result of its last slot; null = it has had none. */
-type ScheduleSample = { name: string; state: ScheduleState; result: ReturnType<typeof resultOf> | null };
+/** The state of a schedule and the result of its last slot, null = it has had none; when it is due, null = never, and how late that is. */
+type ScheduleSample = {
+  name: string;
+  state: ScheduleState;
+  result: ReturnType<typeof resultOf> | null;
+  nextSlot: number | null;
+  lateMs: number;
+};
 
 type ScheduleState = (typeof scheduleStates)[number];
 
@@ -36,6 +44,8 @@ export type ScrapeOptions = {
   queueName: string;
   /** Monotonic ms. */
   clock: () => number;
+  /** Ms since 1970. */
+  now: () => number;
 };
 
 /** Several scrapers cost Redis no more than one, and a Redis that hangs delays a scrape by 1 s at most. */
@@ -49,6 +59,7 @@ export function openScrape({
   fp,
   queueName: name,
   clock,
+  now,
 }: ScrapeOptions): () => Promise<Scrape> {
   const readTarget = async () => {
     const askedAt = clock();
@@ -57,7 +68,7 @@ export function openScrape({
     const [backlog, completed, schedules] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readCompleted(redis, fp),
-      readSchedules(redis, fp),
+      readSchedules(redis, fp, now()),
     ]);
     return { roundTripMs, backlog, completed, schedules };
   };
@@ -69,16 +80,19 @@ export function openScrape({
   };
 }
 
-async function readSchedules(redis: RedisClient, fp: string): Promise<ScheduleSample[]> {
+async function readSchedules(redis: RedisClient, fp: string, now: number): Promise<ScheduleSample[]> {
   const all = await listSchedules(redis, fp);
   const histories = await Promise.all(all.map(({ name }) => readHistory(redis, fp, name)));
-  return all.map(({ name, state, pausedBy }, n) => {
+  return all.map((schedule, n) => {
+    const { name, state, pausedBy } = schedule;
     const last = histories[n]![0];
     const pausedState = pausedBy === '' ? 'paused' : 'paused_by_guard';
     return {
       name,
       state: state === 'active' ? 'active' : pausedState,
       result: last === undefined ? null : resultOf(last),
+      nextSlot: state === 'active' ? nextSlot(schedule, now) : null,
+      lateMs: lateMsOf(schedule, now),
     };
   });
 }

@@ -76,7 +76,7 @@ function pace(id: string, wants: boolean): Act {
 
 const definition: Definition = {
   ...{ cron: '0 3 * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 1, maxGrowth: 3 },
-  ...{ allowEmpty: false, priority: 'normal', settings: {}, note: '' },
+  ...{ allowEmpty: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
 };
 
 async function scheduled(): Promise<string> {
@@ -353,7 +353,8 @@ async function heldIn(name: string): Promise<unknown> {
 }
 
 /** The end of a run is by the clock of Redis, and the same write at another moment. */
-function withoutTimes({ sealed, endedAt, ...fields }: Record<string, string>): Record<string, string> {
+function withoutTimes({ sealed, endedAt, ...all }: Record<string, string>): Record<string, string> {
+  const fields = Object.fromEntries(Object.entries(all).filter(([name]) => !name.startsWith('change:')));
   return { ...fields, ...(sealed === endedAt ? {} : { sealed: sealed ?? '', endedAt: endedAt ?? '' }) };
 }
 
