@@ -15,7 +15,7 @@ import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { removeOwnQueue } from './liveness.ts';
-import { describeReportLocation, describeResults, resultsFacts } from './report-location.ts';
+import { describeReportLocation, describeResults } from './report-location.ts';
 import { type EarlySession, findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
@@ -31,7 +31,7 @@ async function list({ options, stdout }: Invocation, { redis, address }: EarlySe
   const chosen = await chooseRuns(redis, choice);
   await expireEnded(redis, chosen.runs);
   const lines = options.json
-    ? chosen.runs.map((run) => JSON.stringify({ ...summaryOf(run, exitOf(run), Date.now()), ...resultsFacts(run) }))
+    ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
     : [listText(chosen, isFiltered(choice), address.label)];
   if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
   return 0;

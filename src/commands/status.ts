@@ -19,7 +19,7 @@ import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { isAbandoned, withStandstill } from './liveness.ts';
-import { describeReportLocation, describeResults, resultsFacts } from './report-location.ts';
+import { describeReportLocation, describeResults } from './report-location.ts';
 import { findRun, progressOn, type Session, sayOf, withRedis } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 import { targetStatus } from './target-status.ts';
@@ -61,8 +61,7 @@ async function writeJson({ options, stdout }: Invocation, session: Session, run:
     for (const entry of await readAudit(session.redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
   const { stops, refused, isAbandoned } = await readContext(session, run);
   const shown = withStandstill(run, stops.target, { refused, isAbandoned });
-  const summary = { ...summaryOf(shown, exitOf(run), Date.now()), ...resultsFacts(run) };
-  stdout.write(`${JSON.stringify(summary)}\n`);
+  stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(run), Date.now()))}\n`);
 }
 
 /** What explains the pace of a run that other processes delete, and whether its command has ended. */

@@ -40,8 +40,9 @@ async function* failuresIn(pages: AsyncIterable<OutcomeRow[]>): AsyncGenerator<O
 async function* summaryText(redis: RedisClient, run: Run): AsyncGenerator<string> {
   const problem = checkConservation(run, await tallyLedger(redis, run));
   const { createdAt, startedAt, endedAt, changedAt, baseUrl, account, files, sha256, note, createdBy } = run;
+  const { results: _, results_problem: __, ...summary } = summaryOf(run, exitOf(run), endedAt || changedAt);
   const facts = {
-    ...summaryOf(run, exitOf(run), endedAt || changedAt),
+    ...summary,
     ...{ adds_up: problem === null, problem },
     ...{ base_url: baseUrl, account, list: files, sha256, note, submitted_by: createdBy },
     ...{ submitted_at: isoTime(createdAt), started_at: startedAt > 0 ? isoTime(startedAt) : null },

@@ -44,6 +44,16 @@ export function awaitsResults(run: EndFacts & Pick<Run, 'resultsWanted' | 'resul
   return run.resultsWanted && end !== '' && run.resultsOf !== end;
 }
 
+type ResultsFacts = Pick<Run, 'resultsWanted' | 'resultsIn' | 'resultsOf' | 'resultsProblem'>;
+
+/** For `--json`: where the results of a run are, null = nowhere yet; and why. Both are null for a run that no worker delivers. Pure. */
+export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | null; results_problem: string | null } {
+  if (!run.resultsWanted) return { results: null, results_problem: null };
+  if (endNameOf(run) === '') return { results: null, results_problem: 'the run has not ended' };
+  if (!awaitsResults(run)) return { results: run.resultsIn, results_problem: null };
+  return { results: null, results_problem: run.resultsProblem || 'no worker with --results has come to it' };
+}
+
 /** How long the keys of a sealed run are kept from its seal, or from the delivery of its results, on. Pure. */
 export function resultsKeepMs(run: Run, keepMs: number): number {
   return awaitsResults(run) ? Math.max(keepMs, resultsKeptMs) : keepMs;

@@ -85,6 +85,8 @@ describe('a list', () => {
           attempts: 21,
           seconds: summary.seconds,
           exit: 3,
+          results: null,
+          results_problem: null,
         },
       }),
     );

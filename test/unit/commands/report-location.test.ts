@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { describeResults, resultsFacts } from '../../../src/commands/report-location.ts';
+import { describeResults } from '../../../src/commands/report-location.ts';
+import { resultsFacts } from '../../../src/ledger/results.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 
 const runWith = (hash: Record<string, string>) => parseRun('r', hash);
