@@ -52,8 +52,7 @@ export class Deliverer {
   }
 
   get part(): Part {
-    const loop = repeat('results', checkEveryMs, () => this.deliver(), this.#options.log);
-    return { name: 'results', start: () => loop.start!(), drain: () => this.#drain(loop) };
+    return repeat('results', checkEveryMs, () => this.deliver(), this.#options.log, this.#stop);
   }
 
   /** Delivers the results of each run that has ended, once. Throws where Redis does not answer. */
@@ -66,11 +65,6 @@ export class Deliverer {
       if (this.#stop.signal.aborted) return;
       if (!this.#backoffs.get(one.run)?.isWaiting(now())) await this.#deliverOne(one);
     }
-  }
-
-  #drain(loop: Part): void {
-    this.#stop.abort(); // the lease of a delivery under way is released, and another worker does it anew
-    void loop.drain?.();
   }
 
   async #deliverOne(one: Undelivered): Promise<void> {

@@ -40,12 +40,8 @@ export class Notifier {
   }
 
   get part(): Part {
-    const loop = repeat(`notify ${this.#options.receiver.label}`, checkEveryMs, () => this.post(), this.#options.log);
-    const drain = () => {
-      this.#stop.abort();
-      void loop.drain?.();
-    };
-    return { name: loop.name, start: () => loop.start!(), drain };
+    const { receiver, log } = this.#options;
+    return repeat(`notify ${receiver.label}`, checkEveryMs, () => this.post(), log, this.#stop);
   }
 
   /** Posts what the receiver has not got yet, until one fails. Throws where Redis does not answer. */

@@ -194,6 +194,12 @@ export const families: readonly Family[] = [
       Object.entries(redis?.completed ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
   },
   {
+    name: 'expunge_results_undelivered',
+    type: 'gauge',
+    help: 'Ended runs of the target whose results wait for a worker with --results.',
+    read: ({ redis }) => (redis === null ? [] : [{ value: redis.undelivered }]),
+  },
+  {
     name: 'expunge_schedule_state',
     type: 'gauge',
     labels: ['schedule', 'state'],

@@ -14,7 +14,13 @@ import { singleFlight } from './single-flight.ts';
 export type Scrape = {
   build: Build;
   service: Service;
-  redis: { roundTripMs: number; backlog: Backlog; completed: Completed; schedules: ScheduleSample[] } | null;
+  redis: {
+    roundTripMs: number;
+    backlog: Backlog;
+    completed: Completed;
+    schedules: ScheduleSample[];
+    undelivered: number;
+  } | null;
   queue: { name: string; depth: QueueDepth } | null;
 };
 
@@ -65,12 +71,13 @@ export function openScrape({
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, completed, schedules] = await Promise.all([
+    const [backlog, completed, schedules, undelivered] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readCompleted(redis, fp),
       readSchedules(redis, fp, now()),
+      redis.zcard(keys.undelivered(fp)),
     ]);
-    return { roundTripMs, backlog, completed, schedules };
+    return { roundTripMs, backlog, completed, schedules, undelivered };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
   const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });

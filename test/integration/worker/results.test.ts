@@ -322,3 +322,21 @@ describe('the results of a run that has ended', () => {
     expect(await harness.redis.exists(keys.run(run))).toBe(0);
   });
 });
+
+test('a worker that is stopped gives its delivery up at once, and another one goes on without waiting', async ({
+  onTestFinished,
+}) => {
+  const ids = makeIds('r', 5);
+  const { harness } = await openStage(onTestFinished, ids);
+  const receiver = await openReceiver(onTestFinished);
+  receiver.answer = () => 'nothing';
+  const worker = await harness.spawnWorker(['--results', receiver.url]);
+  const run = await submit(harness, ids);
+  await until('the delivery hangs', async () => (await harness.redis.exists(keys.resultsLease(run))) === 1);
+  worker.signal('SIGTERM');
+  expect(await worker.ended).toMatchObject({ code: 0 });
+  expect(await harness.redis.exists(keys.resultsLease(run))).toBe(0);
+  receiver.answer = () => 200;
+  await delivererTo(harness, receiver.url).deliver();
+  expect(await readRun(harness.redis, run)).toMatchObject({ resultsIn: `${receiver.url}/${run}/` });
+});
