@@ -33,7 +33,7 @@ export function refusedEvent({ target, name, at, reason }: ScheduleOf, slot: num
     type: 'schedule.refused',
     timestamp: isoTime(at),
     data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), guard, reason },
-    text: `Schedule ${name} on ${hostOf(target)} made no run: its guard "${guard}" refused the list: ${reason}`,
+    text: `Schedule ${name} on ${hostOf(target)} made no run: its guard "${guard}" refused the list: ${oneLine(reason)}`,
   };
 }
 
@@ -76,7 +76,7 @@ export function outageEvent(target: Target, { scope, from, to, reason, at }: Out
     data: { ...ofTarget(target), scope, since: isoTime(since), ...(isOver ? {} : { reason }) },
     text: isOver
       ? `Outage over: ${what} answers again, after ${lasted}`
-      : `Outage: no request to ${what} succeeds: ${reason}`,
+      : `Outage: no request to ${what} succeeds: ${oneLine(reason)}`,
   };
 }
 
@@ -89,7 +89,12 @@ function hostOf({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): stri
 }
 
 function reasonText(who: string, reason: string): string {
-  return `${who && ` by ${who}`}${reason && `: ${reason}`}`;
+  return oneLine(`${who && ` by ${who}`}${reason && `: ${reason}`}`);
+}
+
+/** What people and servers wrote, without line breaks. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
 }
 
 function countsText({ rows, counts }: Run): string {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { resultFiles } from '../ledger/result-files.ts';
 import type { Run } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { processName } from '../stale-path.ts';
+import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 
 /** The files of a run's results, complete on the disk of this machine. */
@@ -88,7 +88,17 @@ function draftStart(run: string): string {
   return `.${run}.`;
 }
 
+/** Removes the drafts of this run, and those of other runs whose process was killed on this machine: another one may have delivered them. */
 async function removeDrafts(parent: string, run: string): Promise<void> {
-  const drafts = (await readdir(parent)).filter((name) => name.startsWith(draftStart(run)) && name.endsWith('.part'));
-  for (const name of drafts) await rm(join(parent, name), { recursive: true, force: true });
+  const drafts = (await readdir(parent)).filter((name) => name.startsWith('.') && name.endsWith('.part'));
+  for (const name of drafts) {
+    const path = join(parent, name);
+    const isOurs = name.startsWith(draftStart(run));
+    if (isOurs || (await isStalePath(path, ownerOf(name)))) await rm(path, { recursive: true, force: true });
+  }
+}
+
+/** The process in the name of a draft; the id of a run has no dot. */
+function ownerOf(name: string): string {
+  return name.slice(name.indexOf('.', 1) + 1, -'.part'.length);
 }

@@ -1,4 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -285,6 +286,7 @@ describe('the results of a run that has ended', () => {
     await moveSet(await writeSet(harness.redis, found, folder, never));
     mkdirSync(join(folder, `.${run}.elsewhere-1-00.part`));
     writeFileSync(join(folder, `.${run}.elsewhere-1-00.part`, 'outcomes.csv'), 'half');
+    mkdirSync(join(folder, `.another.${hostname()}-4194400-00.part`)); // no process has this number
     writeFileSync(join(folder, run, 'outcomes.csv'), 'old');
     await delivererTo(harness, folder).deliver();
     expect(readdirSync(folder)).toEqual([run]);

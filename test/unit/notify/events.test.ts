@@ -40,6 +40,7 @@ describe('the event of a run', () => {
     expect(event.text).toBe('Run r1 on api.example.com (acme) is halted: 50 ids were refused');
     expect(event.data).toMatchObject({ halt: 'forbidden', by: 'guard', exit: 4 });
     const paused = runEvent(run, { ...change, state: 'paused', reason: 'release' });
+    expect(runEvent(run, { ...change, state: 'paused', reason: 'a\n\u2028b' }).text).toMatch(/: a b$/);
     expect(paused.text).toBe('Run r1 on api.example.com (acme) is paused by ana@here: release');
   });
 });
