@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { resultsKeptMs } from './active-time.lua.ts';
-import { isSealed, type Run } from './run.ts';
+import { isSealed, type Run, readRun } from './run.ts';
 
 /*
  * Which runs have their results delivered, and what became of it.
@@ -116,6 +116,19 @@ export async function recordResultsProblem(
 ): Promise<void> {
   await redis.eval(recordLua, 2, keys.run(run), keys.resultsLease(run), token, 'resultsProblem', problem);
 }
+
+/**
+ * Has the results of a run delivered once more: a process that was suspended without knowing it may have replaced what another one
+ * had delivered, with the results of an earlier halt.
+ */
+export async function requeueResults(redis: RedisClient, id: string): Promise<void> {
+  await redis.eval(undeliverLua, 1, keys.run(id));
+  const run = await readRun(redis, id);
+  if (run !== null && awaitsResults(run)) await queueResults(redis, run);
+}
+
+// KEYS 1 run
+const undeliverLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsOf', '') end`;
 
 // KEYS 1 run  2 lease  ARGV 1 token that must be in the lease  2… fields and values; returns done or lost
 const recordLua = `

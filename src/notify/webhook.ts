@@ -1,7 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import { type Route, sendOnce } from '../http/send-once.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
-import { throttlingStatus } from '../model/status.ts';
 
 /** Who is told. `secrets`: keys of the signature, more than one while they are replaced, none = unsigned. */
 export type Receiver = { url: string; secrets: readonly Buffer[]; route: Route };
@@ -44,11 +43,12 @@ export function receiverKey(url: string): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 16);
 }
 
-const passingRefusals = [408, 425, throttlingStatus];
+/** They are about this event; other refusals, like 401 or 404, are about the receiver, and may pass. */
+const refusals = [400, 413, 422];
 
 function judge(status: number): { problem: string; isRefused: boolean } {
   if (status >= 200 && status < 300) return { problem: '', isRefused: false };
   const isRedirect = status >= 300 && status < 400;
   const problem = isRedirect ? `it answers ${status}, a redirect, which is not followed` : `it answers ${status}`;
-  return { problem, isRefused: status >= 400 && status < 500 && !passingRefusals.includes(status) };
+  return { problem, isRefused: refusals.includes(status) };
 }

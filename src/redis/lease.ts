@@ -7,6 +7,8 @@ export type Lease = {
   token: string;
   /** Aborted when the lease is lost, because it was not renewed in time, and when `stop` is: then nothing new may begin. */
   signal: AbortSignal;
+  /** Whether it is ours at this moment, by the clock of this process, also if it was suspended and `signal` does not know yet. */
+  isHeld(): boolean;
   /** Releases the lease. Never throws: if that fails, the lease expires after 15 s. */
   release(): Promise<void>;
 };
@@ -17,9 +19,10 @@ const renewEveryMs = 4_000;
 /** Acquires the lease with this key and renews it until it is released; null if another process holds it. */
 export async function acquireLease(redis: RedisClient, key: string, stop: AbortSignal): Promise<Lease | null> {
   const token = randomUUID();
+  const askedAt = performance.now();
   if ((await redis.set(key, token, 'PX', leaseMs, 'NX')) !== 'OK') return null;
   const lost = new AbortController();
-  let leasedUntil = performance.now() + leaseMs;
+  let leasedUntil = askedAt + leaseMs;
   const renew = async () => {
     const at = performance.now();
     const isOurs = await redis.eval(renewLua, 1, key, token, leaseMs).catch(() => null);
@@ -27,8 +30,10 @@ export async function acquireLease(redis: RedisClient, key: string, stop: AbortS
     if (isOurs === 0 || performance.now() > leasedUntil - renewEveryMs) lost.abort();
   };
   const timer = setInterval(() => void renew(), renewEveryMs);
+  const signal = AbortSignal.any([stop, lost.signal]);
   return {
-    ...{ token, signal: AbortSignal.any([stop, lost.signal]) },
+    ...{ token, signal },
+    isHeld: () => !signal.aborted && performance.now() < leasedUntil,
     release: async () => {
       clearInterval(timer);
       await redis.eval(releaseLua, 1, key, token).catch(() => {});

@@ -4,15 +4,22 @@ import { readHeaders } from '../config/header-lines.ts';
 import type { Config } from '../config/settings.ts';
 import type { Run } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
+import type { Lease } from '../redis/lease.ts';
 import { putSet, shownAddress } from './put-set.ts';
 import { moveSet, removeSet, writeSet } from './result-set.ts';
+
+/** What a delivery needs of the lease of its run. */
+type DeliveryLease = Pick<Lease, 'signal' | 'isHeld'>;
 
 /** Where the results of runs go. */
 export type Destination = {
   /** For people, without secrets. */
   label: string;
-  /** Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws what went wrong. */
-  deliver(redis: RedisClient, run: Run, signal: AbortSignal): Promise<string>;
+  /**
+   * Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws what went wrong, also
+   * that the lease was lost: then nothing is replaced that another process may have delivered.
+   */
+  deliver(redis: RedisClient, run: Run, lease: DeliveryLease): Promise<string>;
 };
 
 type Settings = Pick<Config, 'results' | 'resultsHeaderFile' | 'stateDir' | 'proxy' | 'allowHttp'>;
@@ -28,10 +35,10 @@ export function openDestination(settings: Settings, env: NodeJS.ProcessEnv): Des
 function openFolder(folder: string): Destination {
   return {
     label: folder,
-    deliver: async (redis, run, signal) => {
-      const set = await writeSet(redis, run, folder, signal);
+    deliver: async (redis, run, lease) => {
+      const set = await writeSet(redis, run, folder, lease.signal);
       try {
-        signal.throwIfAborted();
+        if (!lease.isHeld()) throw new Error('stopped');
         return await moveSet(set);
       } finally {
         await removeSet(set); // after a move there is none
@@ -54,10 +61,10 @@ function openReceiver(
   const receiver = { url, headers, route: { ca: null, proxy: proxy ?? null } };
   return {
     label: shownAddress(url),
-    deliver: async (redis, run, signal) => {
-      const set = await writeSet(redis, run, join(stateDir, 'results'), signal);
+    deliver: async (redis, run, lease) => {
+      const set = await writeSet(redis, run, join(stateDir, 'results'), lease.signal);
       try {
-        return await putSet(receiver, set, signal);
+        return await putSet(receiver, set, lease);
       } finally {
         await removeSet(set);
       }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Route, sendOnce } from '../http/send-once.ts';
+import type { Lease } from '../redis/lease.ts';
 import type { ResultSet } from './result-set.ts';
 
 /** A server that takes files by PUT. `headers` are read for each file, so that a secret can be replaced. */
@@ -18,9 +19,15 @@ const types: Readonly<Record<string, string>> = { csv: 'text/csv; charset=utf-8'
  * Sends the files of a set to `{url}/{run}/{name}`, the summary last; the query of the URL stays behind each. A file is read while it is
  * sent. Repeating it replaces what is there. Throws an Error that says which file was not taken and why, without query or headers.
  */
-export async function putSet(receiver: Receiver, set: ResultSet, signal: AbortSignal): Promise<string> {
-  for (const name of set.names)
+export async function putSet(
+  receiver: Receiver,
+  set: ResultSet,
+  { signal, isHeld }: Pick<Lease, 'signal' | 'isHeld'>,
+): Promise<string> {
+  for (const name of set.names) {
+    if (!isHeld()) throw new Error('stopped');
     await putFile(receiver, join(set.folder, name), addressOf(receiver.url, set.run, name), signal);
+  }
   return shownAddress(addressOf(receiver.url, set.run, ''));
 }
 

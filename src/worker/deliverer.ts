@@ -9,13 +9,14 @@ import {
   readUndelivered,
   recordResults,
   recordResultsProblem,
+  requeueResults,
   type Undelivered,
 } from '../ledger/results.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { isRedisError } from '../redis/errors.ts';
+import { describeRedisError, isRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
 import { acquireLease, type Lease } from '../redis/lease.ts';
 import type { Destination } from '../results/destination.ts';
@@ -63,7 +64,18 @@ export class Deliverer {
     for (const run of this.#backoffs.keys()) if (!waiting.some((one) => one.run === run)) this.#backoffs.delete(run);
     for (const one of waiting) {
       if (this.#stop.signal.aborted) return;
-      if (!this.#backoffs.get(one.run)?.isWaiting(now())) await this.#deliverOne(one);
+      if (!this.#backoffs.get(one.run)?.isWaiting(now())) await this.#tryOne(one);
+    }
+  }
+
+  /** Throws where Redis does not answer: the other runs would fail alike. */
+  async #tryOne(one: Undelivered): Promise<void> {
+    const { redis } = this.#options;
+    try {
+      await this.#deliverOne(one);
+    } catch (error) {
+      if (redis.status !== 'ready') throw error;
+      this.#backOff(one.run, describeRedisError(error));
     }
   }
 
@@ -94,34 +106,38 @@ export class Deliverer {
   async #deliverLeased(one: Undelivered, lease: Lease): Promise<void> {
     const { redis, destination, log, now } = this.#options;
     const found = await readRun(redis, one.run);
-    if (found === null) return;
+    if (found === null || !awaitsResults(found)) return;
     const run = isSealed(found.state) ? await sealTally(redis, found) : found;
     try {
-      const place = await destination.deliver(redis, run, lease.signal);
+      const place = await destination.deliver(redis, run, lease);
       const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };
-      if ((await recordResults(redis, run.id, lease.token, delivered)) === 'lost') return;
+      if ((await recordResults(redis, run.id, lease.token, delivered)) === 'lost')
+        return await requeueResults(redis, run.id);
       log.info({ run: run.id, state: run.state, results: place }, 'results delivered');
       this.#backoffs.delete(run.id);
       await this.#isWaiting(one);
     } catch (error) {
-      if (lease.signal.aborted) return;
+      if (!lease.isHeld()) return;
       if (isRedisError(error)) throw error;
       await this.#noteFailure(run, lease, error);
     }
   }
 
   async #noteFailure(run: Run, lease: Lease, error: unknown): Promise<void> {
-    const { redis, destination, log, now, random } = this.#options;
-    const backoff = this.#backoffs.get(run.id) ?? new Backoff({ ...waits, random });
-    this.#backoffs.set(run.id, backoff);
-    backoff.failed(now());
+    const { redis, destination } = this.#options;
     const said = messageOf(error).slice(0, problemLength);
     const reason =
       error instanceof ExpungeError || said.includes(destination.label) ? said : `${destination.label}: ${said}`;
-    log[backoff.failures === 1 ? 'warn' : 'debug'](
-      { run: run.id, reason },
-      'the results of a run were not delivered, trying again',
-    );
+    this.#backOff(run.id, reason);
     await recordResultsProblem(redis, run.id, lease.token, reason);
+  }
+
+  #backOff(run: string, reason: string): void {
+    const { log, now, random } = this.#options;
+    const backoff = this.#backoffs.get(run) ?? new Backoff({ ...waits, random });
+    this.#backoffs.set(run, backoff);
+    backoff.failed(now());
+    const level = backoff.failures === 1 ? 'warn' : 'debug';
+    log[level]({ run, reason }, 'the results of a run were not delivered, trying again');
   }
 }

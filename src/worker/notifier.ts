@@ -27,7 +27,7 @@ const triesOfRefused = 5;
 /**
  * Posts the events of a target to one receiver, in their order. Of several workers with this receiver, the one that holds its lease posts;
  * the cursor moves after each event, so after a crash at most one is posted again, with the same id. A failure is tried again after 2 s to
- * 10 min, as long as the outbox has the event; one that the receiver refuses (most 4xx) is skipped after five tries.
+ * 10 min, as long as the outbox has the event; one that the receiver refuses as such (400, 413, 422) is skipped after five tries.
  */
 export class Notifier {
   readonly #options: NotifierOptions;

@@ -13,7 +13,7 @@ import { readRun } from '../../../src/ledger/run.ts';
 import type { Log } from '../../../src/logger.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { acquireLease } from '../../../src/redis/lease.ts';
-import { openDestination } from '../../../src/results/destination.ts';
+import { type Destination, openDestination } from '../../../src/results/destination.ts';
 import { moveSet, writeSet } from '../../../src/results/result-set.ts';
 import { Deliverer } from '../../../src/worker/deliverer.ts';
 import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts';
@@ -66,10 +66,14 @@ async function endedRun(harness: Harness, ids: readonly string[]): Promise<strin
   return run;
 }
 
-function delivererTo(harness: Harness, results: string, more: { now?: () => number } = {}): Deliverer {
-  const { redis, target, stateDir } = harness;
+function destinationTo({ stateDir }: Harness, results: string): Destination {
   const settings = { results, resultsHeaderFile: undefined, stateDir, proxy: undefined, allowHttp: undefined };
-  const destination = openDestination(settings, {})!;
+  return openDestination(settings, {})!;
+}
+
+function delivererTo(harness: Harness, results: string, more: { now?: () => number } = {}): Deliverer {
+  const { redis, target } = harness;
+  const destination = destinationTo(harness, results);
   return new Deliverer({ redis, fp: target.fp, destination, log: silent, now: Date.now, random: () => 0.5, ...more });
 }
 
@@ -259,6 +263,57 @@ describe('the results of a run that has ended', () => {
     expect(await readRun(harness.redis, run)).toMatchObject({ resultsOf: '', resultsIn: '' });
     await lease.release();
     expect(await harness.redis.get(keys.resultsLease(run))).toBe('another worker');
+  });
+
+  test('of a run that somebody suspended delivers are not replaced, and else delivered once more', async ({
+    onTestFinished,
+  }) => {
+    const ids = makeIds('r', 5);
+    const { harness, folder } = await openStage(onTestFinished, ids);
+    const { redis, target } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, ids);
+    await delivererTo(harness, folder).deliver();
+    const found = (await readRun(redis, run))!;
+    writeFileSync(join(folder, run, 'outcomes.csv'), 'of the other worker');
+    const late = destinationTo(harness, folder).deliver(redis, found, { signal: never, isHeld: () => false });
+    await expect(late).rejects.toThrow('stopped');
+    expect(readFileSync(join(folder, run, 'outcomes.csv'), 'utf8')).toBe('of the other worker');
+    expect(readdirSync(folder)).toEqual([run]);
+
+    await redis.hset(keys.run(run), 'resultsOf', '');
+    await queueResults(redis, (await readRun(redis, run))!);
+    const destination = {
+      label: folder,
+      deliver: async () => {
+        await redis.set(keys.resultsLease(run), 'another worker', 'PX', 60_000); // which has delivered it, too
+        await redis.hset(keys.run(run), 'resultsOf', found.resultsOf);
+        return folder;
+      },
+    };
+    const options = { redis, fp: target.fp, log: silent, now: Date.now, random: () => 0.5 };
+    await new Deliverer({ ...options, destination }).deliver();
+    expect((await readRun(redis, run))!.resultsOf).toBe('');
+    await redis.del(keys.resultsLease(run));
+    await delivererTo(harness, folder).deliver();
+    expect(setIn(join(folder, run)).outcomes).toHaveLength(5);
+  });
+
+  test('hold up no other run where one cannot be read', async ({ onTestFinished }) => {
+    const ids = makeIds('r', 10);
+    const { harness, folder } = await openStage(onTestFinished, ids);
+    const { redis } = harness;
+    await harness.worker();
+    const broken = await endedRun(harness, ids.slice(0, 5));
+    const run = await endedRun(harness, ids.slice(5));
+    await redis.del(keys.manifest(broken, 0));
+    await redis.set(keys.manifest(broken, 0), 'no chunk');
+    await delivererTo(harness, folder).deliver();
+    expect(readdirSync(folder)).toEqual([run]);
+    expect((await readRun(redis, broken))!.resultsProblem).not.toBe('');
+    await redis.set(keys.run(broken), 'no hash');
+    await delivererTo(harness, folder).deliver();
+    await redis.del(keys.run(broken));
   });
 
   test('that end again while they are delivered are delivered again', async ({ onTestFinished }) => {
