@@ -164,6 +164,8 @@ const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
     'a token',
     'set EXPUNGE_TOKEN, or name a file with --token-file FILE',
   ],
+  [/^--results-headers?$/, 'a secret', 'set EXPUNGE_RESULTS_HEADERS, or name a file with --results-header-file FILE'],
+  [/^--notify-secret$/, 'a secret', 'set EXPUNGE_NOTIFY_SECRET, or name a file with --notify-secret-file FILE'],
   [/^--(client-)?secret$/, 'a secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],
   [/^--refresh-token$/, 'a refresh token', 'name a file that holds it with --refresh-token-file FILE'],
   [/^--redis(-url)?$/, 'the address of Redis, which may hold a password,', 'set REDIS_URL'],

@@ -40,12 +40,15 @@ function describeOrigin(source: Source, variable: string | null): string {
 }
 
 /** Secrets, whose values are never shown. A file, a command or a token endpoint beats EXPUNGE_TOKEN. */
-function secretRows({ tokenFile, tokenCommand, tokenUrl, clientSecretFile }: Config, env: NodeJS.ProcessEnv): Row[] {
+function secretRows(config: Config, env: NodeJS.ProcessEnv): Row[] {
+  const { tokenFile, tokenCommand, tokenUrl, clientSecretFile, resultsHeaderFile, notifySecretFile } = config;
   const command = tokenCommand === undefined ? null : 'from command';
   const endpoint = tokenUrl === undefined ? null : 'from token endpoint';
   return [
     secretRow('token', 'EXPUNGE_TOKEN', env, tokenFile ? 'from file' : (command ?? endpoint)),
     secretRow('client secret', 'EXPUNGE_CLIENT_SECRET', env, clientSecretFile ? 'from file' : null),
+    secretRow('results headers', 'EXPUNGE_RESULTS_HEADERS', env, resultsHeaderFile ? 'from file' : null),
+    secretRow('notify secret', 'EXPUNGE_NOTIFY_SECRET', env, notifySecretFile ? 'from file' : null),
     secretRow('redis', 'REDIS_URL', env, null),
   ];
 }

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { utcTime } from '../format.ts';
 import { readKeptUntil } from '../ledger/file-retention.ts';
+import type { ListedRun } from '../ledger/list-runs.ts';
+import { resultsFacts } from '../ledger/results.ts';
 import type { Run } from '../ledger/run.ts';
 import { plainLine } from '../terminal/style.ts';
 
@@ -11,4 +13,13 @@ export async function describeReportLocation({ reportIn }: Run): Promise<string>
     return `its report was written to ${plainLine(reportIn)}, which is not visible from this machine`;
   const until = await readKeptUntil(reportIn);
   return `its report ${until === null ? 'stays' : `is kept until ${utcTime(until, 'day')}`} in ${plainLine(reportIn)}`;
+}
+
+/** Where the results of a run are that workers with --results deliver, or why they are not there; '' for a run without. Pure. */
+export function describeResults(run: ListedRun): string {
+  if (!run.resultsWanted) return '';
+  const { results, results_problem: problem } = resultsFacts(run);
+  if (problem !== null) return `not delivered yet: ${plainLine(problem)}`;
+  const isFolder = !/^https?:/.test(run.resultsIn);
+  return plainLine(isFolder ? `${results} on ${run.resultsBy}` : run.resultsIn);
 }

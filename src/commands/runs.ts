@@ -4,6 +4,7 @@ import { count } from '../format.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
+import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -14,7 +15,7 @@ import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { removeOwnQueue } from './liveness.ts';
-import { describeReportLocation } from './report-location.ts';
+import { describeReportLocation, describeResults } from './report-location.ts';
 import { type EarlySession, findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
@@ -70,8 +71,10 @@ function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: strin
   if (runs.length === 0)
     return `No runs in ${where}. Start one: expunge run FILE --resource ${anyResource} --base-url URL`;
   const more = hasMore ? ['There are more runs: add --all or a larger --limit.'] : [];
-  const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST'];
-  return [columns([header, ...runs.map(cellsOf)]), ...more].join('\n');
+  const hasResults = runs.some(({ resultsWanted }) => resultsWanted);
+  const header = ['RUN', 'STATE', 'ROWS', 'PENDING', 'TARGET', 'LIST', ...(hasResults ? ['RESULTS'] : [])];
+  const rows = runs.map((run) => [...cellsOf(run), ...(hasResults ? [describeResults(run)] : [])]);
+  return [columns([header, ...rows]), ...more].join('\n');
 }
 
 function cellsOf(run: ListedRun): string[] {
@@ -109,8 +112,10 @@ async function remove({ args, options, stdin, stdout, stderr, env }: Invocation,
 }
 
 /** Says what is lost with a run. A run that was not written completely has nothing to lose. */
-function lostWith({ state, reportIn }: Run): string {
-  if (state === 'preparing' || (reportIn !== '' && existsSync(reportIn))) return '';
+function lostWith(run: Run): string {
+  const { state, reportIn, resultsIn } = run;
+  if (state === 'preparing' || (resultsIn !== '' && !awaitsResults(run)) || (reportIn !== '' && existsSync(reportIn)))
+    return '';
   if (reportIn === '') return ' Its report was not written: what happened to each row is lost with it.';
   return ` Its report is not visible from this machine: ${plainLine(reportIn)}. Unless it is on another machine, what happened to each row is lost.`;
 }

@@ -1,4 +1,4 @@
-import { readTarget } from '../config/check-target.ts';
+import { readTarget, refusePlainHttp } from '../config/check-target.ts';
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
@@ -73,8 +73,14 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     allowEmpty: options.allowEmpty === true,
     priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),
+    heartbeat: readHeartbeat(text('heartbeat'), config),
     note: text('reason'),
   };
+}
+
+function readHeartbeat(url: string, { allowHttp }: Invocation['config']): string {
+  if (url !== '') refusePlainHttp('--heartbeat', new URL(url).origin, allowHttp, 'hide that a slot failed');
+  return url;
 }
 
 function readTiming({ cron, tz = 'UTC' }: Invocation['options']): { cron: string; tz: string } {

@@ -2,6 +2,7 @@ import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { readRun } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
+import { pausedEvent } from '../notify/events.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/schedule-store.ts';
 import { confirmYes } from '../terminal/ask.ts';
@@ -21,12 +22,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (action === 'remove') await confirmRemoval(invocation, schedule);
     if (action === 'resume') await refuseHalted(session, schedule);
     const now = Date.now();
-    await steerSchedule(session.redis, target.fp, schedule.name, action, {
-      at: now,
-      by: 'operator',
-      who: whoAmI(env),
-      reason,
-    });
+    const order = { at: now, by: 'operator', who: whoAmI(env), reason } as const;
+    const event =
+      action === 'pause' ? pausedEvent({ target, name: schedule.name, at: now, reason }, '', order.who) : null;
+    await steerSchedule(session.redis, target.fp, schedule.name, action, order, event);
     await updateNotifier(session, target, schedule, action);
     const after = (await readSchedule(session.redis, target.fp, schedule.name)) ?? schedule;
     stderr.write(`${steeredText(action, schedule, now, verbosity === 'quiet')}\n`);

@@ -31,6 +31,11 @@ const addOptions: readonly OwnOption[] = [
     help: 'pause at a list of more than k × the median of the last ten (default: 3)',
     parse: parse.factor,
   },
+  {
+    flags: '--heartbeat <url>',
+    help: 'call this URL (GET) at the end of each slot that went well, for a monitor that misses it',
+    parse: parse.webhookUrl,
+  },
   { flags: '--allow-empty', help: 'do not pause for an empty list' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];

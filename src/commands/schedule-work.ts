@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { originsOf } from '../config/parse-setting.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import type { Log } from '../logger.ts';
@@ -60,6 +61,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
     ...{ name, state, reason, who, paused_by: schedule.pausedBy || null, changed_at: isoTime(schedule.changedAt) },
     ...{ cron, tz, next: state === 'active' ? isoTime(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
+    heartbeat: schedule.heartbeat === '' ? null : originsOf([schedule.heartbeat]),
     ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),

@@ -12,12 +12,29 @@ import { shells } from './completion.ts';
 export const worker: Command = {
   name: 'worker',
   summary: 'process the detached runs of a target until stopped; start as many as needed',
-  settings: [...target, 'rate', 'burst', ...sending, ...store, 'http', 'logLevel'],
+  settings: [
+    ...target,
+    'rate',
+    'burst',
+    ...sending,
+    ...store,
+    'http',
+    'logLevel',
+    'results',
+    'resultsHeaderFile',
+    'notify',
+    'notifySecretFile',
+  ],
   examples: [
     ['expunge worker --base-url https://api.example.com', 'serve one target'],
     ['expunge worker --base-url https://api.example.com --max-concurrency 32', 'at most 32 requests at once'],
     ['expunge worker --base-url https://api.example.com --http 9464', 'with probes and metrics'],
     ['expunge worker --base-url https://api.example.com --workers 4', 'with four processes'],
+    [
+      'expunge worker --base-url https://api.example.com --results /srv/results',
+      'and what became of each run in a folder',
+    ],
+    ['expunge worker --base-url https://api.example.com --notify https://ops.example.com/hook', 'and tell somebody'],
   ],
   load: () => import('./worker.ts'),
 };

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { plural, timeOfDay, utcTime } from '../format.ts';
-import { undeliveredMs } from '../ledger/active-time.lua.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
+import { keptMsOf } from '../ledger/end-run.ts';
 import { haltExamples } from '../ledger/halt-rules.ts';
 import { readMeasures } from '../ledger/measures.ts';
+import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -20,7 +21,7 @@ import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { isAbandoned, withStandstill } from './liveness.ts';
-import { describeReportLocation } from './report-location.ts';
+import { describeReportLocation, describeResults } from './report-location.ts';
 import { findRun, progressOn, type Session, sayOf, withRedis } from './session.ts';
 import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
 import { targetStatus } from './target-status.ts';
@@ -104,6 +105,7 @@ async function statusText(session: Session, run: Run, { options, stdout, verbosi
     ...(isQuiet ? [] : retryAdvice(run)),
     ...(await pace(redis, run)),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
+    ...results(run),
     ...(await expiry(run, isQuiet)),
     ...(await auditLines(session, run, options.audit === true, isQuiet)),
   ];
@@ -127,12 +129,18 @@ function doubt({ doubt, doubtSince }: Run): string[] {
   return doubtSince > 0 ? [`in doubt since ${timeOfDay(doubtSince, Date.now())}: ${plainLine(doubt)}`] : [];
 }
 
+function results(run: Run): string[] {
+  const where = describeResults(run);
+  return where === '' ? [] : [`results: ${where}`];
+}
+
 /** How long Redis keeps an ended run, and the state folder its report, if this machine has it. */
 async function expiry(run: Run, isQuiet: boolean): Promise<string[]> {
   if (!isSealed(run.state)) return [];
-  const keptMs = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
-  const forgets = `Redis forgets it on ${utcTime(run.endedAt + keptMs, 'day')}`;
+  const from = awaitsResults(run) ? run.endedAt : Math.max(run.endedAt, run.resultsAt);
+  const forgets = `Redis forgets it on ${utcTime(from + keptMsOf(run), 'day')}`;
   if (run.reportIn !== '') return [`${forgets}; ${await describeReportLocation(run)}`];
+  if (run.resultsAt > 0 && !awaitsResults(run)) return [forgets];
   const keep = isQuiet ? '' : `; to keep that: expunge report ${run.id} --output FILE`;
   return [`${forgets}, and what happened to each row${keep}`];
 }

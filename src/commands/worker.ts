@@ -6,12 +6,17 @@ import { noteTarget } from '../ledger/known-targets.ts';
 import { readStart, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
+import { type NamedReceiver, openReceivers } from '../notify/receivers.ts';
 import { sharedQueueName } from '../queue/queue.ts';
 import { awaitRedis } from '../redis/await-redis.ts';
+import { type Destination, openDestination } from '../results/destination.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { TargetEvents } from '../terminal/target-events.ts';
 import type { Token } from '../token/token.ts';
 import { readVersion } from '../version.ts';
+import { Deliverer } from '../worker/deliverer.ts';
+import { tellOutages } from '../worker/event-sources.ts';
+import { Notifier } from '../worker/notifier.ts';
 import { type Part, Parts, repeat } from '../worker/parts.ts';
 import { Recoverer } from '../worker/recoverer.ts';
 import { Scheduler } from '../worker/scheduler.ts';
@@ -33,6 +38,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
   const credentials = readCredentials(invocation);
+  const destination = openDestination(config, env);
+  const receivers = openReceivers(config, env);
   const supervision = readSupervision(env);
   const who = supervision === null ? {} : { worker: supervision.worker };
   const log = createLogger(levelOf(invocation), invocation.stderr, who);
@@ -40,7 +47,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const size = config.workers ?? 1;
   if (size > 1) return runSupervisor(size, interrupts.signal, log);
   const stop = supervision === null ? interrupts.signal : AbortSignal.any([interrupts.signal, supervision.leave]);
-  return work({ invocation, target, credentials, supervision, log }, stop);
+  return work({ invocation, target, credentials, destination, receivers, supervision, log }, stop);
 }
 
 /** --quiet and --verbose set the level of the log, which is a worker's only output on stderr. */
@@ -74,6 +81,8 @@ type WorkerOptions = {
   invocation: Invocation;
   target: Target;
   credentials: Credentials;
+  destination: Destination | null;
+  receivers: readonly NamedReceiver[];
   supervision: Supervision | null;
   log: Log;
 };
@@ -90,7 +99,7 @@ const registerTargetEveryMs = 3_600_000;
 
 /** The parts of a worker, in the order in which they start; they drain in the opposite one. */
 async function partsOf(work: WorkerDeps): Promise<Part[]> {
-  const { invocation, session, target, credentials, log } = work;
+  const { invocation, session, target, credentials, destination, log } = work;
   const { rate = null, burst = null } = invocation.config;
   const options = serviceOptions(invocation, session, target, credentials);
   const service = openService({ ...options, rate, burst, queueName: sharedQueueName, ownsQueue: false, log });
@@ -105,8 +114,24 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
     repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
+    ...(destination === null ? [] : [delivererOf(work, destination).part]),
+    ...notifierParts(work),
     repeat('news', recoverEveryMs, targetEventLogger(session, target.fp, credentials.token, log), log),
   ];
+}
+
+/** Post events to each receiver on its own, so that none waits for another. */
+function notifierParts({ session: { redis }, target, receivers, log }: WorkerDeps): Part[] {
+  if (receivers.length === 0) return [];
+  const shared = { redis, fp: target.fp, log, now: Date.now, random: Math.random };
+  return [
+    repeat('outages', recoverEveryMs, () => tellOutages(redis, target), log),
+    ...receivers.map((receiver) => new Notifier({ ...shared, receiver }).part),
+  ];
+}
+
+function delivererOf({ session, target, log }: WorkerDeps, destination: Destination): Deliverer {
+  return new Deliverer({ redis: session.redis, fp: target.fp, destination, log, now: Date.now, random: Math.random });
 }
 
 /** Waits for Redis, since services start in any order. Throws only for a Redis that does not meet the requirements. */

@@ -194,6 +194,30 @@ export const tokenUrl = (value: string): string => {
   return url.href;
 };
 
+/** A folder, or the URL of a server that takes files. The URL may hold a query, which some stores carry their permission in. */
+export const folderOrUrl = (value: string): string => {
+  if (!/^[a-z][a-z\d+.-]*:\/\//i.test(value)) return text(value);
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new Error('expected a folder, or a URL like https://store.example.com/results');
+  if (url.username || url.password)
+    throw new Error('the URL cannot hold a user name or password: name a file with headers');
+  if (url.hash || value.includes('#')) throw new Error('the URL cannot hold a fragment');
+  return url.href;
+};
+
+/** A URL that is called to tell something. Its path is often a secret, so no message shows it. */
+export const webhookUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new Error('expected a URL like https://hooks.example.com/services/…');
+  if (url.username || url.password) throw new Error('the URL cannot hold a user name or password');
+  if (url.hash || value.includes('#')) throw new Error('the URL cannot hold a fragment');
+  return url.href;
+};
+
+export const webhookUrls = (value: string): string[] => value.split(',').map((part) => webhookUrl(part.trim()));
+
 export const proxyUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
@@ -206,6 +230,11 @@ export const proxyUrl = (value: string): string => {
   }
   return value;
 };
+
+/** What may be shown of URLs whose path is a secret. */
+export function originsOf(urls: readonly string[]): string {
+  return urls.map((url) => `${new URL(url).origin}/***`).join(',');
+}
 
 /** A text that is safe to show: without user, password and query of URLs. It hides too much rather than too little. */
 export function withoutUrlSecrets(text: string): string {

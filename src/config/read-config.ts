@@ -59,6 +59,8 @@ function readValue(row: (typeof settings)[SettingName], text: string, where: str
 const otherVariables = [
   'EXPUNGE_TOKEN',
   'EXPUNGE_CLIENT_SECRET',
+  'EXPUNGE_RESULTS_HEADERS',
+  'EXPUNGE_NOTIFY_SECRET',
   'EXPUNGE_CONFIG',
   'EXPUNGE_USER',
   'EXPUNGE_REVISION',

@@ -39,13 +39,15 @@ export function shownSetting<N extends SettingName>(name: N, value: Config[N]): 
       .trim()
       .replace(/^([\w./-]*)(\s.*|[^\w./-].*)$/s, '$1 ***')
       .trim();
+  if (name === 'notify') return parse.originsOf(value as readonly string[]);
   return urls.includes(name) ? parse.withoutUrlSecrets(text) : text;
 }
 
-const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy'];
+const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy', 'results'];
 
 const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],
+  [parse.webhookUrls, (value) => (value as string[]).join(',')],
   [parse.durations, (value) => (value as number[]).map(durationText).join(',')],
   [parse.rate, (value) => rateSetting(value as Rate)],
   [parse.listenAddress, (value) => parse.listenText(value as parse.ListenAddress)],

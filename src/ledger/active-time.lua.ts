@@ -1,3 +1,5 @@
+import { changeFunction } from './changes.lua.ts';
+
 /** A process that works on a run reports every few seconds. A longer gap in the reports, in ms, is no deleting time. */
 export const longestSilenceMs = 10_000;
 
@@ -24,18 +26,23 @@ end
 /** The shortest time for which an ended run is kept whose report has not been delivered, in ms. */
 export const undeliveredMs = 86_400_000;
 
+/** How long an ended run is kept at least whose results a worker is to deliver, in ms: then Redis forgets it, delivered or not. */
+export const resultsKeptMs = 30 * 86_400_000;
+
 /**
  * Lua: seals a run. It sets the expiry of its record and of the other keys that the caller names; the rest, possibly millions, are left to
  * `expireRun`. The report of a detached run, or of one that ends unattended, counts as delivered: no command waits for it.
  */
-export const sealFunction = `${activeTimeFunctions}
+export const sealFunction = `${activeTimeFunctions}${changeFunction}
 local function seal(state, isUnattended, runKey, ...)
   local now = redisTime()
   stopTime(runKey, now)
   redis.call('HSET', runKey, 'state', state, 'sealed', now, 'endedAt', now)
-  local run = redis.call('HMGET', runKey, 'keepMs', 'detached')
+  noteChange(runKey, now)
+  local run = redis.call('HMGET', runKey, 'keepMs', 'detached', 'resultsWanted')
   local keepMs, isDelivered = tonumber(run[1] or '0'), isUnattended or run[2] == '1'
   if isDelivered then redis.call('HSET', runKey, 'delivered', now) else keepMs = math.max(keepMs, ${undeliveredMs}) end
+  if run[3] then keepMs = math.max(keepMs, ${resultsKeptMs}) end
   for _, key in ipairs({runKey, ...}) do redis.call('PEXPIRE', key, keepMs) end
 end
 `;

@@ -1,5 +1,6 @@
 import { activeTimeFunctions, sealFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, marksKept } from './cell.ts';
+import { changeFunction } from './changes.lua.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
 import { haltFunctions } from './halt-rules.ts';
 import { priorityWeights, schemaVersion } from './run.ts';
@@ -23,7 +24,7 @@ const weightsLua = Object.entries(priorityWeights)
  * workers busy, few enough that runs share them. Processes that work on a run feed it all the time, so its deleting time is counted here.
  * Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
  */
-const feedFunction = `${timeFunctions}${haltFunctions}
+const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}
 local function passesRung(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'absent', 'expectAbsent', 'maxFailures')
   local settled, failures = tonumber(run[1]), failuresSinceStart(runKey)

@@ -1,16 +1,19 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { undeliveredMs } from './active-time.lua.ts';
+import { resultsKeepMs } from './results.ts';
 import type { Run } from './run.ts';
 
 const keysAtOnce = 500;
 
-/**
- * Sets the expiry of all keys of a sealed run: after `keepMs`, or a day if that is longer and its report is not delivered. The seal has done
- * that for its record alone. Repeating it starts the time anew.
- */
+/** How long a sealed run is kept: `keepMs`, but a day at least without its report, and 30 days at least while its results are not delivered. Pure. */
+export function keptMsOf(run: Run): number {
+  return resultsKeepMs(run, run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs));
+}
+
+/** Sets the expiry of all keys of a sealed run. The seal has done that for its record alone. Repeating it starts the time anew. */
 export async function expireRun(redis: RedisClient, run: Run): Promise<void> {
-  const ms = run.delivered > 0 ? run.keepMs : Math.max(run.keepMs, undeliveredMs);
+  const ms = keptMsOf(run);
   await eachBatch(run, (batch) => Promise.all(batch.map((key) => redis.pexpire(key, ms))));
   await redis.eval(expireListLua, 1, keys.list(run.list), run.id, ms);
   await redis.eval(expireRecordLua, 1, keys.run(run.id), ms);
@@ -27,6 +30,7 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.unlink(keys.run(run.id));
   await redis.eval(forgetListLua, 1, keys.list(run.list), run.id);
   await redis.srem(keys.targetRuns(run.fp), run.id);
+  await redis.zrem(keys.undelivered(run.fp), run.id);
   await redis.zrem(keys.runs, run.id);
 }
 

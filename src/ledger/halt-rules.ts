@@ -105,7 +105,7 @@ function counterOf({ halt }: HaltRule): string {
   return `seen:${halt}`;
 }
 
-/** Lua: how many ids failed or are unknown since the run was last started; and a halt by a guard. Both need `activeTimeFunctions`. */
+/** Lua: how many ids failed or are unknown since the run was last started; and a halt by a guard. They need `activeTimeFunctions` and `changeFunction`. */
 export const haltFunctions = `
 local function failuresOf(runKey)
   local sum = 0
@@ -120,7 +120,8 @@ end
 local function halt(runKey, auditKey, code, reason)
   local now = redisTime()
   stopTime(runKey, now)
-  redis.call('HSET', runKey, 'state', 'halted', 'halt', code, 'reason', reason, 'by', 'guard', 'who', '')
+  redis.call('HSET', runKey, 'state', 'halted', 'halt', code, 'reason', reason, 'by', 'guard', 'who', '', 'changedAt', now)
+  noteChange(runKey, now)
   local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = code})
   ${noteAuditLua('auditKey', 'entry')}
 end

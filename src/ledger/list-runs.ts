@@ -28,6 +28,11 @@ const listed = [
     'tallied',
     'expectAbsent',
     'isExpiring',
+    'resultsWanted',
+    'resultsOf',
+    'resultsIn',
+    'resultsBy',
+    'resultsProblem',
   ] as const),
   ...(['createdAt', 'endedAt', 'changedAt', 'activeUntil', 'activeMs', 'protectedRead'] as const),
 ];

@@ -94,6 +94,12 @@ export type Run = {
   delivered: number; // when its report was delivered; for a detached run, its end
   reportIn: string; // the folder or file of its report; '' = none
   isExpiring: boolean; // all its keys have an expiry
+  resultsWanted: boolean; // a worker with --results is to deliver its results
+  resultsOf: string; // the end whose results were delivered last; '' = none
+  resultsAt: number; // when they were delivered
+  resultsIn: string; // the folder or URL they are in
+  resultsBy: string; // the machine that wrote them
+  resultsProblem: string; // why the last delivery failed
 };
 
 /** The version of everything a run writes to Redis. A release does not change runs of another version. */
@@ -184,6 +190,12 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     delivered: number('delivered'),
     reportIn: text('reportIn'),
     isExpiring: text('isExpiring') === '1',
+    resultsWanted: text('resultsWanted') === '1',
+    resultsOf: text('resultsOf'),
+    resultsAt: number('resultsAt'),
+    resultsIn: text('resultsIn'),
+    resultsBy: text('resultsBy'),
+    resultsProblem: text('resultsProblem'),
   };
 }
 

@@ -55,6 +55,7 @@ if next == 'cancelling' then
   if held == 0 then next = 'cancelled' end
 end
 ${noteAuditLua('KEYS[4]', 'ARGV[6]')}
+if next ~= 'completed' and next ~= 'cancelled' then noteChange(KEYS[1], now) end -- the seal notes those
 -- No command waits for the end of a run that was not running: the cancelling command reports where its outcomes are.
 if next == 'completed' or next == 'cancelled' then
   seal(next, next == 'cancelled' and state ~= 'running', KEYS[1], KEYS[2], KEYS[3], KEYS[4])

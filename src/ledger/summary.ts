@@ -1,6 +1,7 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
 import { isGone, isSuccess, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import type { ListedRun } from './list-runs.ts';
+import { resultsFacts } from './results.ts';
 import { activeMsOf, type HaltCode, isSealed, pendingOf } from './run.ts';
 
 /** The last line of `--json`, with its keys in this order. */
@@ -19,6 +20,7 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
       exit,
       ...retryFacts(run),
     },
+    ...resultsFacts(run),
   } as const;
 }
 

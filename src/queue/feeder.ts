@@ -1,4 +1,5 @@
 import type { Ledger } from '../ledger/ledger.ts';
+import { areResultsWanted, wantResults } from '../ledger/results.ts';
 import type { Run } from '../ledger/run.ts';
 import { recoverOrphans, startRun } from '../ledger/start-run.ts';
 import { keys } from '../redis/keys.ts';
@@ -35,6 +36,7 @@ export async function startDetachedRun(
   by: { who: string; reason: string },
 ): Promise<void> {
   await ledger.redis.sadd(keys.targetRuns(run.fp), run.id);
+  if (await areResultsWanted(ledger.redis, run.fp)) await wantResults(ledger.redis, run.id);
   await startRun(ledger, run, by);
   await feeder.recover(run.id);
 }

@@ -37,6 +37,22 @@ export const keys = {
   list: (sha256: string) => `expunge:list:${sha256}`,
   /** set: detached runs of a target that have not ended */
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
+  /** string with expiry: workers deliver the results of the target's runs */
+  results: (fp: string) => `expunge:{${fp}}:results`,
+  /** sorted set: ended runs of a target whose results are to be delivered, by when they ended in ms */
+  undelivered: (fp: string) => `expunge:{${fp}}:results:undelivered`,
+  /** string with expiry: which process delivers the results of the run */
+  resultsLease: (run: string) => `expunge:{${run}}:results:lease`,
+  /** sorted set with expiry: events of a target that somebody may be told, by their number */
+  outbox: (fp: string) => `expunge:{${fp}}:outbox`,
+  /** hash with expiry: event → what it says, as JSON */
+  outboxEvents: (fp: string) => `expunge:{${fp}}:outbox:events`,
+  /** string with expiry: the number of the last event that a receiver took */
+  outboxCursor: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}`,
+  /** string with expiry: which process posts to a receiver */
+  outboxLease: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:lease`,
+  /** hash: limiter of a target → since when it has been unavailable, as it was told last */
+  outages: (fp: string) => `expunge:{${fp}}:outages`,
   /** string with expiry: which worker of the target recovers its runs */
   recoverer: (fp: string) => `expunge:{${fp}}:recoverer`,
   /** hash: schedule, '' for any → when a run of it was last completed, in ms */
@@ -69,6 +85,8 @@ export const keys = {
   scheduleAudit: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:audit`,
   /** string with expiry: which process holds the lease of the schedule */
   scheduleLease: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:lease`,
+  /** string with expiry: which process sends the heartbeat of the schedule */
+  scheduleHeartbeat: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:heartbeat`,
   /** string with expiry: the run that was made for a slot of the schedule */
   scheduleSlot: (fp: string, name: string, slot: number) => `expunge:{${fp}}:schedule:${name}:slot:${slot}`,
   /** prefix of the queues of a target */

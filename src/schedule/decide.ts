@@ -1,6 +1,6 @@
 import type { RunState } from '../ledger/run.ts';
 import type { Schedule } from './schedule.ts';
-import { type Due, dueSlots } from './slots.ts';
+import { type Due, dueSlots, nextSlot } from './slots.ts';
 
 /** A run of the schedule that has not ended. */
 export type LiveRun = { id: string; state: RunState; reason: string };
@@ -53,4 +53,10 @@ function decideOverlap(
     case 'cancel-other':
       return { do: 'wait', slot, missed: slots - 1, cancel: state === 'cancelling' ? null : id };
   }
+}
+
+/** How long a slot has been due that is not handled, or waits for the end of the last run; 0 = none. Pure. */
+export function lateMsOf(schedule: Schedule, now: number): number {
+  if (schedule.state !== 'active') return 0;
+  return Math.max(0, now - (schedule.waiting ?? nextSlot(schedule, schedule.after)));
 }

@@ -5,7 +5,7 @@ import { sealTally } from '../ledger/tally.ts';
 import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
-import { acquireLease, type ScheduleLease } from './lease.ts';
+import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { evaluateList, factsOf, type MakeRunResult, makeRun } from './make-run.ts';
 import { withScheduledList } from './read-scheduled-list.ts';
 import { type Schedule, settingsOf, withEnd } from './schedule.ts';
@@ -38,7 +38,7 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
   const ended = { state, deleted: counts.deleted, gone: sumOutcomes(counts, isGone), left };
   const history = withEnd(await readHistory(redis, lease.fp, lease.name), id, ended);
   const isWell = state === 'completed' && left === 0;
-  const files = isWell ? {} : { toArchive: '' };
+  const files = isWell ? { heartbeatDue: deps.now() } : { toArchive: '' };
   if (state === 'completed') await noteCompleted(redis, lease.fp, lease.name, last.endedAt);
   await updateSchedule(redis, lease, { fields: { lastState: state, lastEndedAt: last.endedAt, ...files }, history });
 }
@@ -48,7 +48,7 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
  * while its last run has not ended, and while another process holds its lease.
  */
 export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<MakeRunResult> {
-  const lease = await acquireLease(deps.ledger.redis, deps.target.fp, name, stop);
+  const lease = await leaseSchedule(deps.ledger.redis, deps.target.fp, name, stop);
   if (lease === null) {
     throw new ExpungeError('USAGE', `schedule ${name}: another process is making a run of it now`, {
       next: 'see the result: expunge schedule list',

@@ -1,53 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { acquireLease, type Lease } from '../redis/lease.ts';
 
 /** The lease of a schedule: one process at a time reconciles it. */
-export type ScheduleLease = {
-  fp: string;
-  name: string;
-  token: string;
-  /** Aborted when the lease is lost, because it was not renewed in time, and when `stop` is: then nothing new may begin. */
-  signal: AbortSignal;
-  /** Releases the lease. Never throws: if that fails, the lease expires after 15 s. */
-  release(): Promise<void>;
-};
+export type ScheduleLease = Lease & { fp: string; name: string };
 
-const leaseMs = 15_000;
-const renewEveryMs = 4_000;
-
-/** Acquires the lease and renews it until it is released; null if another process holds it. */
-export async function acquireLease(
+/** Acquires the lease of a schedule; null if another process holds it. */
+export async function leaseSchedule(
   redis: RedisClient,
   fp: string,
   name: string,
   stop: AbortSignal,
 ): Promise<ScheduleLease | null> {
-  const [key, token] = [keys.scheduleLease(fp, name), randomUUID()];
-  if ((await redis.set(key, token, 'PX', leaseMs, 'NX')) !== 'OK') return null;
-  const lost = new AbortController();
-  let leasedUntil = performance.now() + leaseMs;
-  const renew = async () => {
-    const at = performance.now();
-    const isOurs = await redis.eval(renewLua, 1, key, token, leaseMs).catch(() => null);
-    if (isOurs === 1) leasedUntil = at + leaseMs;
-    if (isOurs === 0 || performance.now() > leasedUntil - renewEveryMs) lost.abort();
-  };
-  const timer = setInterval(() => void renew(), renewEveryMs);
-  return {
-    ...{ fp, name, token, signal: AbortSignal.any([stop, lost.signal]) },
-    release: async () => {
-      clearInterval(timer);
-      await redis.eval(releaseLua, 1, key, token).catch(() => {});
-    },
-  };
+  const lease = await acquireLease(redis, keys.scheduleLease(fp, name), stop);
+  return lease && { ...lease, fp, name };
 }
-
-// KEYS 1 lease  ARGV 1 token  2 ms; returns 1 if the lease is still ours, else 0
-const renewLua = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-`;
-
-// KEYS 1 lease  ARGV 1 token
-const releaseLua = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 0`;

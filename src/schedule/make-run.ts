@@ -5,6 +5,7 @@ import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { isSealed, readRun } from '../ledger/run.ts';
 import { sumIds } from '../model/resource.ts';
+import { pausedEvent, refusedEvent } from '../notify/events.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { isRedisError } from '../redis/errors.ts';
 import { type ListFacts, type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
@@ -95,11 +96,13 @@ async function rejectList(
 /** Pauses a schedule as a guard; the process that reconciles is not recorded. Repeating it changes nothing. */
 export async function pauseAs(
   guard: GuardCode,
-  { ledger: { redis }, now, log }: ScheduleDeps,
+  { ledger: { redis }, target, now, log }: ScheduleDeps,
   lease: ScheduleLease,
   reason: string,
 ): Promise<void> {
-  await steerSchedule(redis, lease.fp, lease.name, 'pause', { at: now(), by: 'guard', who: '', guard, reason });
+  const at = now();
+  const event = pausedEvent({ target, name: lease.name, at, reason }, guard, '');
+  await steerSchedule(redis, lease.fp, lease.name, 'pause', { at, by: 'guard', who: '', guard, reason }, event);
   log.warn({ schedule: lease.name, guard, reason }, 'schedule paused');
 }
 
@@ -167,7 +170,17 @@ async function recordResult(
   result: MakeRunResult,
   rows: number | null = null,
 ): Promise<MakeRunResult> {
-  const done = await recordSlot(deps, lease, trigger, result, rows, { fields: {} });
+  const { target, now } = deps;
+  const event =
+    result.outcome === 'refused'
+      ? refusedEvent(
+          { target, name: lease.name, at: now(), reason: result.refusal.reason },
+          trigger.slot,
+          result.refusal.guard,
+        )
+      : null;
+  const fields = result.outcome === 'empty' ? { heartbeatDue: now() } : {};
+  const done = await recordSlot(deps, lease, trigger, result, rows, { fields, event });
   if (done !== 'done') return { outcome: 'void' };
   if (result.outcome === 'failed')
     deps.log.warn({ schedule: lease.name, reason: result.reason }, 'no run was made for a slot');

@@ -7,11 +7,11 @@ import { refusePlainHttp } from '../config/check-target.ts';
 import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError, readCertificates } from '../errors.ts';
 import { plural } from '../format.ts';
+import { openDispatcher } from '../http/send-once.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import type { Log } from '../logger.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import { maskSecrets } from '../token/fixed-token.ts';
-import { openDispatcher } from '../token/token-request.ts';
 import type { ReadFiles } from './schedule.ts';
 
 /** What reading a source depends on. */

@@ -4,7 +4,7 @@ import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { archiveFiles, isAnyHere } from './archive.ts';
 import { type Decision, decide, type LiveRun } from './decide.ts';
 import { follow, removeUnstartedRun } from './follow-run.ts';
-import { acquireLease, type ScheduleLease } from './lease.ts';
+import { leaseSchedule, type ScheduleLease } from './lease.ts';
 import { makeRun, pauseAs } from './make-run.ts';
 import { type HistoryEntry, type ReadFiles, type Schedule, withEntry } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
@@ -19,7 +19,7 @@ const maxSteps = 5;
  */
 export async function reconcile(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<void> {
   if ((await findDueWork(deps, name)) === null) return;
-  const lease = await acquireLease(deps.ledger.redis, deps.target.fp, name, stop);
+  const lease = await leaseSchedule(deps.ledger.redis, deps.target.fp, name, stop);
   if (lease === null) return;
   try {
     for (let step = 0; step < maxSteps && !lease.signal.aborted; step++) {

@@ -1,6 +1,7 @@
 import type { ListSources } from '../config/list-source.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { addEventFunction, eventArguments, type OutboxEvent, outboxKeys } from '../ledger/outbox.ts';
 import type { Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
@@ -87,7 +88,7 @@ export async function addSchedule(
 export type ScheduleAction = 'pause' | 'resume' | 'remove';
 
 /**
- * Pauses, resumes or removes a schedule. Returns the state before and after: equal if nothing changed, 'missing' if there is none. `guard`
+ * Pauses, resumes or removes a schedule. `event`: what receivers are told if its state changes. Returns the state before and after: equal if nothing changed, 'missing' if there is none. `guard`
  * names the guard that pauses it: a resume waives that guard for the next list. Repeating it changes nothing.
  */
 export async function steerSchedule(
@@ -96,13 +97,14 @@ export async function steerSchedule(
   name: string,
   action: ScheduleAction,
   order: Order & { guard?: GuardCode },
+  event: OutboxEvent | null = null,
 ): Promise<[Schedule['state'] | 'missing', Schedule['state'] | 'missing']> {
   const states = await redis.eval(
     steerLua,
-    4,
-    ...keysOf(fp, name),
+    6,
+    ...[...keysOf(fp, name), ...outboxKeys(fp)],
     ...[action, name, order.reason, order.who, order.at, order.guard ?? '', auditLine({ ...order, action })],
-    removedKeptMs,
+    ...[removedKeptMs, ...eventArguments(event)],
   );
   return states as [Schedule['state'] | 'missing', Schedule['state'] | 'missing'];
 }
@@ -119,6 +121,7 @@ function auditLine(entry: AuditEntry): string {
 
 type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
+  | 'heartbeatDue'
   | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
 
 /** What reconciling writes to a schedule. */
@@ -130,6 +133,8 @@ export type ScheduleUpdate = {
   claim?: { slot: number; run: string };
   /** Only if the schedule is active. */
   ifActive?: boolean;
+  /** What receivers are told. */
+  event?: OutboxEvent | null;
 };
 
 /**
@@ -139,14 +144,15 @@ export type ScheduleUpdate = {
 export async function updateSchedule(
   redis: RedisClient,
   { fp, name, token }: { fp: string; name: string; token: string },
-  { fields = {}, history, claim, ifActive = false }: ScheduleUpdate,
+  { fields = {}, history, claim, ifActive = false, event = null }: ScheduleUpdate,
 ): Promise<'done' | 'lost' | 'stopped' | 'taken'> {
   const done = await redis.eval(
     updateLua,
-    4,
+    6,
     ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleLease(fp, name)],
-    keys.scheduleSlot(fp, name, claim?.slot ?? 0),
+    ...[keys.scheduleSlot(fp, name, claim?.slot ?? 0), ...outboxKeys(fp)],
     ...[token, ifActive ? '1' : '', claim?.run ?? '', claimKeptMs, history ? JSON.stringify(history) : ''],
+    ...eventArguments(event),
     ...Object.entries(fields).flat(),
   );
   return done as 'done' | 'lost' | 'stopped' | 'taken';
@@ -173,7 +179,7 @@ if isThere then
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
-  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive')
+  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue')
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
 end
@@ -183,11 +189,12 @@ return isThere and 'changed' or 'added'
 `;
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 outbox  6 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 guard that pauses it or ''  7 audit entry  8 ms to keep a removed one
+ *       9 id of the event  10 event or ''
  * returns {state before or 'missing', state after}. Slots that passed while it was paused are not backfilled.
  */
-const steerLua = `
+const steerLua = `${addEventFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing', 'missing'} end
 local allowed = {
@@ -204,6 +211,7 @@ if next == 'active' then
 else
   redis.call('HSET', KEYS[1], 'pausedBy', ARGV[6], 'waived', '')
 end
+addEvent(KEYS[5], KEYS[6], ARGV[9], ARGV[10])
 redis.call('LPUSH', KEYS[3], ARGV[7])
 redis.call('LTRIM', KEYS[3], 0, 99)
 if next == 'removed' then
@@ -214,16 +222,17 @@ return {state, next}
 `;
 
 /**
- * KEYS  1 schedule  2 history  3 lease  4 slot
+ * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events
  * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
- *       6… fields and values
+ *       6 id of the event  7 event or ''  8… fields and values
  * returns done, lost, stopped or taken. Repeating it after 'done' gives 'taken' where a slot was claimed, else the same.
  */
-const updateLua = `
+const updateLua = `${addEventFunction}
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'lost' end
 if ARGV[2] == '1' and redis.call('HGET', KEYS[1], 'state') ~= 'active' then return 'stopped' end
 if ARGV[3] ~= '' and not redis.call('SET', KEYS[4], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'taken' end
 if ARGV[5] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'KEEPTTL') end
-if #ARGV > 5 then redis.call('HSET', KEYS[1], unpack(ARGV, 6)) end
+addEvent(KEYS[5], KEYS[6], ARGV[6], ARGV[7])
+if #ARGV > 7 then redis.call('HSET', KEYS[1], unpack(ARGV, 8)) end
 return 'done'
 `;

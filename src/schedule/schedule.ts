@@ -35,6 +35,7 @@ const settingRoles = {
   ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },
   ...{ refreshTokenFile: 'process', scope: 'process', tokenAudience: 'process', tokenAuth: 'process' },
   ...{ caFile: 'process', proxy: 'process', allowHttp: 'process', http: 'process', logLevel: 'process' },
+  ...{ results: 'process', resultsHeaderFile: 'process', notify: 'process', notifySecretFile: 'process' },
   ...{ allowPlaintextRedis: 'process', redisUsernameFile: 'process', redisPasswordFile: 'process' },
   ...{ sentinelUsernameFile: 'process', sentinelPasswordFile: 'process', redisCaFile: 'process' },
   ...{ redisCertFile: 'process', redisKeyFile: 'process', redisServerName: 'process' },
@@ -65,6 +66,8 @@ export type Definition = Timing & {
   priority: Priority;
   /** Texts, as their flags take them; `protect` is an absolute path. */
   settings: Partial<Record<KeptSetting, string>>;
+  /** A URL that is called at the end of each slot that went well; '' = none. */
+  heartbeat: string;
   /** Why it exists; its runs have the same note. */
   note: string;
 };
@@ -98,6 +101,8 @@ export type Schedule = Definition & {
   waived: GuardCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
+  /** When the slot ended well whose heartbeat is not sent yet, or null. */
+  heartbeatDue: number | null;
   /** Files to archive after the last run, if it settles all ids as success; null = none. */
   toArchive: ReadFiles | null;
 };
@@ -118,6 +123,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
   const { settings, ...definition } = JSON.parse(text('definition'));
   return {
     ...definition,
+    heartbeat: definition.heartbeat ?? '',
     settings,
     note: text('note'),
     name,
@@ -136,6 +142,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     pausedBy: text('pausedBy') as Schedule['pausedBy'],
     waived: text('waived') as Schedule['waived'],
     protectedList: text('protectedList') === '' ? null : JSON.parse(text('protectedList')),
+    heartbeatDue: text('heartbeatDue') === '' ? null : Number(text('heartbeatDue')),
     toArchive: text('toArchive') === '' ? null : JSON.parse(text('toArchive')),
   };
 }

@@ -1,4 +1,5 @@
 import cronstrue from 'cronstrue';
+import { originsOf } from '../config/parse-setting.ts';
 import { settings as settingRows } from '../config/settings.ts';
 import { count, duration, plural, roughly } from '../format.ts';
 import type { Target } from '../model/target.ts';
@@ -57,13 +58,20 @@ function keptText({ settings: { protect, limit }, protectedList }: Schedule, who
 export function differences(before: Definition, after: Definition): string[] {
   const [was, is] = [flagsOf(before), flagsOf(after)];
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
-  return names.map((name) => `--${name} ${was[name] ?? 'none'} → ${is[name] ?? 'none'}`);
+  const shown = (name: string, value = 'none') =>
+    name === 'heartbeat' && value !== 'none' ? originsOf([value]) : value;
+  return names.map((name) => `--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`);
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
-  const { graceMs, maxGrowth, allowEmpty } = others;
+  const { graceMs, maxGrowth, allowEmpty, heartbeat } = others;
   const own = { cron, tz, from, overlap, missed, priority, grace: duration(graceMs) };
-  const guards = { 'max-growth': String(maxGrowth), 'allow-empty': String(allowEmpty), reason: note || undefined };
+  const guards = {
+    'max-growth': String(maxGrowth),
+    'allow-empty': String(allowEmpty),
+    heartbeat: heartbeat || undefined,
+    reason: note || undefined,
+  };
   const flags = (Object.keys(kept) as (keyof typeof kept)[]).map((name) => [settingRows[name].flag, kept[name]]);
   return { ...own, ...guards, ...Object.fromEntries(flags) } as Record<string, string | undefined>;
 }

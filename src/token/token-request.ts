@@ -1,13 +1,11 @@
 import * as oauth from 'oauth4webapi';
-import { Client, type Dispatcher, ProxyAgent } from 'undici';
+import type { Dispatcher } from 'undici';
 import { retryAfterMs } from '../http/retry-after.ts';
+import { openDispatcher, type Route } from '../http/send-once.ts';
 import { throttlingStatus } from '../model/status.ts';
 import { describeConnectionError } from '../system-errors.ts';
 import { maskSecrets } from './fixed-token.ts';
 import { type IssueResult, refused, unavailable } from './token.ts';
-
-/** How to connect to a server that gets few requests, like the authorization server. */
-type TokenRoute = { ca: string | null; proxy: string | null };
 
 /** The client and the endpoint of a token request. */
 export type OAuthClient = {
@@ -16,7 +14,7 @@ export type OAuthClient = {
   auth: 'basic' | 'post';
   scope: string | undefined;
   audience: string | undefined;
-  route: TokenRoute;
+  route: Route;
   /** Read for each request, so that the secret can be replaced; null = a client without one. Throws SecretMissing. */
   clientSecret: () => Promise<string | null>;
 };
@@ -84,14 +82,6 @@ export function readErrorAnswer({ status, headers, body }: ErrorAnswer, secrets:
   return refused(`the token endpoint refused to give a token: ${status}${says && ` ${says}`}${hintFor(status, error)}`);
 }
 
-/** A connection to one origin. The caller destroys it after its request. */
-export function openDispatcher(origin: string, { ca, proxy }: TokenRoute): Client | ProxyAgent {
-  const connect = { timeout: deadlineMs / 2, ...(ca === null ? {} : { ca }) };
-  const shared = { allowH2: false, connect };
-  if (proxy === null) return new Client(origin, shared);
-  return new ProxyAgent({ ...shared, uri: proxy, requestTls: connect, connections: 1, proxyTunnel: true });
-}
-
 /** The request as `oauth4webapi` makes it. */
 type TokenRequest = {
   method: 'POST';
@@ -107,7 +97,7 @@ const bodyAtMost = 65_536;
  * Sends one request for a token, on a connection of its own, which is closed afterwards. Redirects are not followed. Throws NoAnswer unless
  * a complete answer of at most 64 KiB comes within 10 s.
  */
-async function sendTokenRequest(route: TokenRoute, url: string, request: TokenRequest): Promise<Response> {
+async function sendTokenRequest(route: Route, url: string, request: TokenRequest): Promise<Response> {
   const dispatcher = openDispatcher(new URL(url).origin, route);
   const given = new AbortController();
   const giveUp = () => given.abort(new NoAnswer('no answer'));

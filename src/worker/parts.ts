@@ -13,6 +13,7 @@ export type Part = {
   drain?(): void | Promise<void>;
 };
 
+const stopMs = 500;
 const drainMs = 11_200; // for all parts together: a process ends within 12 s after its stop signal
 
 /**
@@ -78,21 +79,33 @@ export class Parts {
 
 /**
  * A part that repeats its task, each time `everyMs` after the end of the last. A failure is logged once, and again when the reason changes
- * or the task has succeeded in between.
+ * or the task has succeeded in between. `stop`: what a task listens to that may take long; the drain gives it half a second to give up leases.
  */
-export function repeat(name: string, everyMs: number, task: () => Promise<void>, log: Log): Part {
+export function repeat(
+  name: string,
+  everyMs: number,
+  task: () => Promise<void>,
+  log: Log,
+  stop: AbortController | null = null,
+): Part {
   const stopping = new AbortController();
   let lastReason = '';
+  let running = Promise.resolve();
   const logFailure = (reason: string) => {
     if (reason !== lastReason && reason !== '') log.warn({ part: name, reason }, 'a task failed, retrying');
     lastReason = reason;
   };
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      logFailure(await task().then(() => '', describeRedisError));
+      running = task();
+      logFailure(await running.then(() => '', describeRedisError));
       await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
     }
   };
-  // Its drain does not wait for a running task: with a Redis that hangs it may never end.
-  return { name, start: () => void loop(), drain: () => stopping.abort() };
+  const drain = async () => {
+    stopping.abort();
+    stop?.abort();
+    if (stop !== null) await withTimeout(stopMs, running); // no longer: with a Redis that hangs it may never end
+  };
+  return { name, start: () => void loop(), drain };
 }

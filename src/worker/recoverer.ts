@@ -1,16 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { anyRun, expireRun, noteCompleted } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { areResultsWanted, awaitsResults, queueResults, wantResults } from '../ledger/results.ts';
 import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
+import { passChangesOn } from './event-sources.ts';
 import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
 export type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
+/** What the recoverer looks at in the record of each run. */
+const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;
 const leaseMs = 2_500;
 const recheckIdleMs = 9_000;
 
@@ -24,6 +28,7 @@ export class Recoverer {
   readonly #otherReleaseRuns = new Set<string>(); // runs of other releases, logged once
   readonly #lastErrors = new Map<string, string>(); // run → why it could not be recovered, as logged last
   readonly #nextCheckAt = new Map<string, number>(); // of runs that are not running
+  #areResultsWanted = false;
 
   constructor(options: RecovererOptions) {
     this.#options = options;
@@ -35,6 +40,7 @@ export class Recoverer {
     const { redis } = ledger;
     if ((await redis.set(keys.recoverer(fp), this.#processId, 'PX', leaseMs, 'NX')) !== 'OK') return;
     const runs = await redis.smembers(keys.targetRuns(fp));
+    this.#areResultsWanted = runs.length > 0 && (await areResultsWanted(redis, fp));
     for (const known of [this.#lastErrors, this.#nextCheckAt])
       for (const id of known.keys()) if (!runs.includes(id)) known.delete(id);
     for (const id of runs) {
@@ -61,16 +67,36 @@ export class Recoverer {
   /** A run that is not running is checked every 9 s only: what resumes it also feeds it. */
   async #recoverRun(id: string): Promise<void> {
     const { ledger, feeder } = this.#options;
-    const [state, schema] = (await ledger.redis.hmget(keys.run(id), 'state', 'schema')) as [
+    const [state, schema, marked, changes, told] = (await ledger.redis.hmget(keys.run(id), ...lookedAt)) as [
       RunState | null,
-      string | null,
+      ...(string | null)[],
     ];
+    if (this.#areResultsWanted && marked === null && schema === String(schemaVersion))
+      await wantResults(ledger.redis, id);
+    if (state !== null && schema === String(schemaVersion) && changes !== told)
+      await this.#passChangesOn(id, { changes: Number(changes), told: Number(told) });
     if (state === null) await this.#dropLostRun(id);
     else if (schema !== String(schemaVersion)) this.#skipOtherRelease(id);
     else if (state === 'running') await feeder.recover(id);
     else if (state === 'cancelling') await ledger.reclaim(id);
     else if (isSealed(state)) await this.#finishRun(id);
-    else this.#nextCheckAt.set(id, Date.now() + recheckIdleMs);
+    else {
+      if (state === 'halted') await this.#queueResults(id);
+      this.#nextCheckAt.set(id, Date.now() + recheckIdleMs);
+    }
+  }
+
+  /** The counts of a sealed run are final once it is tallied. */
+  async #passChangesOn(id: string, told: { changes: number; told: number }): Promise<void> {
+    const { redis } = this.#options.ledger;
+    const run = await readRun(redis, id);
+    if (run !== null) await passChangesOn(redis, isSealed(run.state) ? await sealTally(redis, run) : run, told);
+  }
+
+  async #queueResults(id: string): Promise<void> {
+    const { redis } = this.#options.ledger;
+    const run = await readRun(redis, id);
+    if (run !== null && awaitsResults(run)) await queueResults(redis, run);
   }
 
   async #dropLostRun(id: string): Promise<void> {
@@ -92,7 +118,8 @@ export class Recoverer {
     const run = await readRun(ledger.redis, id);
     if (run === null) return;
     const sealed = await sealTally(ledger.redis, run);
-    if (!sealed.isExpiring) await expireRun(ledger.redis, sealed);
+    if (!sealed.isExpiring || awaitsResults(sealed)) await expireRun(ledger.redis, sealed);
+    if (awaitsResults(sealed)) await queueResults(ledger.redis, sealed);
     if (sealed.state === 'completed') await noteCompleted(ledger.redis, fp, anyRun, sealed.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);
     log.info({ run: run.id, state: run.state, counts: sealed.counts }, 'run ended');

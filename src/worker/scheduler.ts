@@ -3,12 +3,15 @@ import { type Listener, type Notifier, openListener, openNotifier } from '../que
 import { withTimeout } from '../queue/with-timeout.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { describeRejection } from '../redis/errors.ts';
+import { sendHeartbeat } from '../schedule/heartbeat.ts';
 import { reconcile } from '../schedule/reconcile.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
+import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
 const checkEveryMs = 3_000;
+const heartbeatWaits = { firstMs: 3_000, mostMs: 300_000 };
 const drainMs = 500; // a lease that is not released expires
 
 /**
@@ -21,6 +24,8 @@ export class Scheduler {
   readonly #sources: { notifier: Notifier; listener: Listener; name: string }[];
   readonly #stop = new AbortController();
   readonly #reconciling = new Map<string, Promise<void>>();
+  readonly #heartbeats = new Map<string, Backoff>(); // of schedules whose heartbeat failed
+  readonly #beating = new Set<string>(); // schedules whose heartbeat is on its way
 
   constructor(deps: ScheduleDeps, connection: QueueConnection) {
     this.#deps = deps;
@@ -62,6 +67,7 @@ export class Scheduler {
       if (source === undefined) continue;
       await updateNotifier(source.notifier, schedule);
       void this.#reconcile(schedule.name);
+      void this.#sendHeartbeat(schedule);
     }
   }
 
@@ -89,6 +95,26 @@ export class Scheduler {
       .finally(() => this.#reconciling.delete(name));
     this.#reconciling.set(name, task);
     return task;
+  }
+
+  /** A monitor that is away or slow holds up neither schedules nor runs. Never rejects. */
+  async #sendHeartbeat(schedule: Schedule): Promise<void> {
+    const { ledger, target, proxy, now } = this.#deps;
+    const { name, heartbeatDue } = schedule;
+    const backoff = this.#heartbeats.get(name) ?? new Backoff({ ...heartbeatWaits, random: Math.random });
+    if (heartbeatDue === null || this.#beating.has(name) || backoff.isWaiting(now())) return;
+    this.#beating.add(name);
+    const deps = { redis: ledger.redis, fp: target.fp, route: { ca: null, proxy }, stop: this.#stop.signal, now };
+    const reason = await sendHeartbeat(deps, schedule).catch(messageOf);
+    this.#beating.delete(name);
+    if (reason === '') {
+      this.#heartbeats.delete(name);
+      return;
+    }
+    this.#heartbeats.set(name, backoff);
+    backoff.failed(now());
+    const level = backoff.failures === 1 ? 'warn' : 'debug';
+    this.#deps.log[level]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
   }
 
   /** Rejected writes are logged by the senders; for each schedule they are logged at debug level. */

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import type { RedisClient } from '../../src/redis/client.ts';
+import { keys } from '../../src/redis/keys.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { type OwnRedis, openOwnRedis } from '../support/own-redis.ts';
 import { type Running, until } from '../support/processes.ts';
@@ -89,6 +90,10 @@ async function everythingIn(redis: RedisClient): Promise<string> {
   return JSON.stringify(parts);
 }
 
+function openedRuns(redis: OwnRedis): Promise<string[]> {
+  return redis.connect().zrange(keys.runs, '0', '-1');
+}
+
 function argumentsOf({ pid }: Running): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
 }
@@ -144,6 +149,31 @@ describe.concurrent('no secret is told', () => {
     expect(halted.stderr).toContain('Resume with the same command: expunge run');
     expect(halted.stderr).toContain("--token-command '***' --proxy 'http://***@127.0.0.1:9'");
     expect(await findCanaries(harness, redis, [halted, status])).toEqual([]);
+  });
+
+  test('where receivers of results and events throw back what they were sent', async ({ expect, onTestFinished }) => {
+    const { harness, redis, env } = await openCanaryScene(onTestFinished);
+    const base = await serve(answers['a refusal']!, onTestFinished);
+    const receivers = {
+      EXPUNGE_RESULTS: `${base}/results?sig=${canaries.secret}`,
+      EXPUNGE_RESULTS_HEADERS: `Authorization: Bearer ${canaries.secret}`,
+      EXPUNGE_NOTIFY: `${base}/${canaries.secret}`,
+      EXPUNGE_NOTIFY_SECRET: `whsec_${Buffer.from(`${canaries.secret}-${canaries.secret}`).toString('base64')}`,
+    };
+    const worker = harness.spawn(['worker', '--log-level', 'debug'], { ...env, ...receivers });
+    const args = [list(harness), '--resource', 'annotations', '--yes', '--detach', '--expect-absent'];
+    const detached = harness.spawn(['run', ...args], env);
+    await detached.ended;
+    await until('an event was refused', () => worker.stderr.includes('an event was not posted'));
+    await until('the results were refused', () => worker.stderr.includes('the results of a run were not delivered'));
+    const shown = harness.spawn(['config', 'show'], { ...env, ...receivers });
+    const status = harness.spawn(['status', (await openedRuns(redis))[0]!], env);
+    await Promise.all([shown.ended, status.ended]);
+    expect(status.stdout).toContain('results: not delivered yet: PUT');
+    worker.signal('SIGTERM');
+    await worker.ended;
+    expect(await findCanaries(harness, redis, [worker, detached, shown, status])).toEqual([]);
+    expect(`${worker.stderr}${shown.stdout}`).not.toContain('whsec_');
   });
 
   test('when Redis refuses its password, or is killed in the middle', async ({ expect, onTestFinished }) => {

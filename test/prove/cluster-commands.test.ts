@@ -10,6 +10,7 @@ import { annotations, makeIds } from '../support/ids.ts';
 import { clusterRights, loginRule } from '../support/login.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';
+import { openReceiver } from '../support/receiver.ts';
 import { openLedgerOn } from '../support/redis.ts';
 import { startRedisProcess } from '../support/redis-process.ts';
 import { addSchedule, freshIds, workerWith } from '../support/schedules.ts';
@@ -131,6 +132,27 @@ describe.concurrent('with a Redis Cluster', () => {
     const ended = async () => (await harness.runs()).filter(isCompleted).length;
     await until('two of its runs have ended', async () => (await ended()) >= 2, 60_000);
     expect((await succeed(harness, 'schedule', 'list')).stdout).toContain('often');
+    await succeed(harness, 'schedule', 'remove', 'often', '--yes');
+  });
+
+  test('the results of runs are delivered, and receivers are told what happens', async ({ expect, onTestFinished }) => {
+    const harness = await openHarness(onTestFinished, {}, cluster);
+    const receiver = await openReceiver(onTestFinished);
+    const told = () => receiver.received.map(({ headers }) => String(headers['webhook-id']));
+    const args = ['--results', receiver.url, '--notify', receiver.url];
+    await workerWith(harness, 'config.json', { fresh: freshIds('s', 25) }, {}, args);
+    const add = ['--cron', '* * * * * *', '--from', 'fresh', '--expect-absent', '--heartbeat', `${receiver.url}/beat`];
+    await addSchedule(harness, 'often', ...add);
+    const isBeating = () => receiver.files().has('/beat');
+    await until('a heartbeat came', isBeating, 60_000);
+    await succeed(harness, 'schedule', 'pause', 'often');
+    await until('the pause is told', () => told().some((id) => id.includes('often-paused')), 60_000);
+    const areDone = async () =>
+      (await harness.runs()).every(
+        ({ id }) => receiver.files().has(`/${id}/summary.json`) && told().includes(`run-${id}-2`),
+      );
+    await until('all is delivered and told', areDone, 60_000);
+    expect((await harness.runs()).length).toBeGreaterThan(0);
     await succeed(harness, 'schedule', 'remove', 'often', '--yes');
   });
 });

@@ -19,6 +19,7 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
       allowEmpty: false,
       priority: 'normal',
       settings: { resource: 'views', maxDeletes: '100' },
+      heartbeat: '',
       note: 'OPS-1',
     },
     ...more,

@@ -53,6 +53,7 @@ function valueSchema(name: SettingName): Schema {
 const lists = new Map<unknown, Schema>([
   [parse.rate, listSchema(1)],
   [parse.onStatus, listSchema(1)],
+  [parse.webhookUrls, listSchema(1)],
   [parse.durations, listSchema(5, 5)],
 ]);
 

@@ -4,6 +4,7 @@ import { type AtEnd, type Harness, type OwnRedis, openHarness } from './harness.
 import { annotations, makeIds } from './ids.ts';
 import { openProbes } from './probes.ts';
 import { type Running, until } from './processes.ts';
+import { openReceiver, type ReceiverServer } from './receiver.ts';
 import { addSchedule, freshIds, workerWith } from './schedules.ts';
 
 export type Use = {
@@ -20,6 +21,8 @@ export type Used = { broken: string | null; run: Run; seconds: number };
 
 type Context = Use & {
   harness: Harness;
+  /** Gets results and events. */
+  receiver: ReceiverServer;
   list: string[];
   /** Runs a command to its end. Throws unless that was with 0, or with 3 for ids that failed on purpose. */
   call(...args: string[]): Promise<Running>;
@@ -44,6 +47,7 @@ export async function useEverything(use: Use): Promise<Used> {
   await useSchedule(context);
   const used = await useRun(context, workers);
   await useReports(context, used.run.id);
+  await useReceiver(context, used.run.id);
   await useEnds(context, used.run.id);
   return used;
 }
@@ -64,8 +68,10 @@ async function openContext(use: Use): Promise<Context> {
     const { stdout } = await call('run', file, '--resource', 'annotations', '--yes', '--json', ...more);
     return JSON.parse(stdout.trimEnd().split('\n').at(-1)!).run;
   };
-  const start = () => workerWith(harness, 'config.json', { fresh: freshIds('bell', 5) }, settings, ['--http', '0']);
-  return { ...use, harness, list, call, submit, start };
+  const receiver = await openReceiver(use.atEnd);
+  const args = ['--http', '0', '--results', receiver.url, '--notify', receiver.url];
+  const start = () => workerWith(harness, 'config.json', { fresh: freshIds('bell', 5) }, settings, args);
+  return { ...use, harness, receiver, list, call, submit, start };
 }
 
 async function useSchedule({ harness, call }: Context): Promise<void> {
@@ -111,6 +117,13 @@ async function useProbes(worker: Running): Promise<void> {
 async function useReports({ call, list }: Context, run: string): Promise<void> {
   await Promise.all([call('report', run), call('report', run, '--verify'), call('runs'), call('check')]);
   await Promise.all([call('report', run, '--only', 'failed'), call('explain', 'annotations', list[0]!)]);
+}
+
+async function useReceiver({ receiver }: Context, run: string): Promise<void> {
+  const isThere = () => receiver.files().has(`/${run}/summary.json`);
+  await until('its results are delivered', isThere, soonMs);
+  const isTold = () => receiver.received.some(({ body }) => body.includes('run.completed') && body.includes(run));
+  await until('its end is told', isTold, soonMs);
 }
 
 async function useEnds({ call, submit }: Context, run: string): Promise<void> {

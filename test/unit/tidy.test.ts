@@ -55,7 +55,7 @@ const floors = [
   /^src\/commands\//,
   /^src\/worker\/http\//,
   /^src\/(worker|terminal)\//,
-  /^src\/(schedule|queue|delete|sandbox)\//,
+  /^src\/(schedule|queue|delete|results|notify|sandbox)\//,
   /^src\/ledger\//,
   /^src\/(input|limiter)\//,
   /^src\/redis\/private\//,
@@ -111,7 +111,9 @@ describe('the sources', () => {
   });
 
   it('import undici where requests are sent only', () => {
-    expect(importing(/^src\/(?!delete\/send-delete\.ts$|token\/token-request\.ts$)/, /^undici\b/)).toEqual([]);
+    expect(
+      importing(/^src\/(?!delete\/send-delete\.ts$|token\/token-request\.ts$|http\/send-once\.ts$)/, /^undici\b/),
+    ).toEqual([]);
     expect(containing(/^src\/(?!sandbox\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
   });
 

@@ -194,6 +194,12 @@ export const families: readonly Family[] = [
       Object.entries(redis?.completed ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
   },
   {
+    name: 'expunge_results_undelivered',
+    type: 'gauge',
+    help: 'Ended runs of the target whose results wait for a worker with --results.',
+    read: ({ redis }) => (redis === null ? [] : [{ value: redis.undelivered }]),
+  },
+  {
     name: 'expunge_schedule_state',
     type: 'gauge',
     labels: ['schedule', 'state'],
@@ -210,6 +216,24 @@ export const families: readonly Family[] = [
       (redis?.schedules ?? []).flatMap(({ name, result }) =>
         result === null ? [] : oneOf(slotResults, result, 'result', name),
       ),
+  },
+  {
+    name: 'expunge_schedule_next_slot_timestamp_seconds',
+    type: 'gauge',
+    labels: ['schedule'],
+    help: 'When an active schedule of the target is due next.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).flatMap(({ name, nextSlot }) =>
+        nextSlot === null ? [] : [{ value: nextSlot / 1_000, labels: { schedule: name } }],
+      ),
+  },
+  {
+    name: 'expunge_schedule_late_seconds',
+    type: 'gauge',
+    labels: ['schedule'],
+    help: 'How long a slot of a schedule has been due without being handled, or has waited for the end of the last run; 0 = none.',
+    read: ({ redis }) =>
+      (redis?.schedules ?? []).map(({ name, lateMs }) => ({ value: lateMs / 1_000, labels: { schedule: name } })),
   },
   {
     name: 'bullmq_job_count',

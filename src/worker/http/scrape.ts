@@ -3,8 +3,10 @@ import { readCompleted } from '../../ledger/end-run.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
+import { lateMsOf } from '../../schedule/decide.ts';
 import { resultOf } from '../../schedule/schedule.ts';
 import { listSchedules, readHistory } from '../../schedule/schedule-store.ts';
+import { nextSlot } from '../../schedule/slots.ts';
 import type { Service } from '../service.ts';
 import { singleFlight } from './single-flight.ts';
 
@@ -12,15 +14,27 @@ import { singleFlight } from './single-flight.ts';
 export type Scrape = {
   build: Build;
   service: Service;
-  redis: { roundTripMs: number; backlog: Backlog; completed: Completed; schedules: ScheduleSample[] } | null;
+  redis: {
+    roundTripMs: number;
+    backlog: Backlog;
+    completed: Completed;
+    schedules: ScheduleSample[];
+    undelivered: number;
+  } | null;
   queue: { name: string; depth: QueueDepth } | null;
 };
 
 /** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
 type Completed = Record<string, number>;
 
-/** The state of a schedule and the result of its last slot; null = it has had none. */
-type ScheduleSample = { name: string; state: ScheduleState; result: ReturnType<typeof resultOf> | null };
+/** The state of a schedule and the result of its last slot, null = it has had none; when it is due, null = never, and how late that is. */
+type ScheduleSample = {
+  name: string;
+  state: ScheduleState;
+  result: ReturnType<typeof resultOf> | null;
+  nextSlot: number | null;
+  lateMs: number;
+};
 
 type ScheduleState = (typeof scheduleStates)[number];
 
@@ -36,6 +50,8 @@ export type ScrapeOptions = {
   queueName: string;
   /** Monotonic ms. */
   clock: () => number;
+  /** Ms since 1970. */
+  now: () => number;
 };
 
 /** Several scrapers cost Redis no more than one, and a Redis that hangs delays a scrape by 1 s at most. */
@@ -49,17 +65,19 @@ export function openScrape({
   fp,
   queueName: name,
   clock,
+  now,
 }: ScrapeOptions): () => Promise<Scrape> {
   const readTarget = async () => {
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, completed, schedules] = await Promise.all([
+    const [backlog, completed, schedules, undelivered] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
       readCompleted(redis, fp),
-      readSchedules(redis, fp),
+      readSchedules(redis, fp, now()),
+      redis.zcard(keys.undelivered(fp)),
     ]);
-    return { roundTripMs, backlog, completed, schedules };
+    return { roundTripMs, backlog, completed, schedules, undelivered };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
   const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });
@@ -69,16 +87,19 @@ export function openScrape({
   };
 }
 
-async function readSchedules(redis: RedisClient, fp: string): Promise<ScheduleSample[]> {
+async function readSchedules(redis: RedisClient, fp: string, now: number): Promise<ScheduleSample[]> {
   const all = await listSchedules(redis, fp);
   const histories = await Promise.all(all.map(({ name }) => readHistory(redis, fp, name)));
-  return all.map(({ name, state, pausedBy }, n) => {
+  return all.map((schedule, n) => {
+    const { name, state, pausedBy } = schedule;
     const last = histories[n]![0];
     const pausedState = pausedBy === '' ? 'paused' : 'paused_by_guard';
     return {
       name,
       state: state === 'active' ? 'active' : pausedState,
       result: last === undefined ? null : resultOf(last),
+      nextSlot: state === 'active' ? nextSlot(schedule, now) : null,
+      lateMs: lateMsOf(schedule, now),
     };
   });
 }

@@ -38,7 +38,9 @@ export function openHttp(
     writeRejection: () => service.writeRejection,
     hold: () => senders.hold,
   });
-  const metrics = openMetrics(openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock }));
+  const metrics = openMetrics(
+    openScrape({ build, service, redis, fp, queueName: sharedQueueName, clock, now: Date.now }),
+  );
   return httpPart(address, createApp({ readiness, metrics, log }), log);
 }
 

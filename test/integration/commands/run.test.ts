@@ -87,6 +87,8 @@ describe('a list', () => {
           exit: 3,
           retry_of: null,
           retried_by: [],
+          results: null,
+          results_problem: null,
         },
       }),
     );

@@ -6,6 +6,8 @@ import { settle as settleCell } from '../../../src/ledger/cell.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
+import { queueResults, recordResults, wantResults } from '../../../src/ledger/results.ts';
+import { readRun } from '../../../src/ledger/run.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { control } from '../../../src/limiter/control.ts';
@@ -74,7 +76,7 @@ function pace(id: string, wants: boolean): Act {
 
 const definition: Definition = {
   ...{ cron: '0 3 * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 1, maxGrowth: 3 },
-  ...{ allowEmpty: false, priority: 'normal', settings: {}, note: '' },
+  ...{ allowEmpty: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
 };
 
 async function scheduled(): Promise<string> {
@@ -253,6 +255,29 @@ const refused: Case[] = [
     },
   },
   {
+    script: 'mark of a run whose results are wanted',
+    arrange: async () => {
+      const { id } = await claimed();
+      return () => wantResults(redis, id);
+    },
+  },
+  {
+    script: 'queue of results',
+    arrange: async () => {
+      const { id } = await claimed();
+      const run = await readRun(redis, id);
+      return () => queueResults(redis, run!);
+    },
+  },
+  {
+    script: 'record of a delivery',
+    arrange: async () => {
+      const { id } = await claimed();
+      await redis.set(keys.resultsLease(id), 'token');
+      return () => recordResults(redis, id, 'token', { end: 'completed 1', at: now, place: 'here', by: 'test' });
+    },
+  },
+  {
     script: 'audit of a target',
     arrange: async () => {
       const fp = randomUUID();
@@ -328,7 +353,8 @@ async function heldIn(name: string): Promise<unknown> {
 }
 
 /** The end of a run is by the clock of Redis, and the same write at another moment. */
-function withoutTimes({ sealed, endedAt, ...fields }: Record<string, string>): Record<string, string> {
+function withoutTimes({ sealed, endedAt, ...all }: Record<string, string>): Record<string, string> {
+  const fields = Object.fromEntries(Object.entries(all).filter(([name]) => !name.startsWith('change:')));
   return { ...fields, ...(sealed === endedAt ? {} : { sealed: sealed ?? '', endedAt: endedAt ?? '' }) };
 }
 

@@ -4,18 +4,33 @@ import { families } from '../../../src/worker/http/metrics.ts';
 import { openScrape, type Scrape } from '../../../src/worker/http/scrape.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
-/** What a scrape of a worker of the target would show of its schedules: the samples that are 1. */
-async function scrape(harness: ScheduleHarness): Promise<string[]> {
+/** Each sample that a scrape of a worker of the target would show of its schedules. */
+async function samples(harness: ScheduleHarness): Promise<{ value: number; words: string }[]> {
   const service = { queue: { depth: async () => ({}) } } as unknown as Scrape['service'];
   const build = { version: '1', revision: '' };
   const clock = () => performance.now();
-  const look = openScrape({ build, service, redis: harness.redis, fp: harness.target.fp, queueName: 'q', clock });
+  const look = openScrape({
+    build,
+    service,
+    redis: harness.redis,
+    fp: harness.target.fp,
+    queueName: 'q',
+    clock,
+    now: () => harness.now,
+  });
   const seen = await look();
   return families
     .filter(({ name }) => name.startsWith('expunge_schedule_'))
     .flatMap(({ name, read }) => read(seen).map(({ value, labels }) => ({ name, value, ...labels })))
-    .filter(({ value }) => value === 1)
-    .map(({ name, value, ...labels }) => [name.replace('expunge_schedule_', ''), ...Object.values(labels)].join(' '));
+    .map(({ name, value, ...labels }) => ({
+      value,
+      words: [name.replace('expunge_schedule_', ''), ...Object.values(labels)].join(' '),
+    }));
+}
+
+/** Those that are 1: the words for state and result. */
+async function scrape(harness: ScheduleHarness): Promise<string[]> {
+  return (await samples(harness)).filter(({ value }) => value === 1).map(({ words }) => words);
 }
 
 describe.concurrent('the metrics of a worker', () => {
@@ -29,6 +44,28 @@ describe.concurrent('the metrics of a worker', () => {
     await harness.finish((await harness.schedule()).lastRun);
     await harness.at(start + minute + 1_000);
     expect(await scrape(harness)).toEqual(['state nightly active', 'last_result nightly completed']);
+  });
+
+  test('show when a schedule is due next, and how late it is', async ({ expect, onTestFinished }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    const times = async () => (await samples(harness)).filter(({ words }) => /_seconds/.test(words));
+    const next = 'next_slot_timestamp_seconds nightly';
+    await harness.add();
+    expect(await times()).toEqual([
+      { words: next, value: (start + minute) / 1_000 },
+      { words: 'late_seconds nightly', value: 0 },
+    ]);
+    harness.now = start + minute + 20_000; // nobody was there to handle it
+    expect(await times()).toEqual([
+      { words: next, value: (start + 2 * minute) / 1_000 },
+      { words: 'late_seconds nightly', value: 20 },
+    ]);
+    harness.list(someIds('v', 5));
+    await harness.at(harness.now);
+    expect((await times())[1]).toEqual({ words: 'late_seconds nightly', value: 0 });
+    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: '' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'pause', order);
+    expect(await times()).toEqual([{ words: 'late_seconds nightly', value: 0 }]);
   });
 
   test('tell a pause by a guard from one by somebody', async ({ expect, onTestFinished }) => {

@@ -3,7 +3,7 @@ import { readSources } from '../../../src/config/list-source.ts';
 import { readCompleted } from '../../../src/ledger/end-run.ts';
 import { isSealed } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { acquireLease } from '../../../src/schedule/lease.ts';
+import { leaseSchedule } from '../../../src/schedule/lease.ts';
 import { reconcile } from '../../../src/schedule/reconcile.ts';
 import { readAudit, steerSchedule, updateSchedule } from '../../../src/schedule/schedule-store.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
@@ -64,9 +64,9 @@ describe.concurrent('a slot', () => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();
     const { redis, target } = harness;
-    const first = (await acquireLease(redis, target.fp, 'nightly', new AbortController().signal))!;
+    const first = (await leaseSchedule(redis, target.fp, 'nightly', new AbortController().signal))!;
     await redis.del(keys.scheduleLease(target.fp, 'nightly')); // as if it had hung for 15 s
-    const second = (await acquireLease(redis, target.fp, 'nightly', new AbortController().signal))!;
+    const second = (await leaseSchedule(redis, target.fp, 'nightly', new AbortController().signal))!;
     const claim = (run: string) => ({ claim: { slot: one, run }, fields: { lastRun: run } });
     expect(await updateSchedule(redis, first, claim('run-1'))).toBe('lost');
     expect(await updateSchedule(redis, second, claim('run-2'))).toBe('done');

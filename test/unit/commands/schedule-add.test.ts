@@ -29,6 +29,12 @@ const samples: Record<SettingName, string> = {
   ...{ allowHttp: 'api', strictConnections: 'true', keep: '2d', stateDir: 'state', allowPlaintextRedis: 'true' },
   ...{ redisUsernameFile: 'u', redisPasswordFile: 'p', sentinelUsernameFile: 'u', sentinelPasswordFile: 'p' },
   ...{ redisCaFile: 'ca', redisCertFile: 'c', redisKeyFile: 'k', redisServerName: 'n', http: '9464', logLevel: 'warn' },
+  ...{
+    results: '/srv/results',
+    resultsHeaderFile: 'h',
+    notify: 'https://a.example.com/x,https://b.example.com/y',
+    notifySecretFile: 's',
+  },
 };
 const names = Object.keys(settings) as SettingName[];
 const isKept = (name: SettingName) => (scheduledSettings as SettingName[]).includes(name);

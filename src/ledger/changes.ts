@@ -1,0 +1,37 @@
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { keptChanges } from './changes.lua.ts';
+import type { HaltCode, RunState, SteeredBy } from './run.ts';
+
+/** A change of a run's state, numbered from 1 in their order. */
+export type RunChange = {
+  n: number;
+  at: number; // ms since 1970
+  state: RunState;
+  reason: string;
+  by: SteeredBy | '';
+  who: string;
+  halt: HaltCode | '';
+};
+
+/** The changes of a run that were not passed on, the oldest first. `changes`, `told`: what its record says. */
+export async function readChanges(
+  redis: RedisClient,
+  run: string,
+  changes: number,
+  told: number,
+): Promise<RunChange[]> {
+  const first = Math.max(told, changes - keptChanges) + 1;
+  const numbers = Array.from({ length: Math.max(0, changes - first + 1) }, (_, i) => first + i);
+  if (numbers.length === 0) return [];
+  const found = await redis.hmget(keys.run(run), ...numbers.map((n) => `change:${n}`));
+  return found.filter((text) => text !== null).map((text) => JSON.parse(text) as RunChange);
+}
+
+/** Records that the changes up to this number were passed on. Repeating it changes nothing. */
+export async function noteTold(redis: RedisClient, run: string, n: number): Promise<void> {
+  await redis.eval(toldLua, 1, keys.run(run), n);
+}
+
+// KEYS 1 run  ARGV 1 number of the change
+const toldLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'told', ARGV[1]) end`;

@@ -1,0 +1,143 @@
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+
+/*
+ * The events of a target that workers with --notify post.
+ *
+ * An event is in the outbox for a day, among the last 1,000, whether or not anybody is to be told. Its number grows with the time, also
+ * after the outbox was empty. Each receiver has a cursor, the number of the last event that it took, so none holds up another one. A new
+ * receiver begins at the end.
+ */
+
+/** An event for people and programs. The same event has the same id, however often it is made. */
+export type OutboxEvent = {
+  id: string;
+  type: string;
+  timestamp: string; // when it happened, ISO 8601
+  data: Record<string, unknown>;
+  text: string; // one line, for chat tools
+};
+
+const keptMs = 86_400_000;
+const keptEvents = 1_000;
+
+/**
+ * Lua: puts an event into the outbox of a target, unless it is there already or `body` is ''. Part of each script that changes what an event is
+ * about, where that has the hash tag of the target.
+ */
+export const addEventFunction = `
+local function addEvent(outbox, events, id, body)
+  if body == '' or redis.call('HEXISTS', events, id) == 1 then return end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local last = redis.call('ZREVRANGE', outbox, 0, 0, 'WITHSCORES')
+  redis.call('HSET', events, id, body)
+  redis.call('ZADD', outbox, string.format('%.0f', math.max(now, tonumber(last[2] or 0) + 1)), id)
+  local old = redis.call('ZRANGEBYSCORE', outbox, '-inf', string.format('%.0f', now - ${keptMs * 1_000}))
+  for _, one in ipairs(redis.call('ZRANGE', outbox, 0, -${keptEvents + 1})) do old[#old + 1] = one end
+  for _, one in ipairs(old) do
+    redis.call('ZREM', outbox, one)
+    redis.call('HDEL', events, one)
+  end
+  redis.call('PEXPIRE', outbox, ${keptMs})
+  redis.call('PEXPIRE', events, ${keptMs})
+end
+`;
+
+/** The keys of `addEvent`, and its arguments; null = no event. */
+export function outboxKeys(fp: string): [string, string] {
+  return [keys.outbox(fp), keys.outboxEvents(fp)];
+}
+
+export function eventArguments(event: OutboxEvent | null): [string, string] {
+  return event === null ? ['', ''] : [event.id, JSON.stringify(event)];
+}
+
+/** Puts an event into the outbox. Repeating it changes nothing. */
+export async function addEvent(redis: RedisClient, fp: string, event: OutboxEvent): Promise<void> {
+  await redis.eval(addLua, 2, ...outboxKeys(fp), ...eventArguments(event));
+}
+
+// KEYS 1 outbox  2 events  ARGV 1 id  2 body
+const addLua = `${addEventFunction}
+addEvent(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+`;
+
+/** An event and its number in the outbox. */
+export type NumberedEvent = { n: number; event: OutboxEvent };
+
+const cursorKeptMs = 30 * 86_400_000;
+
+/** The number of the last event that a receiver took. A new one begins with the next event. The cursor is kept for 30 days from here on. */
+export async function readCursor(redis: RedisClient, fp: string, receiver: string): Promise<number> {
+  return Number(await redis.eval(cursorLua, 1, keys.outboxCursor(fp, receiver), cursorKeptMs));
+}
+
+// KEYS 1 cursor  ARGV 1 ms; a cursor that was never set is now, in microseconds, which is what events are numbered by
+const cursorLua = `
+local at = redis.call('GET', KEYS[1])
+if not at then
+  local time = redis.call('TIME')
+  at = string.format('%.0f', time[1] * 1000000 + time[2])
+  redis.call('SET', KEYS[1], at)
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return at
+`;
+
+/** The first events behind a number, at most `most`. */
+export async function readEvents(
+  redis: RedisClient,
+  fp: string,
+  after: number,
+  most: number,
+): Promise<NumberedEvent[]> {
+  const found = await redis.zrangebyscore(keys.outbox(fp), `(${after}`, '+inf', 'WITHSCORES', 'LIMIT', 0, most);
+  const ids = found.filter((_, i) => i % 2 === 0);
+  if (ids.length === 0) return [];
+  const bodies = await redis.hmget(keys.outboxEvents(fp), ...ids);
+  return bodies.flatMap((body, i) => (body === null ? [] : [{ n: Number(found[2 * i + 1]), event: JSON.parse(body) }]));
+}
+
+/** Records that a receiver took the event with this number, and those before. Repeating it changes nothing; a lower number neither. */
+export async function moveCursor(redis: RedisClient, fp: string, receiver: string, n: number): Promise<void> {
+  await redis.eval(moveLua, 1, keys.outboxCursor(fp, receiver), String(n), cursorKeptMs);
+}
+
+// KEYS 1 cursor  ARGV 1 number  2 ms
+const moveLua = `
+if tonumber(redis.call('GET', KEYS[1]) or 0) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+`;
+
+/** Since when each scope of a target has been unavailable, as it was told last; in ms since 1970. */
+export async function readToldOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
+  const found = await redis.hgetall(keys.outages(fp));
+  return Object.fromEntries(Object.entries(found).map(([scope, since]) => [scope, Number(since)]));
+}
+
+/** Records that an outage has begun, or has ended (`to` null), with its event; nothing if another process has done so. */
+export async function tellOutage(
+  redis: RedisClient,
+  fp: string,
+  change: { scope: string; from: number | null; to: number | null },
+  event: OutboxEvent,
+): Promise<void> {
+  const { scope, from, to } = change;
+  await redis.eval(
+    outageLua,
+    3,
+    keys.outages(fp),
+    ...outboxKeys(fp),
+    scope,
+    from ?? '',
+    to ?? '',
+    ...eventArguments(event),
+  );
+}
+
+// KEYS 1 outages  2 outbox  3 events  ARGV 1 scope  2 since when it was so far, or ''  3 since when it is, or ''  4 id  5 body
+const outageLua = `${addEventFunction}
+if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return end
+if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
+addEvent(KEYS[2], KEYS[3], ARGV[4], ARGV[5])
+`;

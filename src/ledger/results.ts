@@ -1,0 +1,138 @@
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { resultsKeptMs } from './active-time.lua.ts';
+import { isSealed, type Run, readRun } from './run.ts';
+
+/*
+ * Which runs have their results delivered, and what became of it.
+ *
+ * While a worker with --results serves a target, and for a day after the last one, `keys.results` says so. A run that starts meanwhile, or is
+ * found by the recoverer of any worker, is marked: `resultsWanted`. A marked run that ends is put into `keys.undelivered` by the recoverer,
+ * and workers with --results take it from there. Its keys stay until its results are delivered, at most 30 days longer than without.
+ */
+
+const wantedMs = 86_400_000;
+
+/** Records that a worker delivers the results of a target's runs. It holds for a day, so that workers may be replaced meanwhile. */
+export async function announceResults(redis: RedisClient, fp: string): Promise<void> {
+  await redis.set(keys.results(fp), '1', 'PX', wantedMs);
+}
+
+export async function areResultsWanted(redis: RedisClient, fp: string): Promise<boolean> {
+  return (await redis.exists(keys.results(fp))) === 1;
+}
+
+/** Marks a run: its keys are kept until its results are delivered. Repeating it changes nothing. */
+export async function wantResults(redis: RedisClient, run: string): Promise<void> {
+  await redis.eval(wantLua, 1, keys.run(run));
+}
+
+// KEYS 1 run
+const wantLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsWanted', 1) end`;
+
+type EndFacts = Pick<Run, 'state' | 'endedAt' | 'changedAt'>;
+
+/** Names the end that results are of: a halted run can be resumed, and ends again. '' = it has not ended. Pure. */
+export function endNameOf({ state, endedAt, changedAt }: EndFacts): string {
+  if (isSealed(state)) return `${state} ${endedAt}`;
+  return state === 'halted' ? `halted ${changedAt}` : '';
+}
+
+/** Whether a run has ended and the results of that end are still to be delivered. Pure. */
+export function awaitsResults(run: EndFacts & Pick<Run, 'resultsWanted' | 'resultsOf'>): boolean {
+  const end = endNameOf(run);
+  return run.resultsWanted && end !== '' && run.resultsOf !== end;
+}
+
+type ResultsFacts = Pick<Run, 'resultsWanted' | 'resultsIn' | 'resultsOf' | 'resultsProblem'>;
+
+/** For `--json`: where the results of a run are, null = nowhere yet; and why. Both are null for a run that no worker delivers. Pure. */
+export function resultsFacts(run: EndFacts & ResultsFacts): { results: string | null; results_problem: string | null } {
+  if (!run.resultsWanted) return { results: null, results_problem: null };
+  if (endNameOf(run) === '') return { results: null, results_problem: 'the run has not ended' };
+  if (!awaitsResults(run)) return { results: run.resultsIn, results_problem: null };
+  return { results: null, results_problem: run.resultsProblem || 'no worker with --results has come to it' };
+}
+
+/** How long the keys of a sealed run are kept from its seal, or from the delivery of its results, on. Pure. */
+export function resultsKeepMs(run: Run, keepMs: number): number {
+  return awaitsResults(run) ? Math.max(keepMs, resultsKeptMs) : keepMs;
+}
+
+/** A run whose results are to be delivered; `since`: when it ended, in ms since 1970. */
+export type Undelivered = { run: string; since: number };
+
+/** Puts a run that has ended among those whose results are to be delivered. Repeating it changes nothing. */
+export async function queueResults(redis: RedisClient, run: Run): Promise<void> {
+  const ms = resultsKeepMs(run, run.keepMs) + wantedMs;
+  await redis.eval(queueLua, 1, keys.undelivered(run.fp), run.endedAt || run.changedAt, run.id, ms);
+}
+
+// KEYS 1 undelivered  ARGV 1 when it ended  2 run  3 ms; the key stays as long as the last of its runs, at most
+const queueLua = `
+redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+`;
+
+const takenAtOnce = 1_000;
+
+/** The runs of a target whose results are to be delivered, those first that ended first. */
+export async function readUndelivered(redis: RedisClient, fp: string): Promise<Undelivered[]> {
+  const found = await redis.zrange(keys.undelivered(fp), '0', String(takenAtOnce - 1), 'WITHSCORES');
+  return found.flatMap((run, i) => (i % 2 === 0 ? [{ run, since: Number(found[i + 1]) }] : []));
+}
+
+/** Takes a run out, unless it has ended again since it was read. */
+export async function dropUndelivered(redis: RedisClient, fp: string, { run, since }: Undelivered): Promise<void> {
+  await redis.eval(dropLua, 1, keys.undelivered(fp), run, since);
+}
+
+// KEYS 1 undelivered  ARGV 1 run  2 when it ended
+const dropLua = `
+local since = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if since and tonumber(since) == tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1], ARGV[1]) end
+`;
+
+/** Results that were delivered: of which end, where they are, who wrote them. */
+export type DeliveredResults = { end: string; at: number; place: string; by: string };
+
+/** Records a delivery, if the process still holds the lease of it. Repeating it changes nothing. */
+export async function recordResults(
+  redis: RedisClient,
+  run: string,
+  token: string,
+  { end, at, place, by }: DeliveredResults,
+): Promise<'done' | 'lost'> {
+  const pairs = ['resultsOf', end, 'resultsAt', at, 'resultsIn', place, 'resultsBy', by, 'resultsProblem', ''];
+  return (await redis.eval(recordLua, 2, keys.run(run), keys.resultsLease(run), token, ...pairs)) as 'done' | 'lost';
+}
+
+/** Records why a delivery failed, if the process still holds the lease of it. */
+export async function recordResultsProblem(
+  redis: RedisClient,
+  run: string,
+  token: string,
+  problem: string,
+): Promise<void> {
+  await redis.eval(recordLua, 2, keys.run(run), keys.resultsLease(run), token, 'resultsProblem', problem);
+}
+
+/**
+ * Has the results of a run delivered once more: a process that was suspended without knowing it may have replaced what another one
+ * had delivered, with the results of an earlier halt.
+ */
+export async function requeueResults(redis: RedisClient, id: string): Promise<void> {
+  await redis.eval(undeliverLua, 1, keys.run(id));
+  const run = await readRun(redis, id);
+  if (run !== null && awaitsResults(run)) await queueResults(redis, run);
+}
+
+// KEYS 1 run
+const undeliverLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsOf', '') end`;
+
+// KEYS 1 run  2 lease  ARGV 1 token that must be in the lease  2… fields and values; returns done or lost
+const recordLua = `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] or redis.call('EXISTS', KEYS[1]) == 0 then return 'lost' end
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+return 'done'
+`;

@@ -1,0 +1,103 @@
+import { count, duration, isoTime, plural } from '../format.ts';
+import type { RunChange } from '../ledger/changes.ts';
+import type { OutboxEvent } from '../ledger/outbox.ts';
+import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
+import { exitOf } from '../ledger/summary.ts';
+import type { TargetState } from '../limiter/read-target.ts';
+import { outcomes, perOutcome } from '../model/outcome.ts';
+import type { Target } from '../model/target.ts';
+
+// What somebody is told, from what has happened. All pure: the same change makes an event with the same id.
+
+/** A change of a run's state. The counts are those of when it is passed on, for an ended run those of its end. */
+export function runEvent(run: Run, { n, at, state, reason, by, who, halt }: RunChange): OutboxEvent {
+  const isOver = isSealed(state);
+  const data = {
+    ...{ run: run.id, base_url: run.baseUrl, account: run.account, state, reason: state === 'completed' ? '' : reason },
+    ...(state === 'completed' ? {} : { by, who }),
+    ...(state === 'halted' ? { halt, exit: exitOf({ ...run, state, halt }) } : {}),
+    ...{ rows: run.rows, pending: pendingOf(run), submitted_by: run.createdBy, note: run.note },
+    ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: exitOf(run) } : {}),
+  };
+  const why = state === 'completed' ? `: ${countsText(run)}` : reasonText(who || (by === 'guard' ? '' : by), reason);
+  const text = `Run ${run.id} on ${hostOf(run)} is ${state}${why}`;
+  return { id: `run-${run.id}-${n}`, type: `run.${state}`, timestamp: isoTime(at), data, text };
+}
+
+type ScheduleOf = { target: Target; name: string; at: number; reason: string };
+
+/** A guard refused the list of a slot. */
+export function refusedEvent({ target, name, at, reason }: ScheduleOf, slot: number, guard: string): OutboxEvent {
+  return {
+    id: `schedule-${target.fp}-${name}-refused-${slot}`,
+    type: 'schedule.refused',
+    timestamp: isoTime(at),
+    data: { schedule: name, ...ofTarget(target), slot: isoTime(slot), guard, reason },
+    text: `Schedule ${name} on ${hostOf(target)} made no run: its guard "${guard}" refused the list: ${oneLine(reason)}`,
+  };
+}
+
+/** A schedule makes no more runs until it is resumed. `guard`: the guard that paused it, '' = somebody. */
+export function pausedEvent({ target, name, at, reason }: ScheduleOf, guard: string, who: string): OutboxEvent {
+  const by = guard === '' ? who : `its guard "${guard}"`;
+  return {
+    id: `schedule-${target.fp}-${name}-paused-${at}`,
+    type: 'schedule.paused',
+    timestamp: isoTime(at),
+    data: { schedule: name, ...ofTarget(target), guard: guard || null, who, reason },
+    text: `Schedule ${name} on ${hostOf(target)} is paused${reasonText(by, reason)}`,
+  };
+}
+
+/** An outage of a target that has begun (`to`) or ended, for one of its limiters. */
+export type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
+
+/** Throttling is no outage: a window that is used up is met again and again. */
+export function outageChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): OutageChange[] {
+  return states.flatMap(({ scope, outage, at }) => {
+    const isOut = outage?.kind === 'trouble' || outage?.kind === 'unreachable';
+    const [from, to] = [told[scope] ?? null, isOut ? outage.since : null];
+    // One that ended and began again between two looks is told as two.
+    const ended = from !== null && from !== to ? [{ scope, from, to: null, reason: '', at }] : [];
+    const begun = to !== null && from !== to ? [{ scope, from: null, to, reason: outage?.reason ?? '', at }] : [];
+    return [...ended, ...begun];
+  });
+}
+
+export function outageEvent(target: Target, { scope, from, to, reason, at }: OutageChange): OutboxEvent {
+  const since = to ?? from!;
+  const isOver = to === null;
+  const what = scope === 'all' ? hostOf(target) : `${scope} on ${hostOf(target)}`;
+  const lasted = duration(Math.max(0, at - since));
+  return {
+    id: `outage-${target.fp}-${scope}-${since}${isOver ? '-over' : ''}`,
+    type: isOver ? 'target.recovered' : 'target.outage',
+    timestamp: isoTime(isOver ? at : since),
+    data: { ...ofTarget(target), scope, since: isoTime(since), ...(isOver ? {} : { reason }) },
+    text: isOver
+      ? `Outage over: ${what} answers again, after ${lasted}`
+      : `Outage: no request to ${what} succeeds: ${oneLine(reason)}`,
+  };
+}
+
+function ofTarget({ baseUrl, account }: Target) {
+  return { base_url: baseUrl, account };
+}
+
+function hostOf({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
+  return account === '' ? new URL(baseUrl).host : `${new URL(baseUrl).host} (${account})`;
+}
+
+function reasonText(who: string, reason: string): string {
+  return oneLine(`${who && ` by ${who}`}${reason && `: ${reason}`}`);
+}
+
+/** What people and servers wrote, without line breaks. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
+}
+
+function countsText({ rows, counts }: Run): string {
+  const found = outcomes.filter((outcome) => counts[outcome] > 0);
+  return `${plural(rows, 'rows')}: ${found.map((outcome) => `${count(counts[outcome])} ${outcome}`).join(', ') || 'none'}`;
+}

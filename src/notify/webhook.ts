@@ -1,0 +1,54 @@
+import { createHash, createHmac } from 'node:crypto';
+import { type Route, sendOnce } from '../http/send-once.ts';
+import type { OutboxEvent } from '../ledger/outbox.ts';
+
+/** Who is told. `secrets`: keys of the signature, more than one while they are replaced, none = unsigned. */
+export type Receiver = { url: string; secrets: readonly Buffer[]; route: Route };
+
+const idleMs = 15_000;
+
+/**
+ * Posts an event (https://www.standardwebhooks.com). Returns '' or why it was not taken, without the path of the URL, which is often a secret;
+ * `isRefused`: the receiver does not want this event. `nowMs`: ms since 1970.
+ */
+export async function postEvent(
+  receiver: Receiver,
+  { id, ...event }: OutboxEvent,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<{ problem: string; isRefused: boolean }> {
+  const body = JSON.stringify(event);
+  const timestamp = String(Math.floor(nowMs / 1_000));
+  const signature = signatureOf(receiver.secrets, id, timestamp, body);
+  const headers = {
+    ...{ 'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': timestamp },
+    ...(signature === '' ? {} : { 'webhook-signature': signature }),
+  };
+  const request = { method: 'POST', url: receiver.url, headers, body, idleMs, signal } as const;
+  try {
+    return judge(await sendOnce(receiver.route, request));
+  } catch (error) {
+    return { problem: (error as Error).message, isRefused: false };
+  }
+}
+
+/** The header of the signature, by version 1 of the scheme: `v1,<base64>`, one for each secret; '' without one. Pure. */
+export function signatureOf(secrets: readonly Buffer[], id: string, timestamp: string, body: string): string {
+  const sign = (secret: Buffer) => createHmac('sha256', secret).update(`${id}.${timestamp}.${body}`).digest('base64');
+  return secrets.map((secret) => `v1,${sign(secret)}`).join(' ');
+}
+
+/** Names a receiver in Redis, where its URL must not be. */
+export function receiverKey(url: string): string {
+  return createHash('sha256').update(url).digest('hex').slice(0, 16);
+}
+
+/** They are about this event; other refusals, like 401 or 404, are about the receiver, and may pass. */
+const refusals = [400, 413, 422];
+
+function judge(status: number): { problem: string; isRefused: boolean } {
+  if (status >= 200 && status < 300) return { problem: '', isRefused: false };
+  const isRedirect = status >= 300 && status < 400;
+  const problem = isRedirect ? `it answers ${status}, a redirect, which is not followed` : `it answers ${status}`;
+  return { problem, isRefused: refusals.includes(status) };
+}

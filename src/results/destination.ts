@@ -1,0 +1,73 @@
+import { join, resolve } from 'node:path';
+import { refusePlainHttp } from '../config/check-target.ts';
+import { readHeaders } from '../config/header-lines.ts';
+import type { Config } from '../config/settings.ts';
+import type { Run } from '../ledger/run.ts';
+import type { RedisClient } from '../redis/client.ts';
+import type { Lease } from '../redis/lease.ts';
+import { putSet, shownAddress } from './put-set.ts';
+import { moveSet, removeSet, writeSet } from './result-set.ts';
+
+/** What a delivery needs of the lease of its run. */
+type DeliveryLease = Pick<Lease, 'signal' | 'isHeld'>;
+
+/** Where the results of runs go. */
+export type Destination = {
+  /** For people, without secrets. */
+  label: string;
+  /**
+   * Delivers the results of a run that has ended, and returns where they are. Repeating it replaces them. Throws what went wrong, also
+   * that the lease was lost: then nothing is replaced that another process may have delivered.
+   */
+  deliver(redis: RedisClient, run: Run, lease: DeliveryLease): Promise<string>;
+};
+
+type Settings = Pick<Config, 'results' | 'resultsHeaderFile' | 'stateDir' | 'proxy' | 'allowHttp'>;
+
+/** The destination that `--results` names; null without it. Throws USAGE or CREDENTIALS for settings that cannot be used. */
+export function openDestination(settings: Settings, env: NodeJS.ProcessEnv): Destination | null {
+  if (settings.results === undefined) return null;
+  return /^https?:\/\//i.test(settings.results)
+    ? openReceiver(settings.results, settings, env)
+    : openFolder(resolve(settings.results));
+}
+
+function openFolder(folder: string): Destination {
+  return {
+    label: folder,
+    deliver: async (redis, run, lease) => {
+      const set = await writeSet(redis, run, folder, lease.signal);
+      try {
+        if (!lease.isHeld()) throw new Error('stopped');
+        return await moveSet(set);
+      } finally {
+        await removeSet(set); // after a move there is none
+      }
+    },
+  };
+}
+
+/** The files are written to the state folder first: most stores want to know their size before they take them. */
+function openReceiver(
+  url: string,
+  { stateDir, proxy, allowHttp, ...settings }: Settings,
+  env: NodeJS.ProcessEnv,
+): Destination {
+  refusePlainHttp('--results', url, allowHttp, 'read the results');
+  const headers = readHeaders(
+    { flag: '--results-header-file', path: settings.resultsHeaderFile, variable: 'EXPUNGE_RESULTS_HEADERS' },
+    env,
+  );
+  const receiver = { url, headers, route: { ca: null, proxy: proxy ?? null } };
+  return {
+    label: shownAddress(url),
+    deliver: async (redis, run, lease) => {
+      const set = await writeSet(redis, run, join(stateDir, 'results'), lease.signal);
+      try {
+        return await putSet(receiver, set, lease);
+      } finally {
+        await removeSet(set);
+      }
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { resultFiles } from '../ledger/result-files.ts';
+import type { Run } from '../ledger/run.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { isStalePath, processName } from '../stale-path.ts';
+import { systemCode } from '../system-errors.ts';
+
+/** The files of a run's results, complete on the disk of this machine. */
+export type ResultSet = { run: string; folder: string; names: readonly string[] };
+
+const names = Object.keys(resultFiles);
+
+/**
+ * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. What
+ * other deliveries of the run left there is removed: the caller holds the lease of the run, so nobody else is to finish them. Throws errors
+ * of the file system and of Redis, and 'stopped' when `signal` is aborted; then nothing is left.
+ */
+export async function writeSet(redis: RedisClient, run: Run, parent: string, signal: AbortSignal): Promise<ResultSet> {
+  await mkdir(parent, { recursive: true, mode: 0o700 });
+  await removeDrafts(parent, run.id);
+  const set = { run: run.id, folder: join(parent, `${draftStart(run.id)}${processName()}.part`), names };
+  await mkdir(set.folder, { mode: 0o700 });
+  try {
+    for (const name of names) await writeFile(join(set.folder, name), resultFiles[name]!(redis, run), signal);
+    await syncFolder(set.folder);
+    return set;
+  } catch (error) {
+    await removeSet(set);
+    throw error;
+  }
+}
+
+/** Removes a set that has not been moved. Never throws, because it may follow another error. */
+export async function removeSet({ folder }: ResultSet): Promise<void> {
+  await rm(folder, { recursive: true, force: true }).catch(() => {});
+}
+
+/**
+ * Moves a set to its place beside it, `<parent>/<run>`. The whole folder appears at once. Where one is already, of an earlier halt or of a
+ * delivery that was not recorded, its files are replaced one by one; meanwhile it has no summary. Repeating it with an equal set changes
+ * nothing. Throws errors of the file system.
+ */
+export async function moveSet(set: ResultSet): Promise<string> {
+  const parent = dirname(set.folder);
+  const place = join(parent, set.run);
+  try {
+    await rename(set.folder, place);
+  } catch (error) {
+    if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error))) throw error;
+    await replaceFiles(set, place);
+  }
+  await syncFolder(parent);
+  return place;
+}
+
+async function replaceFiles(set: ResultSet, place: string): Promise<void> {
+  await rm(join(place, set.names.at(-1)!), { force: true });
+  for (const name of set.names) await rename(join(set.folder, name), join(place, name));
+  await syncFolder(place);
+  await rmdir(set.folder);
+}
+
+async function writeFile(path: string, text: AsyncIterable<string>, signal: AbortSignal): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    for await (const piece of text) {
+      if (signal.aborted) throw new Error('stopped');
+      await file.appendFile(piece);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** A name survives a power cut once its folder is on the disk. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function draftStart(run: string): string {
+  return `.${run}.`;
+}
+
+/** Removes the drafts of this run, and those of other runs whose process was killed on this machine: another one may have delivered them. */
+async function removeDrafts(parent: string, run: string): Promise<void> {
+  const drafts = (await readdir(parent)).filter((name) => name.startsWith('.') && name.endsWith('.part'));
+  for (const name of drafts) {
+    const path = join(parent, name);
+    const isOurs = name.startsWith(draftStart(run));
+    if (isOurs || (await isStalePath(path, ownerOf(name)))) await rm(path, { recursive: true, force: true });
+  }
+}
+
+/** The process in the name of a draft; the id of a run has no dot. */
+function ownerOf(name: string): string {
+  return name.slice(name.indexOf('.', 1) + 1, -'.part'.length);
+}

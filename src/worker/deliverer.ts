@@ -1,0 +1,143 @@
+import { hostname } from 'node:os';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { expireRun } from '../ledger/end-run.ts';
+import {
+  announceResults,
+  awaitsResults,
+  dropUndelivered,
+  endNameOf,
+  readUndelivered,
+  recordResults,
+  recordResultsProblem,
+  requeueResults,
+  type Undelivered,
+} from '../ledger/results.ts';
+import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import type { Log } from '../logger.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { keys } from '../redis/keys.ts';
+import { acquireLease, type Lease } from '../redis/lease.ts';
+import type { Destination } from '../results/destination.ts';
+import { Backoff } from './backoff.ts';
+import { type Part, repeat } from './parts.ts';
+
+export type DelivererOptions = {
+  redis: RedisClient;
+  fp: string;
+  destination: Destination;
+  log: Log;
+  /** Ms since 1970. */
+  now: () => number;
+  /** From 0 to 1. */
+  random: () => number;
+};
+
+const checkEveryMs = 3_000;
+const waits = { firstMs: 2_000, mostMs: 300_000 };
+const problemLength = 300;
+
+/**
+ * Delivers the results of a target's detached runs that have ended, one run after the other. Any number of workers may do it: who holds the
+ * lease of a run delivers it, and what a dead worker left half done is done anew by the next one. A run whose delivery fails is tried again
+ * here after 2 s to 5 min; it holds up no other run, and no deletion.
+ */
+export class Deliverer {
+  readonly #options: DelivererOptions;
+  readonly #stop = new AbortController();
+  readonly #backoffs = new Map<string, Backoff>(); // by run
+
+  constructor(options: DelivererOptions) {
+    this.#options = options;
+  }
+
+  get part(): Part {
+    return repeat('results', checkEveryMs, () => this.deliver(), this.#options.log, this.#stop);
+  }
+
+  /** Delivers the results of each run that has ended, once. Throws where Redis does not answer. */
+  async deliver(): Promise<void> {
+    const { redis, fp, now } = this.#options;
+    await announceResults(redis, fp);
+    const waiting = await readUndelivered(redis, fp);
+    for (const run of this.#backoffs.keys()) if (!waiting.some((one) => one.run === run)) this.#backoffs.delete(run);
+    for (const one of waiting) {
+      if (this.#stop.signal.aborted) return;
+      if (!this.#backoffs.get(one.run)?.isWaiting(now())) await this.#tryOne(one);
+    }
+  }
+
+  /** Throws where Redis does not answer: the other runs would fail alike. */
+  async #tryOne(one: Undelivered): Promise<void> {
+    const { redis } = this.#options;
+    try {
+      await this.#deliverOne(one);
+    } catch (error) {
+      if (redis.status !== 'ready') throw error;
+      this.#backOff(one.run, describeRedisError(error));
+    }
+  }
+
+  async #deliverOne(one: Undelivered): Promise<void> {
+    const { redis } = this.#options;
+    if (!(await this.#isWaiting(one))) return;
+    const lease = await acquireLease(redis, keys.resultsLease(one.run), this.#stop.signal);
+    if (lease === null) return;
+    try {
+      // Another worker may have delivered it between the look and the lease.
+      if (await this.#isWaiting(one)) await this.#deliverLeased(one, lease);
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /** False for a run that is gone, goes on, or is delivered: it is taken out. One of another release is left to that release. */
+  async #isWaiting(one: Undelivered): Promise<boolean> {
+    const { redis, fp } = this.#options;
+    const run = await readRun(redis, one.run);
+    if (run !== null && run.schema !== schemaVersion) return false;
+    if (run !== null && awaitsResults(run)) return true;
+    if (run !== null && isSealed(run.state)) await expireRun(redis, run);
+    await dropUndelivered(redis, fp, one);
+    return false;
+  }
+
+  async #deliverLeased(one: Undelivered, lease: Lease): Promise<void> {
+    const { redis, destination, log, now } = this.#options;
+    const found = await readRun(redis, one.run);
+    if (found === null || !awaitsResults(found)) return;
+    const run = isSealed(found.state) ? await sealTally(redis, found) : found;
+    try {
+      const place = await destination.deliver(redis, run, lease);
+      const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };
+      if ((await recordResults(redis, run.id, lease.token, delivered)) === 'lost')
+        return await requeueResults(redis, run.id);
+      log.info({ run: run.id, state: run.state, results: place }, 'results delivered');
+      this.#backoffs.delete(run.id);
+      await this.#isWaiting(one);
+    } catch (error) {
+      if (!lease.isHeld()) return;
+      if (isRedisError(error)) throw error;
+      await this.#noteFailure(run, lease, error);
+    }
+  }
+
+  async #noteFailure(run: Run, lease: Lease, error: unknown): Promise<void> {
+    const { redis, destination } = this.#options;
+    const said = messageOf(error).slice(0, problemLength);
+    const reason =
+      error instanceof ExpungeError || said.includes(destination.label) ? said : `${destination.label}: ${said}`;
+    this.#backOff(run.id, reason);
+    await recordResultsProblem(redis, run.id, lease.token, reason);
+  }
+
+  #backOff(run: string, reason: string): void {
+    const { log, now, random } = this.#options;
+    const backoff = this.#backoffs.get(run) ?? new Backoff({ ...waits, random });
+    this.#backoffs.set(run, backoff);
+    backoff.failed(now());
+    const level = backoff.failures === 1 ? 'warn' : 'debug';
+    log[level]({ run, reason }, 'the results of a run were not delivered, trying again');
+  }
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { folderOrUrl, originsOf, webhookUrl, webhookUrls } from '../../../src/config/parse-setting.ts';
+import { shownSetting } from '../../../src/config/settings.ts';
+
+describe('where results go', () => {
+  it.each([
+    ['/srv/results', '/srv/results'],
+    ['results', 'results'],
+    ['C:/results', 'C:/results'],
+    ['https://store.example.com', 'https://store.example.com/'],
+    ['HTTPS://store.example.com/a?sig=1', 'https://store.example.com/a?sig=1'],
+  ])('is a folder or a URL: %s', (text, value) => {
+    expect(folderOrUrl(text)).toBe(value);
+  });
+
+  it.each([
+    '',
+    's3://bucket/results',
+    'https://',
+    'https://ana:geheim@store.example.com',
+    'https://store.example.com/#a',
+  ])('is nothing else: %s', (text) => {
+    expect(() => folderOrUrl(text)).toThrow(/^expected|^the URL cannot/);
+    expect(() => folderOrUrl(text)).not.toThrow(/geheim/);
+  });
+
+  it('is shown without a query, which may be secret', () => {
+    expect(shownSetting('results', 'https://store.example.com/a?sig=geheim')).toBe('https://store.example.com/a?***');
+  });
+});
+
+describe('who is told', () => {
+  it('is a list of URLs, of which only the hosts are shown', () => {
+    const urls = webhookUrls('https://hooks.example.com/services/geheim, http://localhost:8080');
+    expect(urls).toEqual(['https://hooks.example.com/services/geheim', 'http://localhost:8080/']);
+    expect(shownSetting('notify', urls)).toBe('https://hooks.example.com/***,http://localhost:8080/***');
+    expect(originsOf(urls)).toBe(shownSetting('notify', urls));
+  });
+
+  it.each(['', 'hooks.example.com/geheim', 'ftp://hooks.example.com/geheim', 'https://a:geheim@b.example.com'])(
+    'is refused without being shown: %s',
+    (text) => {
+      expect(() => webhookUrl(text)).toThrow(/^expected a URL|^the URL cannot/);
+      expect(() => webhookUrl(text)).not.toThrow(/geheim/);
+    },
+  );
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import type { RunChange } from '../../../src/ledger/changes.ts';
+import { parseRun } from '../../../src/ledger/run.ts';
+import type { TargetState } from '../../../src/limiter/read-target.ts';
+import { targetOf } from '../../../src/model/target.ts';
+import { outageChanges, outageEvent, pausedEvent, refusedEvent, runEvent } from '../../../src/notify/events.ts';
+
+const at = Date.parse('2027-01-01T12:00Z');
+const target = targetOf('https://api.example.com/x', 'acme');
+const run = parseRun('r1', {
+  ...{ state: 'completed', baseUrl: target.baseUrl, account: 'acme', rows: '5', ids: '5', tallied: '1' },
+  ...{ deleted: '3', failed: '2', createdBy: 'ana@here', note: 'OPS-1' },
+});
+const change: RunChange = { n: 2, at, state: 'running', reason: '', by: 'operator', who: 'ana@here', halt: '' };
+
+describe('the event of a run', () => {
+  it('has an id from the run and the number of the change, so that it is the same each time', () => {
+    const event = runEvent(run, change);
+    expect(event).toMatchObject({ id: 'run-r1-2', type: 'run.running', timestamp: '2027-01-01T12:00:00.000Z' });
+    expect(event.text).toBe('Run r1 on api.example.com (acme) is running by ana@here');
+    expect(runEvent(run, change)).toEqual(event);
+  });
+
+  it('says how a run ended', () => {
+    const event = runEvent(run, { ...change, state: 'completed', reason: 'a former one' });
+    expect(event.text).toBe('Run r1 on api.example.com (acme) is completed: 5 rows: 3 deleted, 2 failed');
+    expect(event.data).toMatchObject({ state: 'completed', reason: '', deleted: 3, failed: 2, pending: 0, exit: 3 });
+  });
+
+  it('says why a run is halted or paused', () => {
+    const halted = {
+      ...change,
+      state: 'halted',
+      by: 'guard',
+      who: '',
+      reason: '50 ids were refused',
+      halt: 'forbidden',
+    };
+    const event = runEvent(run, halted as RunChange);
+    expect(event.text).toBe('Run r1 on api.example.com (acme) is halted: 50 ids were refused');
+    expect(event.data).toMatchObject({ halt: 'forbidden', by: 'guard', exit: 4 });
+    const paused = runEvent(run, { ...change, state: 'paused', reason: 'release' });
+    expect(runEvent(run, { ...change, state: 'paused', reason: 'a\n\u2028b' }).text).toMatch(/: a b$/);
+    expect(paused.text).toBe('Run r1 on api.example.com (acme) is paused by ana@here: release');
+  });
+});
+
+describe('the event of a schedule', () => {
+  const of = { target, name: 'nightly', at, reason: 'the list is empty: 0 rows' };
+
+  it('names the guard that refused a list, and the slot', () => {
+    const event = refusedEvent(of, at - 5, 'empty');
+    expect(event.text).toContain('Schedule nightly on api.example.com (acme) made no run: its guard "empty" refused');
+    expect([event.id, event.type]).toEqual([`schedule-${target.fp}-nightly-refused-${at - 5}`, 'schedule.refused']);
+  });
+
+  it('says who paused it', () => {
+    expect(pausedEvent(of, 'empty', '').text).toContain('is paused by its guard "empty": the list is empty');
+    expect(pausedEvent({ ...of, reason: '' }, '', 'ana@here').text).toMatch(/is paused by ana@here$/);
+  });
+});
+
+describe('an outage', () => {
+  const state = (kind: string | null, since = 1_000, scope = 'all') =>
+    ({ scope, at: 61_000, outage: kind === null ? null : { kind, reason: 'errors', since } }) as TargetState;
+
+  it.each([
+    ['begins', {}, [state('unreachable')], [[null, 1_000]]],
+    ['is told once', { all: 1_000 }, [state('trouble')], []],
+    ['ends', { all: 1_000 }, [state(null)], [[1_000, null]]],
+    [
+      'is told as two if another one began meanwhile',
+      { all: 500 },
+      [state('trouble')],
+      [
+        [500, null],
+        [null, 1_000],
+      ],
+    ],
+    ['is neither throttling nor a wait', {}, [state('refused'), state('held')], []],
+    ['belongs to one limiter', { views: 1_000 }, [state('trouble', 1_000, 'views'), state(null)], []],
+  ])('%s', (_, told, states, changes) => {
+    expect(outageChanges(told as never, states).map(({ from, to }) => [from, to])).toEqual(changes);
+  });
+
+  it('and its end have ids of their own, from when it began', () => {
+    const [begun] = outageChanges({}, [state('trouble')]);
+    const [ended] = outageChanges({ all: 1_000 }, [state(null)]);
+    const [first, last] = [outageEvent(target, begun!), outageEvent(target, ended!)];
+    expect([first.type, first.text]).toEqual([
+      'target.outage',
+      'Outage: no request to api.example.com (acme) succeeds: errors',
+    ]);
+    expect([last.type, last.id]).toEqual(['target.recovered', `${first.id}-over`]);
+    expect(last.text).toBe('Outage over: api.example.com (acme) answers again, after 1 min');
+  });
+});
