@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { plural } from '../format.ts';
 import { removeSpool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
-import { findRunOfList, rungsLeft } from '../ledger/create-run.ts';
+import { findRunOfList } from '../ledger/create-run.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
@@ -72,6 +72,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const run = await submitRun(invocation, session, target, list.spool, retryOf);
   await removeSpool(list.spool.folder); // the list is in Redis now, and a run may take days
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
+  refuseOtherCanary(run, invocation.config.canary);
   await refuseOtherMode(invocation, session, run);
   if (run.detached) return detach(invocation, session, run);
   const { workers } = plan.workers;
@@ -108,17 +109,13 @@ function refuseOtherOnStatus(existing: Run | null, onStatus: string): void {
   });
 }
 
-/** The chunks of a run end at the rungs of its canary. The same command may resume it behind some of them. */
+/** The chunks of a run end at the rungs of its canary, so they stay as they are. */
 function refuseOtherCanary(existing: Run | null, canary: readonly number[] | undefined): void {
-  const left = existing === null ? [] : rungsLeft(existing);
-  if (canary === undefined || left.length === 0 || left.join() === canary.slice(-left.length).join()) return;
-  throw new ExpungeError(
-    'USAGE',
-    `run ${existing!.id} of the same list was started with --canary …${left}, not ${canary}`,
-    {
-      next: `omit --canary to resume it, or cancel it first: expunge cancel ${existing!.id}`,
-    },
-  );
+  if (existing === null || canary === undefined || existing.canaryOf === canary.join()) return;
+  const before = existing.canaryOf === '' ? 'without --canary' : `with --canary ${existing.canaryOf}`;
+  throw new ExpungeError('USAGE', `run ${existing.id} of the same list was started ${before}, not with ${canary}`, {
+    next: `omit --canary to resume it, or cancel it first: expunge cancel ${existing.id}`,
+  });
 }
 
 /** A run stays detached or in the foreground, unless `resume --detach` changes that. */

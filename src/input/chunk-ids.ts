@@ -23,21 +23,22 @@ export function chunkSizes(canary: readonly number[] = [], size = chunkSize): nu
   );
 }
 
-/** How many chunks and blocks `readChunks` yields for a spool. */
-export function countChunks(spool: Spool, first: readonly number[] = []): { chunks: number; blocks: number } {
+/** How many chunks and blocks `readChunks` yields for a spool, and how many ids the `first` of those chunks hold, each with those before it. */
+export function countChunks(
+  spool: Spool,
+  first: readonly number[] = [],
+): { chunks: number; blocks: number; firstIds: number[] } {
   const settled = Object.values(settledIn(spool)).reduce((sum, rows) => sum + rows, 0);
   const left = { ...spool.ids };
-  let chunks = 0;
-  if (first.length > 0) {
-    for (const part of readChunks(spool, first)) {
-      if (!('ids' in part)) continue;
-      chunks++;
-      left[part.resource] -= part.ids.length;
-      if (chunks === first.length) break;
-    }
+  const firstIds: number[] = [];
+  for (const part of first.length === 0 ? [] : readChunks(spool, first)) {
+    if (!('ids' in part)) continue;
+    firstIds.push((firstIds.at(-1) ?? 0) + part.ids.length);
+    left[part.resource] -= part.ids.length;
+    if (firstIds.length === first.length) break;
   }
-  for (const resource of resources) chunks += Math.ceil(left[resource] / chunkSize);
-  return { chunks, blocks: Math.ceil(settled / chunkSize) };
+  const others = resources.reduce((sum, resource) => sum + Math.ceil(left[resource] / chunkSize), 0);
+  return { chunks: firstIds.length + others, blocks: Math.ceil(settled / chunkSize), firstIds };
 }
 
 /** How many rows were settled while reading, by how. */

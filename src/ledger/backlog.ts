@@ -34,14 +34,15 @@ const numberFields = ['ids', 'settled', 'chunks', 'next', 'quotaUntil'] as const
 type Left = { state: RunState; pending: number; runnable: number };
 
 async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
-  const [state, rate, ...numbers] = await redis.hmget(keys.run(id), 'state', 'rate', ...numberFields);
+  const [state, rate, canary, ...numbers] = await redis.hmget(keys.run(id), 'state', 'rate', 'canary', ...numberFields);
   if (!state) return null;
   const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
   const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
+  const feedable = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // those behind a rung of the canary wait
   const allowed = quotaUntil > now ? 0 : inOneMinute(rate ?? '');
-  return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (chunks - next + open + due)) };
+  return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (feedable - next + open + due)) };
 }
 
 /** How many requests a stored rate allows in a minute; 0 for one that can't be read. */

@@ -26,12 +26,14 @@ const weightsLua = Object.entries(priorityWeights)
  */
 const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}
 local function passesRung(runKey, auditKey)
-  local run = redis.call('HMGET', runKey, 'settled', 'absent', 'expectAbsent', 'maxFailures')
-  local settled, failures = tonumber(run[1]), failuresSinceStart(runKey)
-  local percent = string.match(run[4] or '', '^(.*)%%$')
-  local allowed = percent and settled * percent / 100 or tonumber(run[4] or '') or 0
+  local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung')
+  local settled, failures, gone = tonumber(run[1]), failuresOf(runKey), goneOf(runKey)
+  local isNoneDeleted = gone > 0 and gone + failures == settled
+  failures = failures - tonumber(run[4] or '0')
+  local percent = string.match(run[3] or '', '^(.*)%%$')
+  local allowed = percent and settled * percent / 100 or tonumber(run[3] or '') or 0
   local what = failures > allowed and failures .. ' of the first ' .. settled .. ' ids failed or are unknown'
-    or settled > 0 and tonumber(run[2] or '0') == settled and run[3] ~= '1' and 'none of the first ' .. settled .. ' ids was there'
+    or isNoneDeleted and run[2] ~= '1' and 'none of the first ' .. settled .. ' ids was there'
   if not what then return true end
   halt(runKey, auditKey, 'canary', what .. ': nothing behind this rung of --canary was sent; resume goes on to the next rung')
   return false
@@ -48,9 +50,8 @@ local function feed(runKey, open, later, auditKey, now)
   end
   local fed, next, last, canary = {}, tonumber(run[2]), tonumber(run[3]), run[5] or ''
   while canary ~= '' do
-    local rung = tonumber(string.match(canary, '^%d+:(%d+)'))
-    local isOver = next >= rung and redis.call('EXISTS', open) + redis.call('EXISTS', later) == 0
-    if not isOver then last = math.min(last, rung) break end
+    local ids, chunks = string.match(canary, '^(%d+):(%d+)')
+    if tonumber(redis.call('HGET', runKey, 'settled')) < tonumber(ids) then last = math.min(last, tonumber(chunks)) break end
     if not passesRung(runKey, auditKey) then return {} end
     canary = string.match(canary, '^%S+ (.*)$') or ''
     redis.call('HSET', runKey, 'canary', canary)
@@ -184,14 +185,15 @@ return 'cancelled'
 `;
 
 /**
- * Whether chunks are orphaned: everything is fed, none is open or parked, and yet not all ids are settled.
+ * Whether chunks are orphaned: everything is fed, or all up to a rung of the canary, none is open or parked, and yet not all ids of it are settled.
  *
  * KEYS  1 run  2 open  3 later
  * returns 1 or 0
  */
 export const hasOrphansLua = `
-local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks', 'ids', 'settled')
-if run[1] ~= 'running' or tonumber(run[2]) < tonumber(run[3]) or run[4] == run[5] then return 0 end
+local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks', 'ids', 'settled', 'canary')
+local ids, chunks = string.match(run[6] or '', '^(%d+):(%d+)')
+if run[1] ~= 'running' or tonumber(run[2]) < tonumber(chunks or run[3]) or run[5] == (ids or run[4]) then return 0 end
 return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 or 0
 `;
 

@@ -10,7 +10,7 @@ import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
-import { makeRecordLua, serverIdentityArguments } from './doubt.lua.ts';
+import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua.ts';
 import { hasRemains } from './end-run.ts';
 import { forgetExpired } from './list-runs.ts';
 import { writePart } from './manifest.ts';
@@ -33,6 +33,7 @@ export type RunPlan = {
   burst: number | null;
   priority: Priority;
   canary: string; // as in the record
+  canaryOf: string;
   maxFailures: string;
   onStatus: string;
   expectAbsent: boolean;
@@ -55,20 +56,24 @@ type Origin = Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'priority'
 
 /** The plan of a run for a list that was read. Pure. */
 export function planRun(settings: RunSettings, target: Target, spool: Spool, origin: Origin): RunPlan {
+  const rungs = settings.canary ?? [];
+  const { chunks, blocks, firstIds } = countChunks(spool, chunkSizes(rungs));
   return {
     target,
     list: listOf(target, spool.sha256, origin.retryOf),
     sha256: spool.sha256,
     files: spool.files,
-    layout: [spool.layout, ...(settings.canary ?? [])].join(' '),
+    layout: [spool.layout, ...rungs].join(' '),
     rows: spool.rows,
     ids: sumIds(spool.ids),
-    ...countChunks(spool, chunkSizes(settings.canary)),
+    chunks,
+    blocks,
     settled: settledIn(spool),
     protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,
-    canary: storedCanary(settings.canary ?? []),
+    canary: storedCanary(rungs, firstIds),
+    canaryOf: rungs.join(),
     maxFailures: settings.maxFailures,
     onStatus: settings.onStatus,
     expectAbsent: settings.expectAbsent,
@@ -77,9 +82,13 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
   };
 }
 
-/** The rungs of a canary with the number of the chunk behind each: `1:1 10:2 100:3`. */
-function storedCanary(rungs: readonly number[]): string {
-  return rungs.map((ids, i) => `${ids}:${chunkSizes(rungs.slice(0, i + 1)).length}`).join(' ');
+/** The rungs of a canary that end before the list does, each with its number of ids and of chunks: `1:1 10:2 100:3`. */
+function storedCanary(rungs: readonly number[], firstIds: readonly number[]): string {
+  return rungs
+    .map((_, i) => chunkSizes(rungs.slice(0, i + 1)).length)
+    .filter((chunks) => firstIds.length >= chunks)
+    .map((chunks) => `${firstIds[chunks - 1]}:${chunks}`)
+    .join(' ');
 }
 
 /** The rungs of a run's canary that are still to come, in ids. */
@@ -125,9 +134,17 @@ export async function writeRun(
   now: number,
   onProgress: (chunks: number) => void,
 ): Promise<void> {
-  await refuseOtherCanary(redis, id, plan);
   const server = serverIdentityArguments(await readServerIdentity(redis, id));
   const before = await redis.eval(makeRecordLua, 1, keys.run(id), ...server, ...recordOf(plan, now));
+  if (before === otherCanary) {
+    throw new ExpungeError(
+      'USAGE',
+      `run ${id} of the same list was begun with another --canary, and not written completely`,
+      {
+        next: 'run the command as it was; its list is then written to the end',
+      },
+    );
+  }
   if (before !== '' && before !== 'preparing') return;
   await redis.zadd(keys.runs, now, id);
   await forgetExpired(redis).catch(() => {}); // best effort: while a server of a cluster is away, its runs look like expired ones
@@ -135,16 +152,6 @@ export async function writeRun(
   if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: `wait until that is done; then the same command resumes it. See: expunge status ${id}`,
-  });
-}
-
-/** Chunks of another size cannot take the place of those that a dead producer has written. */
-async function refuseOtherCanary(redis: RedisClient, id: string, { canary }: RunPlan): Promise<void> {
-  const [state, before] = await redis.hmget(keys.run(id), 'state', 'canary');
-  if (state !== 'preparing' || before === canary) return;
-  const as = before ? `with --canary ${rungsLeft({ canary: before })}` : 'without --canary';
-  throw new ExpungeError('USAGE', `run ${id} of the same list was begun ${as}, and not written completely`, {
-    next: 'run the command as it was; its list is then written to the end',
   });
 }
 
@@ -168,12 +175,13 @@ return 1
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
-/** Fields and values. The first three are those that a producer replaces when it takes over with another layout. */
+/** Fields and values. The first three are those that a producer replaces when it takes over with another layout; the fourth has to be the same. */
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
   const fields = {
     layout: plan.layout,
     files: JSON.stringify(plan.files),
     command: plan.command,
+    canaryOf: plan.canaryOf,
     state: 'preparing',
     schema: schemaVersion,
     baseUrl: target.baseUrl,

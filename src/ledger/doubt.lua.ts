@@ -35,16 +35,19 @@ const processFunction = `
 local function thisProcess() return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') end
 `;
 
+export const otherCanary = 'other_canary';
+
 /**
  * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared with another layout, it
  * replaces the layout, the files and the command.
  *
  * KEYS  1 run
- * ARGV  1… what is known of the Redis process  4… fields and values, first `layout`, `files` and `command`
- * returns the state it had before, '' for none
+ * ARGV  1… what is known of the Redis process  4… fields and values, first `layout`, `files`, `command` and `canaryOf`
+ * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can take their place
  */
 export const makeRecordLua = `${processFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
+if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[10]) ~= ARGV[11] then return '${otherCanary}' end
 if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then
   redis.call('HSET', KEYS[1], unpack(ARGV, 4, 9))
 end

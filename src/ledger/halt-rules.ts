@@ -1,4 +1,4 @@
-import { codeOfStatus, isFailure, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
+import { codeOfStatus, isFailure, isGone, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import type { StatusRange } from '../model/status.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -105,13 +105,16 @@ function counterOf({ halt }: HaltRule): string {
   return `seen:${halt}`;
 }
 
-/** Lua: how many ids failed or are unknown since the run was last started; and a halt by a guard. They need `activeTimeFunctions` and `changeFunction`. */
+/** Lua: how many ids failed or are unknown, also since the run was last started, or were gone; and a halt by a guard. They need `activeTimeFunctions` and `changeFunction`. */
 export const haltFunctions = `
-local function failuresOf(runKey)
+local function sumOf(runKey, ...)
   local sum = 0
-  for _, n in ipairs(redis.call('HMGET', runKey, ${failureFields()})) do sum = sum + tonumber(n or '0') end
+  for _, n in ipairs(redis.call('HMGET', runKey, ...)) do sum = sum + tonumber(n or '0') end
   return sum
 end
+
+local function failuresOf(runKey) return sumOf(runKey, ${fieldsOf(isFailure)}) end
+local function goneOf(runKey) return sumOf(runKey, ${fieldsOf(isGone)}) end
 
 local function failuresSinceStart(runKey)
   return failuresOf(runKey) - tonumber(redis.call('HGET', runKey, 'failuresAtStart') or '0')
@@ -127,10 +130,8 @@ local function halt(runKey, auditKey, code, reason)
 end
 `;
 
-/** The fields of the run record that count ids that failed or are unknown, as the inside of a Lua list. */
-function failureFields(): string {
-  return sentOutcomes
-    .filter(isFailure)
-    .map((outcome) => `'${outcome}'`)
-    .join(', ');
+/** The fields of the run record that count such outcomes, as the inside of a Lua list. */
+function fieldsOf(isSuch: (outcome: SentOutcome) => boolean): string {
+  const fields = sentOutcomes.filter(isSuch);
+  return fields.map((outcome) => `'${outcome}'`).join(', ');
 }

@@ -67,7 +67,8 @@ export type Run = {
   burst: number | null; // null: the default
   quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
   priority: Priority; // beside other detached runs of its target
-  canary: string; // the rungs that are left, with the number of the chunk behind each: `10:2 100:3`; '' = none
+  canary: string; // the rungs that are left: ids and chunks before the end of each, `10:2 100:3`; '' = none
+  canaryOf: string; // --canary as it was given; '' = none
   maxFailures: string; // more failures than `10` or `2.5%` halt the run; '' = no such rule
   onStatus: string; // --on-status: what some answers mean in this run
   expectAbsent: boolean; // absent ids do not halt the run
@@ -164,6 +165,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     quotaUntil: number('quotaUntil'),
     priority: priorityFromStored(text('priority')),
     canary: text('canary'),
+    canaryOf: text('canaryOf'),
     maxFailures: text('maxFailures'),
     onStatus: text('onStatus'),
     expectAbsent: text('expectAbsent') === '1',

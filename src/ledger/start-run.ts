@@ -27,7 +27,7 @@ export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolea
   const run = await readRun(ledger.redis, id);
   if (run === null) return false;
   let found = 0;
-  for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.chunks, windowSize)) {
+  for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.next, windowSize)) {
     // A missing chunk is recovered, too: its claim reports that it is broken.
     const open = chunks.filter(({ bytes }) => bytes === null || !decodeLedgerChunk(bytes).cells.every(isSettled));
     if (open.length > 0) await ledger.recover(id, numbersOf(open), recoverReason);

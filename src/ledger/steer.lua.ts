@@ -33,7 +33,9 @@ stopTime(KEYS[1], now)
 if next == 'running' then
   -- The operator who resumes a run has seen why it halted: its rules count from here.
   redis.call('HSET', KEYS[1], 'activeUntil', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0, 'failuresAtStart', failuresOf(KEYS[1]))
-  if halted[1] == 'canary' then redis.call('HSET', KEYS[1], 'canary', string.match(halted[2], '^%S+ (.*)$') or '') end
+  if halted[1] == 'canary' then
+    redis.call('HSET', KEYS[1], 'canary', string.match(halted[2], '^%S+ (.*)$') or '', 'failuresAtRung', failuresOf(KEYS[1]))
+  end
   for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
   -- A run whose cells were all settled while it was not running has nothing left to do.

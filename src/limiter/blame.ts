@@ -242,7 +242,7 @@ function tryOn(state: Blame, trial: Trial, rate: LearnedRate, sums: Sums): Verdi
   const high = Math.max(low, Math.min(seen.rate.rate, low * rateRules.fallRoom));
   return {
     blame: { ...state, errors, trial: null, restUntilMs, restMs },
-    rate: startRamp(rate, { low, high }, noCost, sums.now),
+    rate: startRamp(rate, { low, high }, noCost, sums.now, rate.cycleMs),
   };
 }
 

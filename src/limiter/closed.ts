@@ -201,7 +201,8 @@ function afterDryness(rate: LearnedRate, closed: Closed, cycle: Cycle, next: Ope
   const cost = windowMs < rules.shortestWindowMs ? hasty : { refused: cycle.refused, blockedMs: 0 };
   const known = { ...next, windowMs, isGuess: false };
   const hasRisen = lengthMs > rules.severalWindows * windowMs && rate.phase !== 'seek';
-  const last = hasRisen ? Math.max(low, meanOnRamp(rate, windowMs)) : low;
+  const isNew = rate.rampedMs < windowMs; // its bounds come from the ramp before, which met the end of the window
+  const last = hasRisen ? Math.max(low, isNew ? rate.low : meanOnRamp(rate, windowMs)) : low;
   return { cycle: known, rate: startRamp(rate, { low: last, high: last }, cost, now, knownWindowMs(known)) };
 }
 

@@ -7,7 +7,7 @@ import {
   seeMore,
   step,
 } from './learned-rate.ts';
-import { type Bounds, limitOnRamp, nextEarly, noCost, rateOn, startRamp } from './ramp.ts';
+import { type Bounds, limitOnRamp, meanOnRamp, nextEarly, noCost, rateOn, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
 
 /**
@@ -91,8 +91,12 @@ function ramp(state: LearnedRate, openMs: number): LearnedRate {
 function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
   if (isBlocked(seen)) return endBlockedRamp(state, seen);
   if (!isKnown(state)) return hasFallen(state) ? settleOnShare(state, seen, true) : state;
-  if (isClimbing(state) && state.rate >= rules.coarsePerSecond) return startMeasuring(state);
-  return settle(state, seen, { low: acceptedRate(state.sampleWindow), high: state.rate });
+  const low = acceptedRate(state.sampleWindow);
+  if (!isClimbing(state)) return settle(state, seen, { low, high: state.rate });
+  // A window that is spent accepts nothing for a while, so nothing can be measured there.
+  if (state.cycleMs > 0)
+    return settle(state, seen, { low: Math.max(low, meanOnRamp(state, state.cycleMs)), high: state.rate });
+  return state.rate >= rules.coarsePerSecond ? startMeasuring(state) : settle(state, seen, { low, high: state.rate });
 }
 
 /** Each of these refusals makes all processes wait, so the limit is derived from few of them: by how far the ramp got. */

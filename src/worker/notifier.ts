@@ -33,6 +33,7 @@ export class Notifier {
   readonly #options: NotifierOptions;
   readonly #stop = new AbortController();
   readonly #backoff: Backoff; // of the next event
+  #refusals = { n: 0, count: 0 }; // in a row, of that event
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -66,7 +67,10 @@ export class Notifier {
     const { redis, fp, receiver, log, now } = this.#options;
     const { problem, isRefused } = await postEvent(receiver, event, now(), lease.signal);
     if (lease.signal.aborted && problem !== '') return false;
-    const isSkipped = isRefused && this.#backoff.failures + 1 >= triesOfRefused;
+    this.#refusals = isRefused
+      ? { n, count: (this.#refusals.n === n ? this.#refusals.count : 0) + 1 }
+      : { n, count: 0 };
+    const isSkipped = this.#refusals.count >= triesOfRefused;
     if (problem !== '' && !isSkipped) {
       this.#noteFailure(problem);
       return false;

@@ -90,7 +90,11 @@ export class Recoverer {
   async #passChangesOn(id: string, told: { changes: number; told: number }): Promise<void> {
     const { redis } = this.#options.ledger;
     const run = await readRun(redis, id);
-    if (run !== null) await passChangesOn(redis, isSealed(run.state) ? await sealTally(redis, run) : run, told);
+    if (run === null) return;
+    // No chunk is held then, so that no holder logs it.
+    if (run.state === 'halted' && run.halt === 'canary')
+      this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
+    await passChangesOn(redis, isSealed(run.state) ? await sealTally(redis, run) : run, told);
   }
 
   async #queueResults(id: string): Promise<void> {

@@ -100,7 +100,7 @@ describe('expunge config show', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(rows).toHaveLength(Object.keys(settings).length + 3);
+    expect(rows).toHaveLength(Object.keys(settings).length + 5);
     expect(rows).toContainEqual(expect.objectContaining({ v: 1, setting: 'no-header', value: 'true', source: 'flag' }));
     expect(rows).toContainEqual(expect.objectContaining({ setting: 'token', value: 'set', source: 'file' }));
   });

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { readBacklog } from '../../../src/ledger/backlog.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { readRun } from '../../../src/ledger/run.ts';
+import { recoverOrphans } from '../../../src/ledger/start-run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus, type SentOutcome } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import type { AtEnd } from '../../support/harness.ts';
 import { openTestRedis } from '../../support/redis.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
@@ -104,8 +107,45 @@ describe.concurrent('a run with a canary', () => {
     }
   });
 
+  test('is not passed by what Redis has lost: its ids are found again', async ({ expect, onTestFinished }) => {
+    const run = await openRun(onTestFinished, sizes, { canary });
+    for (const chunk of [0, 1]) {
+      expect(await run.feed()).toEqual([chunk]);
+      await redis.del(keys.open(run.id));
+      expect(await run.feed()).toEqual([]);
+      expect(await recoverOrphans(ledger, run.id)).toBe(true);
+      expect(await run.feed()).toEqual([chunk]);
+      await run.settleChunk(chunk);
+    }
+    expect(await run.feed()).toEqual([2, 3, 4, 5]);
+  });
+
+  test('does not forget what failed when it is paused in a rung', async ({ expect, onTestFinished }) => {
+    const run = await openRun(onTestFinished, sizes, { canary });
+    await run.feed();
+    await run.settleChunk(0, 'failed');
+    await ledger.steer(run.id, Date.now(), { action: 'pause', reason: '', by: 'operator', who: 'test' });
+    await run.start();
+    expect(await run.feed()).toEqual([]);
+    expect((await run.record()).halt).toBe('canary');
+    await run.start();
+    expect(await run.feed()).toEqual([1]);
+    await run.settleChunk(1);
+    expect(await run.feed()).toEqual([2, 3, 4, 5]);
+  });
+
+  test('counts its waiting chunks as no work that more workers could do', async ({ expect, onTestFinished }) => {
+    const run = await openRun(onTestFinished, sizes, { canary });
+    const { fp } = await run.record();
+    await redis.sadd(keys.targetRuns(fp), run.id);
+    onTestFinished(async () => void (await redis.del(keys.targetRuns(fp))));
+    expect(await readBacklog(redis, fp, Date.now())).toMatchObject({ runnable: 500 });
+    await run.feed();
+    expect(await readBacklog(redis, fp, Date.now())).toMatchObject({ runnable: 500 });
+  });
+
   test('goes on where the list ends before a rung', async ({ expect, onTestFinished }) => {
-    const run = await openRun(onTestFinished, [1, 3, 2], { canary: '1:1 10:2 100:4' });
+    const run = await openRun(onTestFinished, [1, 3, 2], { canary: '1:1 4:2' });
     for (const chunk of [0, 1]) {
       expect(await run.feed()).toEqual([chunk]);
       await run.settleChunk(chunk);
@@ -115,7 +155,7 @@ describe.concurrent('a run with a canary', () => {
   });
 
   test('does not halt a run that is over', async ({ expect, onTestFinished }) => {
-    const run = await openRun(onTestFinished, [1, 3], { canary: '1:1 10:2' });
+    const run = await openRun(onTestFinished, [1, 3], { canary: '1:1 4:2' });
     await run.feed();
     await run.settleChunk(0);
     await run.feed();

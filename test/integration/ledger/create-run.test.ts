@@ -43,6 +43,7 @@ function listIn(...files: string[]): List {
       burst: null,
       priority: 'normal',
       canary: '',
+      canaryOf: '',
       maxFailures: '',
       onStatus: '',
       expectAbsent: false,
@@ -70,7 +71,19 @@ test('a run is stored in the form of version 2: a change here needs a new schema
   expect({ schemaVersion, fields, outcomes: sentOutcomes, resources }).toEqual({
     schemaVersion: 2,
     fields: [
-      ...['account', 'baseUrl', 'blocks', 'burst', 'canary', 'chunks', 'command', 'createdAt', 'createdBy', 'detached'],
+      ...[
+        'account',
+        'baseUrl',
+        'blocks',
+        'burst',
+        'canary',
+        'canaryOf',
+        'chunks',
+        'command',
+        'createdAt',
+        'createdBy',
+        'detached',
+      ],
       ...[
         'duplicate',
         'epoch',

@@ -103,7 +103,7 @@ test('makes nothing of nothing', async () => {
   const list = await spool([]);
   expect(list).toMatchObject({ rows: 0, ids: { annotations: 0, views: 0 }, first: null, last: null });
   expect([...readChunks(list)]).toEqual([]);
-  expect(countChunks(list)).toEqual({ chunks: 0, blocks: 0 });
+  expect(countChunks(list)).toEqual({ chunks: 0, blocks: 0, firstIds: [] });
 });
 
 const anyRow: fc.Arbitrary<Row> = fc.record({
@@ -176,7 +176,7 @@ test('makes chunks of one resource in input order, and blocks of what is settled
       ],
     },
   ]);
-  expect(countChunks(list, ofTwo)).toEqual({ chunks: 3, blocks: 1 });
+  expect(countChunks(list, ofTwo)).toEqual({ chunks: 3, blocks: 1, firstIds: [2, 4, 6] });
 });
 
 test('makes chunks that end at the rungs of a canary, of whatever resource comes first', async () => {
@@ -190,7 +190,7 @@ test('makes chunks that end at the rungs of a canary, of whatever resource comes
     [2, 'c'],
     [3, 'd', 'g', 'h', 'i', 'j', 'k'],
   ]);
-  expect(countChunks(list, first)).toEqual({ chunks: 4, blocks: 0 });
+  expect(countChunks(list, first)).toEqual({ chunks: 4, blocks: 0, firstIds: [1, 4, 5] });
   expect(chunkSizes([1, 1_200])).toEqual([1, 500, 500, 199]);
 });
 

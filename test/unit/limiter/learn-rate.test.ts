@@ -96,6 +96,15 @@ describe('ramp', () => {
     expect(rates[2]).toBeGreaterThan(1480);
   });
 
+  it('that climbs into the end of a known window measures nothing, and settles on its last rates', () => {
+    const { rate } = onRamp(9_000, { climbMs: 10_000 });
+    const state = onRamp(19_000, { climbMs: 10_000, cycleMs: 10_000, rate: 1_250 });
+    const next = learnRate(state, observation({ now: 19_100, accepted: 60, refused: 60 }), null, 10_000);
+    expect(next).toMatchObject({ phase: 'ramp', high: 1_250 });
+    expect(next.low).toBeGreaterThan(rate);
+    expect(learn(state, { now: 19_100, accepted: 60, refused: 60 }).phase).toBe('measure');
+  });
+
   it('stands still while there is no work for the whole rate, and while nothing may leave', () => {
     expect(learn(onRamp(1000), { now: 1100, accepted: 60 }).rampedMs).toBe(1000);
     expect(learn(onRamp(1000), { now: 1100, accepted: 98, blockedMs: 100 }).rampedMs).toBe(1000);
