@@ -64,6 +64,7 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
     maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
+    window: config.window || (existing?.window ?? ''),
     onStatus: existing?.onStatus ?? config.onStatus,
     expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
     rate: config.rate ?? existing?.rate ?? null,

@@ -26,7 +26,7 @@ const input = [
 const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
-const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst'] as const;
+const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [

@@ -2,6 +2,7 @@ import { readNextAttempt } from '../ledger/backlog.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
+import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
@@ -139,7 +140,7 @@ export class SnapshotTaker {
     if (refused !== '') return { reason: describeRejectedWrites(refused), leftMs: 0 };
     if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run), leftMs: 0 };
     const reason = this.#local?.token.waiting ?? '';
-    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
+    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : waitForWindow(this.#run, Date.now());
   }
 }
 
@@ -151,6 +152,14 @@ function stopFromOutside({ target, processes }: TargetStops, targets: RunContext
 /** What the panel shows while Redis answers but rejects writes. */
 function describeRejectedWrites(refused: string): string {
   return `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
+}
+
+/** `outside its window, goes on Mon 22:00 Europe/Berlin`; null for a run that is inside, or not running. */
+function waitForWindow({ state, window: text }: Run, now: number): Waiting | null {
+  const window = readTimeWindow(text);
+  if (state !== 'running' || window === null) return null;
+  const { isOpen, until } = windowStateAt(window, now);
+  return isOpen ? null : { reason: `outside its window, goes on ${windowTime(window, until)}`, leftMs: until - now };
 }
 
 function describeUnreadRate({ id, unreadRate }: Run): string {

@@ -4,6 +4,7 @@ import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
 import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
+import { timeWindowSetting } from '../model/time-window.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
@@ -77,6 +78,8 @@ export const canary = parseCanary;
 export const maxFailures = parseMaxFailures;
 
 export const expectedCount = parseExpectedCount;
+
+export const timeWindow = timeWindowSetting;
 
 export const rate = parseRate;
 

@@ -21,7 +21,7 @@ const weightsLua = Object.entries(priorityWeights)
 
 /**
  * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
- * workers busy, few enough that runs share them. Processes that work on a run feed it all the time, so its deleting time is counted here.
+ * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its deleting time is counted here.
  * Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
  */
 const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}
@@ -39,8 +39,8 @@ end
 
 local weights = {${weightsLua}}
 local function feed(runKey, open, later, auditKey, now)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary')
-  if run[1] ~= 'running' then return {} end
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil')
+  if run[1] ~= 'running' or tonumber(run[6] or '0') > now then return {} end
   countTime(runKey, redisTime())
   local unclaimed = 0
   for _, epoch in ipairs(redis.call('HVALS', open)) do

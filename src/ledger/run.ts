@@ -67,6 +67,8 @@ export type Run = {
   burst: number | null; // null: the default
   quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
   priority: Priority; // beside other detached runs of its target
+  window: string; // when its requests may be sent; see `parseTimeWindow`; '' = at any time
+  closedUntil: number; // when that window opens, by the clock of Redis, as a process that deletes last found it closed; 0 = it was open
   canary: string; // the rungs that are left, with the number of the chunk behind each: `10:2 100:3`; '' = none
   maxFailures: string; // more failures than `10` or `2.5%` halt the run; '' = no such rule
   onStatus: string; // --on-status: what some answers mean in this run
@@ -163,6 +165,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
     priority: priorityFromStored(text('priority')),
+    window: text('window'),
+    closedUntil: number('closedUntil'),
     canary: text('canary'),
     maxFailures: text('maxFailures'),
     onStatus: text('onStatus'),

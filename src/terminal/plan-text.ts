@@ -5,6 +5,7 @@ import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
+import { always } from '../model/time-window.ts';
 import { hanging } from './render-markdown.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
@@ -31,6 +32,7 @@ export type Plan = {
   learned: LearnedStart | null; // null also for a dry run
   canary: readonly number[]; // after so many ids it goes on only if all went well
   maxFailures: string; // more failures halt the run; '' = no such limit
+  window: string; // when it may send; '' or always = at any time
   onStatus: string; // what some statuses mean in this run, '' for the default verdicts
   expectAbsent: boolean;
   maxConcurrency: number;
@@ -139,6 +141,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...brakeLines(plan),
     ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
+    ...windowLines(plan),
     ['Pace', pace(plan)],
     ...rateLines(plan, style),
     ...workerLines(plan),
@@ -154,6 +157,10 @@ function brakeLines({ canary, maxFailures }: Plan): Line[] {
       ? []
       : [['Halts', `when more than ${maxFailures} of the ids failed or are unknown`] as Line]),
   ];
+}
+
+function windowLines({ window }: Plan): Line[] {
+  return window === '' || window === always ? [] : [['Window', `sends only ${window}`]];
 }
 
 /** Paths begin with /v2, so a base URL that ends in a version is most often a mistake. */

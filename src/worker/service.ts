@@ -105,7 +105,7 @@ export function openService(
   const waiting = new WaitingRuns(
     () => readRunning(ledger.redis, target.fp),
     () => watch.chunks > 0,
-    (run) => watch.hasChunks(run) || watch.waitsForPermit(run),
+    (run) => watch.hasChunks(run) || watch.waits(run),
   );
   const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
   const consumer = openConsumer({

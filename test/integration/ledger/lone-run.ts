@@ -27,7 +27,7 @@ export async function writeTestRun(
       burst: null,
       priority: 'normal',
       onStatus: '',
-      ...{ canary: '', maxFailures: '', ...brakes },
+      ...{ window: '', canary: '', maxFailures: '', ...brakes },
       expectAbsent: false,
       note: '',
       retryOf: '',
