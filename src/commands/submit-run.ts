@@ -54,10 +54,21 @@ export async function submitRun(
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
   if (config.window !== '') await changeWindow(redis, id, config.window);
+  await setTimeLimits(redis, id, options);
   if (sources.keep !== 'default') await redis.hset(keys.run(id), 'keepMs', config.keep);
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
   return isOther.includes(true) ? written(redis, id) : run;
+}
+
+/** Says when a guard is to pause the run. Without an option that is as before. Repeating it changes nothing. */
+async function setTimeLimits(
+  redis: RedisClient,
+  id: string,
+  { stopAt, maxDuration }: Invocation['options'],
+): Promise<void> {
+  if (stopAt !== undefined) await redis.hset(keys.run(id), 'stopAt', Number(stopAt));
+  if (maxDuration !== undefined) await redis.hset(keys.run(id), 'maxActiveMs', Number(maxDuration));
 }
 
 /** Gives a resumed run the window of this command. Repeating it changes nothing. */

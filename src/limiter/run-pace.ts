@@ -5,6 +5,7 @@ export type PaceKeys = { run: string; members: string; quotas: string };
 
 /** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PaceReply = {
+  /** Of the run; `overdue` for a running one whose --stop-at has come. */
   state: string;
   rate: string;
   now: number;
@@ -52,14 +53,15 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
  *
  * KEYS  1 run  2 members  3 quotas
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME  6 its window as known there  7 when that opens, 0 = it is open
- * returns {state or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
+ * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
  *       priority as stored or '', when the next free permit is due or 0, window or ''}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt')
 if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7]) end
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
+if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'overdue' end
 -- A rate that can't be read is returned as it is: its caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
   return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0, run[8] or ''}

@@ -32,6 +32,8 @@ export type Plan = {
   learned: LearnedStart | null; // null also for a dry run
   canary: readonly number[]; // after so many ids it goes on only if all went well
   maxFailures: string; // more failures halt the run; '' = no such limit
+  stopAt: number; // when it is paused, ms since 1970; 0 = never
+  maxActiveMs: number; // the deleting time after which it is paused; 0 = no bound
   window: string; // when it may send; '' or always = at any time
   onStatus: string; // what some statuses mean in this run, '' for the default verdicts
   expectAbsent: boolean;
@@ -141,7 +143,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...brakeLines(plan),
     ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
-    ...windowLines(plan),
+    ...timeLines(plan),
     ['Pace', pace(plan)],
     ...rateLines(plan, style),
     ...workerLines(plan),
@@ -159,8 +161,15 @@ function brakeLines({ canary, maxFailures }: Plan): Line[] {
   ];
 }
 
-function windowLines({ window }: Plan): Line[] {
-  return window === '' || window === always ? [] : [['Window', `sends only ${window}`]];
+function timeLines({ window, stopAt, maxActiveMs }: Plan): Line[] {
+  const ends = [
+    ...(stopAt === 0 ? [] : [`at ${utcTime(stopAt, 'minute')}`]),
+    ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting`]),
+  ];
+  return [
+    ...(window === '' || window === always ? [] : [['Window', `sends only ${window}`] as Line]),
+    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume goes on`] as Line]),
+  ];
 }
 
 /** Paths begin with /v2, so a base URL that ends in a version is most often a mistake. */

@@ -20,6 +20,8 @@ export type WatchOptions = {
   clock: () => number;
   /** Called when a run that was running is found halted. */
   halted(run: string): void;
+  /** Called when a running run is found whose time is up, until it is paused. */
+  overdue(run: string): void;
   /** Called after gates have closed, and when there may be permits. */
   onChange(): void;
   /**
@@ -278,6 +280,7 @@ export class RunWatch {
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
+      if (reply.state === 'overdue') this.#options.overdue(run);
       watched.wasRunning = reply.state === 'running';
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();

@@ -72,6 +72,7 @@ export function openService(
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
     halted,
+    overdue: (run) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
     conditions: () => ({
       isHeld: senders.hold !== null,

@@ -9,12 +9,14 @@ let count: number;
 let window: string;
 const heartbeats: string[] = [];
 const halted: string[] = [];
+const overdue: string[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
   state = 'running';
   heartbeats.length = 0;
   halted.length = 0;
+  overdue.length = 0;
   asked = [];
   count = 0;
   window = '';
@@ -26,6 +28,7 @@ beforeEach(() => {
       return { state, ...reply, now: Date.now(), window, rate, count };
     },
     clock: () => Date.now(),
+    overdue: (run) => void overdue.push(run),
     halted: (run) => void halted.push(run),
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
@@ -81,6 +84,20 @@ test('tells of a halt once, and neither of one that was known before nor of one 
   state = 'halted';
   await vi.advanceTimersByTimeAsync(200);
   expect(halted).toEqual(['r']);
+});
+
+test('sends nothing of a run whose time is up, and says so until it is paused', async () => {
+  const { gate } = watch.enter('r');
+  await vi.advanceTimersByTimeAsync(200);
+  expect([gate.isOpen, overdue]).toEqual([true, []]);
+  state = 'overdue';
+  await vi.advanceTimersByTimeAsync(100);
+  expect([gate.isOpen, overdue]).toEqual([false, ['r']]);
+  watch.leave('r', gate);
+  watch.enter('r');
+  await vi.advanceTimersByTimeAsync(100);
+  expect(overdue.length).toBeGreaterThan(1);
+  expect(halted).toEqual([]);
 });
 
 test('gives back a permit that comes after the last chunk of its run has gone', async () => {
