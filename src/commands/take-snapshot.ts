@@ -2,11 +2,10 @@ import { readNextAttempt } from '../ledger/backlog.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
-import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
-import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
+import { type Snapshot, type Waiting, waitForWindow, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
 /** What a deleting process knows of itself. */
@@ -152,14 +151,6 @@ function stopFromOutside({ target, processes }: TargetStops, targets: RunContext
 /** What the panel shows while Redis answers but rejects writes. */
 function describeRejectedWrites(refused: string): string {
   return `Redis rejects writes: ${refused}; nothing is sent until it accepts them again`;
-}
-
-/** `outside its window, goes on Mon 22:00 Europe/Berlin`; null for a run that is inside, or not running. */
-function waitForWindow({ state, window: text }: Run, now: number): Waiting | null {
-  const window = readTimeWindow(text);
-  if (state !== 'running' || window === null) return null;
-  const { isOpen, until } = windowStateAt(window, now);
-  return isOpen ? null : { reason: `outside its window, goes on ${windowTime(window, until)}`, leftMs: until - now };
 }
 
 function describeUnreadRate({ id, unreadRate }: Run): string {

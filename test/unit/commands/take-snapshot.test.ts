@@ -24,7 +24,7 @@ test('panel, line and JSON say when the window of a run opens, unless it is paus
   const closes = new Date(Date.now() + 7_200_000).toISOString().slice(11, 16);
   const closed = { ...run, window: `${opens}-${closes}` };
   const told = new RegExp(
-    `^Waiting (59 min( \\d+ s)?|1 h): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
+    `^Waiting (5\\d min( \\d+ s)?|1 h): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
     'm',
   );
   const taker = new SnapshotTaker(closed, inside);
