@@ -14,7 +14,7 @@ export const exitCodes = {
     exit: 3,
     meaning: 'ended with ids failed, unknown, rejected or not attempted, or none of the ids was there',
   },
-  GUARD: { exit: 4, meaning: 'a guard halted the run' },
+  GUARD: { exit: 4, meaning: 'a guard halted the run, or paused it because its time is up' },
   CREDENTIALS: { exit: 5, meaning: 'the credentials were rejected or are missing' },
   UNREACHABLE: { exit: 6, meaning: 'Redis or the API cannot be reached; the run can be resumed' },
   INTERRUPTED: { exit: 130, meaning: 'interrupted by SIGINT; the same command resumes' },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { plural } from '../format.ts';
-import { isSealed, readRun } from '../ledger/run.ts';
+import { isSealed, isTimeUp, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
 import { logFor, withoutRepeats } from '../logger.ts';
 import type { Target } from '../model/target.ts';
@@ -101,7 +101,7 @@ function viewOf(service: Service, workers: RunWorkers): LocalView {
   };
 }
 
-/** Polls the run until it is sealed, halted, lost or interrupted. While Redis is unreachable it waits, and nothing is sent. */
+/** Polls the run until it is sealed, halted, lost, interrupted, or its time is up. While Redis is unreachable it waits, and nothing is sent. */
 async function follow(
   { invocation, session, run }: ForegroundDeletion,
   service: Service,
@@ -121,7 +121,7 @@ async function follow(
   while (!signal.aborted) {
     const now = await orAborted(signal, readRun(session.redis, run.id));
     taker.observe(now);
-    if (now === null || (now && (isSealed(now.state) || now.state === 'halted'))) return;
+    if (now === null || (now && (isSealed(now.state) || now.state === 'halted' || isTimeUp(now)))) return;
     if (now?.state === 'running') await orAborted(signal, recover());
     await readContext();
     await progress();

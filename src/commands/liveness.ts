@@ -3,6 +3,7 @@ import { type Stop, stopText } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
 import { countConsumers, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
 import { withTimeout } from '../queue/with-timeout.ts';
+import { waitForWindow } from '../terminal/snapshot.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import type { Session } from './session.ts';
 
@@ -65,7 +66,8 @@ export function withStandstill(
   if (run.state !== 'running') return run;
   if (isAbandoned) return { ...run, reason: 'its command has ended and no process is deleting it' };
   if (stop !== null) return { ...run, reason: stopText(stop) };
-  return refused === '' ? run : { ...run, reason: `Redis rejects writes: ${refused}` };
+  if (refused !== '') return { ...run, reason: `Redis rejects writes: ${refused}` };
+  return { ...run, reason: waitForWindow(run, Date.now())?.reason ?? run.reason };
 }
 
 /** The queue that only the commands of a run consume. */

@@ -42,7 +42,7 @@ export const noListHistory: ListHistory = {
 
 /** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
 export function planOf(invocation: Invocation, target: Target, list: List, known: ListHistory): Plan {
-  const { config, env } = invocation;
+  const { config, env, options } = invocation;
   const { spool, rejectsFile } = list;
   const { first } = spool;
   const { retries, learned, stop, existing, isJoined, last, overlapping } = known;
@@ -64,6 +64,9 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
     maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
+    stopAt: Number(options.stopAt ?? existing?.stopAt ?? 0),
+    maxActiveMs: Number(options.maxDuration ?? existing?.maxActiveMs ?? 0),
+    window: config.window || (existing?.window ?? ''),
     onStatus: existing?.onStatus ?? config.onStatus,
     expectAbsent: config.expectAbsent || (existing?.expectAbsent ?? false),
     rate: config.rate ?? existing?.rate ?? null,

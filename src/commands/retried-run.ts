@@ -40,10 +40,11 @@ export function inherit(invocation: Invocation, { run, chosen }: Retries): Invoc
     config.rate === undefined ? { rate: run.rate ?? undefined, burst: config.burst ?? run.burst ?? undefined } : {};
   const onStatus = sources.onStatus === 'default' ? run.onStatus : config.onStatus;
   const maxFailures = config.maxFailures || run.maxFailures;
+  const window = config.window || run.window;
   const expectAbsent = config.expectAbsent || run.expectAbsent || chosen.unknown > 0;
   return {
     ...invocation,
-    config: { ...config, ...pace, maxFailures, onStatus, expectAbsent },
+    config: { ...config, ...pace, maxFailures, window, onStatus, expectAbsent },
     options: { ...options, priority: options.priority ?? run.priority },
   };
 }

@@ -26,10 +26,20 @@ const input = [
 const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
-const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst'] as const;
+const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [
+  {
+    flags: '--stop-at <moment>',
+    help: 'pause it then, until it is resumed: 06:00, "06:00 Europe/Berlin", 2026-11-20T16:00Z',
+    parse: (text) => parse.momentAhead(text),
+  },
+  {
+    flags: '--max-duration <time>',
+    help: 'pause it after so much deleting time since it was last started: 90min, 2h',
+    parse: parse.longDuration,
+  },
   { flags: '-n, --dry-run', help: 'read everything and show the plan; send nothing' },
   { flags: '--detach', help: 'leave the deleting to the workers of this target' },
   share,

@@ -9,6 +9,7 @@ import { noteRetry } from '../ledger/retries.ts';
 import { type Priority, type Run, readRun } from '../ledger/run.ts';
 import { chunkSize } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
+import { always } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/live-panel.ts';
@@ -52,10 +53,27 @@ export async function submitRun(
   if (retryOf !== '') await noteRetry(redis, retryOf, id, retry);
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
+  if (config.window !== '') await changeWindow(redis, id, config.window);
+  await setTimeLimits(redis, id, options);
   if (sources.keep !== 'default') await redis.hset(keys.run(id), 'keepMs', config.keep);
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
   return isOther.includes(true) ? written(redis, id) : run;
+}
+
+/** Says when a guard is to pause the run. Without an option that is as before. Repeating it changes nothing. */
+async function setTimeLimits(
+  redis: RedisClient,
+  id: string,
+  { stopAt, maxDuration }: Invocation['options'],
+): Promise<void> {
+  if (stopAt !== undefined) await redis.hset(keys.run(id), 'stopAt', Number(stopAt));
+  if (maxDuration !== undefined) await redis.hset(keys.run(id), 'maxActiveMs', Number(maxDuration));
+}
+
+/** Gives a resumed run the window of this command. Repeating it changes nothing. */
+async function changeWindow(redis: RedisClient, id: string, window: string): Promise<void> {
+  await redis.hset(keys.run(id), { window: window === always ? '' : window, closedUntil: 0 });
 }
 
 async function written(redis: RedisClient, id: string): Promise<Run> {

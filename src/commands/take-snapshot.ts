@@ -5,7 +5,7 @@ import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { probeWrites } from '../redis/writes.ts';
 import { RateMeter } from '../terminal/panel.ts';
-import { type Snapshot, type Waiting, waitingOf } from '../terminal/snapshot.ts';
+import { type Snapshot, type Waiting, waitForWindow, waitingOf } from '../terminal/snapshot.ts';
 import type { Token } from '../token/token.ts';
 
 /** What a deleting process knows of itself. */
@@ -139,7 +139,7 @@ export class SnapshotTaker {
     if (refused !== '') return { reason: describeRejectedWrites(refused), leftMs: 0 };
     if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run), leftMs: 0 };
     const reason = this.#local?.token.waiting ?? '';
-    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : null;
+    return reason !== '' ? { for: 'a token', reason, leftMs: 0 } : waitForWindow(this.#run, Date.now());
   }
 }
 

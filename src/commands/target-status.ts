@@ -2,7 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { isLive, knownTargets } from '../ledger/known-targets.ts';
-import { learnedStart, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
+import { learnedStart, readBudget, readPin, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { readStops, stopAdvice, stopFacts, type TargetStops } from '../limiter/stop.ts';
 import { paceOf, rateSetting } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
@@ -11,7 +11,7 @@ import type { RedisClient } from '../redis/client.ts';
 import { paceText } from '../terminal/plan-text.ts';
 import { commandFor, notReachedText, targetName } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
-import { auditText, pinText, throttleLines } from '../terminal/target-events.ts';
+import { auditText, budgetText, pinText, throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import type { Session } from './session.ts';
 
@@ -47,10 +47,11 @@ export type TargetStatus = Awaited<ReturnType<typeof readTargetStatus>>;
 
 /** Reads it; a target that Redis does not know has no limiters. */
 export async function readTargetStatus(redis: RedisClient, target: Target, separateLimits: boolean) {
-  const reads = [readStops(redis, target.fp), readTargetState(redis, target.fp), readPin(redis, target.fp)] as const;
-  const [stops, limiters, pin] = await Promise.all(reads);
+  const { fp } = target;
+  const reads = [readStops(redis, fp), readTargetState(redis, fp), readPin(redis, fp), readBudget(redis, fp)] as const;
+  const [stops, limiters, pin, budget] = await Promise.all(reads);
   const learned = learnedStart(limiters, scopesOf({ separateLimits }), pin && paceOf(pin.rate));
-  return { target, stops, limiters, pin, learned };
+  return { target, stops, limiters, pin, budget, learned };
 }
 
 /** Says that Redis does not know a target, and lists the live ones, one of which was most likely meant; none if it does. */
@@ -68,12 +69,20 @@ export async function unknownTargetLines(
 }
 
 /** The state of a target for `--json`. Times are ISO 8601. */
-export function targetStatusFacts({ target, stops, limiters, pin, learned }: TargetStatus): Record<string, unknown> {
+export function targetStatusFacts({
+  target,
+  stops,
+  limiters,
+  pin,
+  budget,
+  learned,
+}: TargetStatus): Record<string, unknown> {
   const { baseUrl, account } = target;
   return {
     ...{ target: baseUrl, account, stop: stopFacts(stops.target) },
     ...{ processes: stops.alive, stopped_processes: stops.processes.length, per_second: learned?.perSecond ?? null },
     pinned: pin && { ...pin, rate: rateSetting(pin.rate), at: isoTime(pin.at) },
+    budget: budget && { ...budget, rate: rateSetting(budget.rate), at: isoTime(budget.at) },
     limiters: limiters.map(({ scope, at, rate, advised, hold, outage }) => ({
       ...{ scope, per_second: rate, advised_per_second: advised },
       hold: hold && { reason: hold.reason, until: isoTime(at + hold.leftMs) },
@@ -83,13 +92,17 @@ export function targetStatusFacts({ target, stops, limiters, pin, learned }: Tar
 }
 
 /** The state of a target for people, a line each; unless `isQuiet`, with the command that ends a wait. */
-export function targetStatusLines({ target, stops, limiters, pin, learned }: TargetStatus, isQuiet: boolean): string[] {
+export function targetStatusLines(
+  { target, stops, limiters, pin, budget, learned }: TargetStatus,
+  isQuiet: boolean,
+): string[] {
   const held = throttleLines(limiters, Date.now());
   return [
     ...stopLines(stops, target),
     ...held,
     ...(held.length > 0 && !isQuiet ? [`release it: ${commandFor('target release', target)}`] : []),
     ...(pin === null ? [] : [pinText(pin)]),
+    ...(budget === null ? [] : [budgetText(budget)]),
     paceText(null, learned) || 'its limit is not known yet',
   ];
 }

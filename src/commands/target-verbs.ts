@@ -7,7 +7,7 @@ const steer = () => import('./target.ts');
 
 export const target: Command = {
   name: 'target',
-  summary: 'release a wait or an open circuit; forget or pin the learned rate',
+  summary: 'release a wait or an open circuit; forget or pin the learned rate; set a budget',
   settings: [],
   examples: [],
   subcommands: [
@@ -48,6 +48,23 @@ export const target: Command = {
           'whatever is learned',
         ],
         ['expunge target pin-rate none', 'learn it again'],
+      ],
+      load: steer,
+    },
+    {
+      name: 'budget',
+      summary:
+        'bound the requests in any day (or hour, or minute) over all runs and schedules of the target, until it is ended',
+      arguments: '<budget|none>',
+      settings: [...who, 'separateLimits', ...store],
+      options: [reason, json],
+      examples: [
+        [
+          'expunge target budget 100000/day --base-url https://api.example.com',
+          'never more than 100,000 in any 24 hours, however many runs there are',
+        ],
+        ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
+        ['expunge target budget none', 'no bound any more'],
       ],
       load: steer,
     },

@@ -1,7 +1,7 @@
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isLive, knownTargets } from '../ledger/known-targets.ts';
-import { forgetRate, pinRate, releaseTarget } from '../ledger/steer-target.ts';
+import { forgetRate, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
@@ -11,16 +11,17 @@ import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { sayOf, whoAmI, withRedis } from './session.ts';
 import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLines } from './target-status.ts';
 
-/** `target release`, `forget-rate` and `pin-rate`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
+/** `target release`, `forget-rate`, `pin-rate` and `budget`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, args, config, env, options, stdout, stderr, verbosity } = invocation;
   const target = namedTarget(config);
-  const rate = verb === 'target pin-rate' ? readRate(args[0] ?? '') : null;
+  const isBound = verb === 'target pin-rate' || verb === 'target budget';
+  const rate = isBound ? readBound(verb, args[0] ?? '') : null;
   return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
     const before = await readTargetStatus(redis, target, config.separateLimits);
-    if (before.limiters.length === 0 && verb !== 'target pin-rate') throw await unknownTarget(redis, verb, target);
+    if (before.limiters.length === 0 && !isBound) throw await unknownTarget(redis, verb, target);
     const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
-    const warnings = await unknownTargetLines(redis, before, `target pin-rate ${args[0]}`);
+    const warnings = await unknownTargetLines(redis, before, `${verb} ${args[0]}`);
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readTargetStatus(redis, target, config.separateLimits);
     const [done, nothing] = messages[verb]!;
@@ -39,6 +40,7 @@ const orders: Record<string, Do> = {
   'target release': releaseTarget,
   'target forget-rate': forgetRate,
   'target pin-rate': (redis, fp, order, rate) => pinRate(redis, fp, rate, order),
+  'target budget': (redis, fp, order, rate) => setBudget(redis, fp, rate, order),
 };
 
 /** What is printed if something changed, and if nothing did. */
@@ -49,19 +51,20 @@ const messages: Record<string, [string, string]> = {
   ],
   'target forget-rate': ['forgotten; the rate is probed for again', 'there was no rate to forget'],
   'target pin-rate': ['changed; it takes effect within a second', 'unchanged'],
+  'target budget': ['changed; it takes effect within a second', 'unchanged'],
 };
 
-/** A single rate, or null for `none`. Throws USAGE, also for quotas: a rate with quotas has no single value to begin at. */
-function readRate(text: string): Rate | null {
+/** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single value to begin at. */
+function readBound(verb: string, text: string): Rate | null {
   if (text === 'none') return null;
   try {
     const rate = parseRate(text);
-    if (rate.length === 1) return rate;
+    if (rate.length === 1 || verb === 'target budget') return rate;
   } catch (error) {
-    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" unpins it`);
+    throw new ExpungeError('USAGE', `${messageOf(error)}; "none" ends it`);
   }
   throw new ExpungeError('USAGE', `expected one rate like 200/s, got "${text}"`, {
-    next: 'quotas belong to a run or a worker: expunge rate RUN 200/s,100000/day',
+    next: 'for a quota over all runs of the target: expunge target budget 100000/day',
   });
 }
 

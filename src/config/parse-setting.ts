@@ -4,6 +4,7 @@ import { paceOf, parseRate } from '../model/rate.ts';
 import { resources } from '../model/resource.ts';
 import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
+import { parseTimeWindow, timeWindowSetting, windowStateAt } from '../model/time-window.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
@@ -78,6 +79,8 @@ export const maxFailures = parseMaxFailures;
 
 export const expectedCount = parseExpectedCount;
 
+export const timeWindow = timeWindowSetting;
+
 export const rate = parseRate;
 
 /** Requests per second, as a plain number: `200/s` or `6000/min`. */
@@ -96,6 +99,13 @@ export const duration = (value: string): number => {
   throw new Error(`expected a duration like 500ms, 5s, 2min, 12h or 30d, got "${value}"`);
 };
 
+/** A duration of a second or more. */
+export const longDuration = (value: string): number => {
+  const ms = duration(value);
+  if (ms >= 1_000) return ms;
+  throw new Error(`expected a duration of at least 1s, got "${value}"`);
+};
+
 /** Ms since 1970 of a date in UTC, or of a time with its offset from UTC. */
 export const moment = (value: string): number => {
   const isMoment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(value);
@@ -109,6 +119,23 @@ export const momentOrAgo = (value: string, now = Date.now()): number => {
   if (/^\d{4}-/.test(value)) return moment(value);
   throw new Error(`expected a moment like 2027-03-13 or 2027-03-13T12:00Z, or how long ago like 2d, got "${value}"`);
 };
+
+/** Ms since 1970 of a moment to come, or of the next time the clocks of a zone show a time: `06:00`, `06:00 Europe/Berlin`. */
+export const momentAhead = (value: string, now = Date.now()): number => {
+  const at = /^\d\d:\d\d/.test(value) ? nextTime(value, now) : moment(value);
+  if (at > now) return at;
+  throw new Error(`expected a moment to come, got "${value}", which is over`);
+};
+
+/** Where the clocks jump over the time, it is the moment after that. */
+function nextTime(value: string, now: number): number {
+  const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d)( .*)?$/.exec(value) ?? [];
+  if (hours === '') throw new Error(`expected a time like 06:00 or 06:00 Europe/Berlin, got "${value}"`);
+  const later = String((Number(hours) + 12) % 24).padStart(2, '0');
+  const window = parseTimeWindow(`${hours}:${minutes}-${later}:${minutes}${zone}`); // it opens at this time
+  const { isOpen, until } = windowStateAt(window, now);
+  return isOpen ? windowStateAt(window, until).until : until;
+}
 
 /** One or more of these words, separated by commas. */
 export const someOf = <const W extends string>(words: readonly W[]) => {

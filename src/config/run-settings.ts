@@ -166,6 +166,14 @@ export const runSettings = {
     fallback: undefined,
     help: 'at most this many requests: 200/s, spread evenly; 200/s,100000/day adds a quota for any window of a day',
   }),
+  window: setting({
+    flag: 'window',
+    env: 'EXPUNGE_WINDOW',
+    arg: '<times>',
+    parse: parse.timeWindow,
+    fallback: '',
+    help: 'send only then: "Mon-Fri 22:00-06:00, Sat 08:00-24:00 Europe/Berlin"; without a zone UTC; always: at any time',
+  }),
   burst: setting({
     flag: 'burst',
     env: 'EXPUNGE_BURST',

@@ -119,7 +119,7 @@ function passDeps(
     limits,
     handle: requestQueue.handleFor(connections),
     window: Math.min(widestWindow, Math.max(16, 4 * connections.size)),
-    isOpen: () => gate.isOpen,
+    isOpen: () => gate.isOpen && requestQueue.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
     shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),
     halt: (code: HaltCode, reason: string) => deps.halt(run, code, reason),

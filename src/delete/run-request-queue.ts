@@ -3,6 +3,7 @@ import { FairQueue } from '../limiter/fair-scheduler.ts';
 import { Permits } from '../limiter/permits.ts';
 import type { PaceReply } from '../limiter/run-pace.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
+import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
 import type { ConnectionPool, QueuedRequest } from './connection-pool.ts';
 
 /** What a run may do with a connection pool. */
@@ -14,13 +15,13 @@ export type PoolHandle = {
   submit(request: QueuedRequest): void;
   /** Drops queued requests that may not be sent any more. */
   revalidate(): void;
-  /** How many ms until the run's own rate may bring this process a permit; 0 = it has some, or needs none. */
+  /** How many ms until the run's window opens and its own rate may bring this process a permit; 0 = it may send, as far as is known. */
   readonly waitMs: number;
 };
 
 /**
  * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that
- * rate. Nothing is sent until `receive` has said whether it has one.
+ * rate; if it has a window, none is sent outside of it. Nothing is sent until `receive` has said what it has.
  */
 export class RunRequestQueue {
   readonly permits = new Permits();
@@ -31,18 +32,24 @@ export class RunRequestQueue {
   #perSecond: number | null = null;
   #reserved = 0;
   #nextAtMs = 0;
+  #window: RunWindow = { text: '', window: null, state: alwaysOpen, since: 0 };
+  #offsetMs = 0;
 
   /** `clock`: monotonic ms. */
   constructor(clock: () => number) {
     this.#clock = clock;
   }
 
-  /** Takes over the run's rate, permits and priority as Redis has them. `offsetMs`: our clock − that of Redis. */
-  receive({ rate, first, gap, count, priority, nextAt }: PaceReply, offsetMs: number): void {
+  /** Takes over the run's rate, permits, priority and window as Redis has them. `offsetMs`: our clock − that of Redis. */
+  receive({ rate, first, gap, count, priority, nextAt, window }: PaceReply, offsetMs: number): void {
     this.#weight = priorityWeights[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
+    this.#offsetMs = offsetMs;
+    if (window !== this.#window.text)
+      this.#window = { text: window, window: readTimeWindow(window), state: closed, since: Infinity };
     this.#nextAtMs = nextAt + offsetMs;
     this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock());
+    if (!this.isOpen) this.permits.drop();
     for (const pool of this.#queues.keys()) pool.pump();
   }
 
@@ -53,6 +60,33 @@ export class RunRequestQueue {
 
   /** See `PoolHandle`. */
   get waitMs(): number {
+    return Math.max(this.#untilPermitMs, this.isOpen ? 0 : this.#windowState.until - this.#redisNow);
+  }
+
+  /** Whether the run is inside its window, by the clock of Redis. Read before each request is sent. */
+  get isOpen(): boolean {
+    return this.#window.text === '' || this.#windowState.isOpen;
+  }
+
+  /** Its window, and when that opens, by the clock of Redis; 0 = it is open. */
+  get closed(): { window: string; until: number } {
+    const until = this.isOpen ? 0 : Math.min(this.#windowState.until, Number.MAX_SAFE_INTEGER);
+    return { window: this.#window.text, until };
+  }
+
+  get #redisNow(): number {
+    return this.#clock() - this.#offsetMs;
+  }
+
+  get #windowState(): WindowState {
+    const { window, state, since } = this.#window;
+    const now = this.#redisNow;
+    if (window === null || (now >= since && now < state.until)) return state;
+    Object.assign(this.#window, { state: windowStateAt(window, now), since: now });
+    return this.#window.state;
+  }
+
+  get #untilPermitMs(): number {
     const now = this.#clock();
     if (!this.#rate || this.permits.inHand(now) > 0 || this.permits.hasUnused) return 0;
     return Math.max(0, this.#nextAtMs - now);
@@ -108,12 +142,19 @@ export class RunRequestQueue {
   }
 
   get #room(): number {
+    if (!this.isOpen) return 0;
     if (this.#rate === '') return Number.POSITIVE_INFINITY;
     let waiting = 0;
     for (const queue of this.#queues.values()) waiting += queue.length;
     return this.permits.inHand(this.#clock()) - waiting - this.#reserved;
   }
 }
+
+/** A window as Redis has it, its state, and since when that is known, by the clock of Redis. `window` null: there is none, or it can't be read. */
+type RunWindow = { text: string; window: TimeWindow | null; state: WindowState; since: number };
+
+const alwaysOpen: WindowState = { isOpen: true, until: Infinity };
+const closed: WindowState = { isOpen: false, until: Infinity };
 
 function stillWants(request: QueuedRequest): boolean {
   const authorization = request.authorize();

@@ -21,8 +21,8 @@ const weightsLua = Object.entries(priorityWeights)
 
 /**
  * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
- * workers busy, few enough that runs share them. Processes that work on a run feed it all the time, so its deleting time is counted here.
- * Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
+ * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its deleting time is counted here.
+ * A run whose time is up is paused. Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
  */
 const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}
 local function passesRung(runKey, auditKey)
@@ -39,11 +39,23 @@ local function passesRung(runKey, auditKey)
   return false
 end
 
+local function isTimeUp(runKey, auditKey)
+  local run = redis.call('HMGET', runKey, 'stopAt', 'maxActiveMs', 'activeMs', 'activeAtStart')
+  local active = tonumber(run[3] or '0') - tonumber(run[4] or '0')
+  local hasCome = run[1] and redisTime() >= tonumber(run[1])
+  if hasCome then redis.call('HDEL', runKey, 'stopAt') end -- once: who resumes the run then has seen it
+  local what = hasCome and 'the moment of --stop-at has come' or run[2] and active >= tonumber(run[2]) and 'it has deleted for as long as --max-duration allows'
+  if what then stopByGuard(runKey, auditKey, 'pause', 'paused', 'time_up', what) end
+  return what
+end
+
 local weights = {${weightsLua}}
 local function feed(runKey, open, later, auditKey, now)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary')
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil')
   if run[1] ~= 'running' then return {} end
-  countTime(runKey, redisTime())
+  local isClosed = tonumber(run[6] or '0') > now
+  if not isClosed then countTime(runKey, redisTime()) end
+  if isTimeUp(runKey, auditKey) or isClosed then return {} end
   local unclaimed = 0
   for _, epoch in ipairs(redis.call('HVALS', open)) do
     if epoch == '0' then unclaimed = unclaimed + 1 end

@@ -7,6 +7,7 @@ import { type Rate, storedRate } from '../model/rate.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Chunk, SettledBlock } from '../model/row.ts';
 import { listOf, type Target } from '../model/target.ts';
+import { always } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { readServerIdentity } from '../redis/server-identity.ts';
@@ -32,6 +33,7 @@ export type RunPlan = {
   rate: Rate | null;
   burst: number | null;
   priority: Priority;
+  window: string; // as in the record; '' = at any time
   canary: string; // as in the record
   canaryOf: string;
   maxFailures: string;
@@ -48,7 +50,7 @@ export type RunPlan = {
 /** The settings that are stored with a run. */
 export type RunSettings = Pick<
   Config,
-  'rate' | 'burst' | 'canary' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
+  'rate' | 'burst' | 'window' | 'canary' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
 >;
 
 /** Who makes a run, why, of which run it retries ids, and how it is to be deleted. */
@@ -72,6 +74,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     protectedRead: spool.protectedList?.ids ?? null,
     rate: settings.rate ?? null,
     burst: settings.burst ?? null,
+    window: settings.window === always ? '' : settings.window,
     canary: storedCanary(rungs, firstIds),
     canaryOf: rungs.join(),
     maxFailures: settings.maxFailures,
@@ -201,6 +204,7 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     rate: plan.rate === null ? '' : storedRate(plan.rate),
     burst: plan.burst ?? '',
     priority: plan.priority,
+    window: plan.window,
     canary: plan.canary,
     maxFailures: plan.maxFailures,
     onStatus: plan.onStatus,

@@ -105,7 +105,7 @@ function counterOf({ halt }: HaltRule): string {
   return `seen:${halt}`;
 }
 
-/** Lua: how many ids failed or are unknown, also since the run was last started, or were gone; and a halt by a guard. They need `activeTimeFunctions` and `changeFunction`. */
+/** Lua: how many ids failed or are unknown, also since the run was last started, or were gone; a pause or a halt by a guard. They need `activeTimeFunctions` and `changeFunction`. */
 export const haltFunctions = `
 local function sumOf(runKey, ...)
   local sum = 0
@@ -120,13 +120,17 @@ local function failuresSinceStart(runKey)
   return failuresOf(runKey) - tonumber(redis.call('HGET', runKey, 'failuresAtStart') or '0')
 end
 
-local function halt(runKey, auditKey, code, reason)
+local function stopByGuard(runKey, auditKey, action, state, code, reason)
   local now = redisTime()
   stopTime(runKey, now)
-  redis.call('HSET', runKey, 'state', 'halted', 'halt', code, 'reason', reason, 'by', 'guard', 'who', '', 'changedAt', now)
+  redis.call('HSET', runKey, 'state', state, 'halt', code, 'reason', reason, 'by', 'guard', 'who', '', 'changedAt', now)
   noteChange(runKey, now)
-  local entry = cjson.encode({at = now, action = 'halt', by = 'guard', who = '', reason = reason, halt = code})
+  local entry = cjson.encode({at = now, action = action, by = 'guard', who = '', reason = reason, halt = code})
   ${noteAuditLua('auditKey', 'entry')}
+end
+
+local function halt(runKey, auditKey, code, reason)
+  stopByGuard(runKey, auditKey, 'halt', 'halted', code, reason)
 end
 `;
 

@@ -23,7 +23,7 @@ export const runStates = [
   'cancelled',
 ] as const;
 
-/** Why a run was halted by a rule or a guard; each has an exit code. */
+/** Why a run was halted by a rule or a guard, or paused because its time is up; each has an exit code. */
 export type HaltCode =
   | 'unexpected_answers'
   | 'wrong_endpoint'
@@ -32,6 +32,7 @@ export type HaltCode =
   | 'all_absent'
   | 'max_failures'
   | 'canary'
+  | 'time_up' // paused by --stop-at or --max-duration
   | 'halting_status' // a status that halts a run at once
   | 'credentials'
   | 'target_configuration'
@@ -67,6 +68,10 @@ export type Run = {
   burst: number | null; // null: the default
   quotaUntil: number; // when a used-up quota of the rate has room again, as last recorded
   priority: Priority; // beside other detached runs of its target
+  window: string; // when its requests may be sent; see `parseTimeWindow`; '' = at any time
+  closedUntil: number; // when that window opens, by the clock of Redis, as a process that deletes last found it closed; 0 = it was open
+  stopAt: number; // when a guard pauses it; 0 = never
+  maxActiveMs: number; // the deleting time after its last start at which a guard pauses it; 0 = no bound
   canary: string; // the rungs that are left: ids and chunks before the end of each, `10:2 100:3`; '' = none
   canaryOf: string; // --canary as it was given; '' = none
   maxFailures: string; // more failures than `10` or `2.5%` halt the run; '' = no such rule
@@ -111,6 +116,11 @@ const sealedStates: readonly RunState[] = ['completed', 'cancelled'];
 /** Whether nothing changes the ledger of a run in this state any more. */
 export function isSealed(state: RunState): boolean {
   return sealedStates.includes(state);
+}
+
+/** Whether a guard has paused a run because of `--stop-at` or `--max-duration`. */
+export function isTimeUp({ state, halt }: Pick<Run, 'state' | 'halt'>): boolean {
+  return state === 'paused' && halt === 'time_up';
 }
 
 /** Whether nothing is left to do for a run: it is sealed, and its report is delivered. */
@@ -164,6 +174,10 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     burst: hash.burst ? Number(hash.burst) : null,
     quotaUntil: number('quotaUntil'),
     priority: priorityFromStored(text('priority')),
+    window: text('window'),
+    closedUntil: number('closedUntil'),
+    stopAt: number('stopAt'),
+    maxActiveMs: number('maxActiveMs'),
     canary: text('canary'),
     canaryOf: text('canaryOf'),
     maxFailures: text('maxFailures'),

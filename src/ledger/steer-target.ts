@@ -30,6 +30,15 @@ export function pinRate(redis: RedisClient, fp: string, rate: Rate | null, order
   return steer(redis, fp, 'pin', stored, { action: 'pin-rate', ...order, rate: rate && rateSetting(rate) });
 }
 
+/**
+ * Bounds what is sent to a target over all its runs and processes: each bound is a quota, for any window of its period. Requests from before the
+ * budget do not count. Null ends it. Returns false if this is its budget already.
+ */
+export function setBudget(redis: RedisClient, fp: string, budget: Rate | null, order: OperatorOrder): Promise<boolean> {
+  const stored = budget === null ? '' : storedRate(budget);
+  return steer(redis, fp, 'budget', stored, { action: 'budget', ...order, budget: budget && rateSetting(budget) });
+}
+
 /** Stops all runs of a target, also later ones. A stop that is in force already stays as it is. Returns the stop before, or null. */
 export function stopTarget(redis: RedisClient, fp: string, order: OperatorOrder): Promise<Stop | null> {
   return setStop(redis, fp, storedStop({ by: 'operator', ...order }), { action: 'stop-all', ...order });
@@ -40,7 +49,7 @@ export function startTarget(redis: RedisClient, fp: string, order: OperatorOrder
   return setStop(redis, fp, '', { action: 'start-all', ...order });
 }
 
-// KEYS 1 pin  2 audit of the target  3… its limiters  ARGV 1 release, forget or pin  2 rate as stored, '' = none  3 who  4 reason  5 at
+// KEYS 1 pin  2 audit of the target  3… its limiters  ARGV 1 release, forget, pin or budget  2 rate as stored, '' = none  3 who  4 reason  5 at
 // 6 audit entry; returns 1 if anything changed
 const steerLua = `
 local time = redis.call('TIME')
@@ -72,13 +81,22 @@ end
 if ARGV[1] == 'pin' then
   if (redis.call('HGET', KEYS[1], 'rate') or '') == ARGV[2] then return 0 end
   if ARGV[2] == '' then
-    redis.call('DEL', KEYS[1])
+    redis.call('HDEL', KEYS[1], 'rate', 'who', 'reason', 'at')
   else
     redis.call('HSET', KEYS[1], 'rate', ARGV[2], 'who', ARGV[3], 'reason', ARGV[4], 'at', ARGV[5])
   end
   isChanged = true
 end
-for i = 3, #KEYS do
+if ARGV[1] == 'budget' then
+  if (redis.call('HGET', KEYS[1], 'budget') or '') == ARGV[2] then return 0 end
+  if ARGV[2] == '' then
+    redis.call('HDEL', KEYS[1], 'budget', 'budgetBy', 'budgetReason', 'budgetAt')
+  else
+    redis.call('HSET', KEYS[1], 'budget', ARGV[2], 'budgetBy', ARGV[3], 'budgetReason', ARGV[4], 'budgetAt', ARGV[5])
+  end
+  isChanged = true
+end
+for i = 3, ARGV[1] == 'budget' and 0 or #KEYS do
   if ARGV[1] == 'release' then release(KEYS[i]) elseif ARGV[1] == 'forget' or ARGV[2] ~= '' then forget(KEYS[i]) end
 end
 if not isChanged then return 0 end
@@ -86,7 +104,7 @@ ${noteAuditLua('KEYS[2]', 'ARGV[6]')}
 return 1
 `;
 
-type Entry = OperatorOrder & { action: string; rate?: string | null };
+type Entry = OperatorOrder & { action: string; rate?: string | null; budget?: string | null };
 
 async function steer(redis: RedisClient, fp: string, action: string, rate: string, entry: Entry): Promise<boolean> {
   const all = [keys.pin(fp), keys.targetAudit(fp), ...limiterScopes.map((scope) => keys.limiter(fp, scope))];

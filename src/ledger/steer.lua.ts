@@ -33,6 +33,7 @@ stopTime(KEYS[1], now)
 if next == 'running' then
   -- The operator who resumes a run has seen why it halted: its rules count from here.
   redis.call('HSET', KEYS[1], 'activeUntil', now, 'settledAtStart', redis.call('HGET', KEYS[1], 'settled') or 0, 'failuresAtStart', failuresOf(KEYS[1]))
+  redis.call('HSET', KEYS[1], 'activeAtStart', redis.call('HGET', KEYS[1], 'activeMs') or 0)
   if halted[1] == 'canary' then
     redis.call('HSET', KEYS[1], 'canary', string.match(halted[2], '^%S+ (.*)$') or '', 'failuresAtRung', failuresOf(KEYS[1]))
   end

@@ -2,7 +2,7 @@ import { type ErrorCode, exitCodes } from '../errors.ts';
 import { isGone, isSuccess, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import type { ListedRun } from './list-runs.ts';
 import { resultsFacts } from './results.ts';
-import { activeMsOf, type HaltCode, isSealed, pendingOf } from './run.ts';
+import { activeMsOf, type HaltCode, isSealed, isTimeUp, pendingOf } from './run.ts';
 
 /** The last line of `--json`, with its keys in this order. */
 export type Summary = ReturnType<typeof summaryOf>;
@@ -37,6 +37,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   all_absent: 'GUARD',
   max_failures: 'GUARD',
   canary: 'GUARD',
+  time_up: 'GUARD',
   halting_status: 'GUARD',
   credentials: 'CREDENTIALS',
   target_configuration: 'UNREACHABLE',
@@ -44,9 +45,9 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   ledger_lost: 'UNREACHABLE',
 };
 
-/** The exit code of a halted or sealed run; null in other states. */
+/** The exit code of a halted or sealed run, or of one whose time is up; null in other states. */
 export function exitOf(run: ListedRun): number | null {
-  if (run.state === 'halted') return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
+  if (run.state === 'halted' || isTimeUp(run)) return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
   if (!isSealed(run.state)) return null;
   return exitCodes[endOf(run)].exit;
 }

@@ -54,6 +54,32 @@ export async function readPin(redis: RedisClient, fp: string): Promise<Pin | nul
   return rate === '' ? null : { rate: rateFromStored(rate)!, who, reason, at: Number(at) };
 }
 
+/** What an operator allows in any window of a period, over all runs of a target, and how much of each bound is used. */
+export type Budget = Pin & { used: readonly number[] };
+
+export async function readBudget(redis: RedisClient, fp: string): Promise<Budget | null> {
+  const reads = [
+    redis.hgetall(keys.pin(fp)),
+    redis.hgetall(keys.ceilingQuotas(fp)),
+    readClock(redis, keys.pin(fp)),
+  ] as const;
+  const [orders, slices, now] = await Promise.all(reads);
+  const rate = rateFromStored(orders.budget ?? '');
+  if (rate === null) return null;
+  const { budgetBy: who = '?', budgetReason: reason = '', budgetAt } = orders;
+  const used = rate.map(({ perMs }) => {
+    const oldest = Math.floor((now * quotaSlices) / perMs) - quotaSlices;
+    const within = Object.entries(slices).filter(([name]) => {
+      const [period, slice] = name.split(':').map(Number);
+      return period === perMs && slice! >= oldest;
+    });
+    return within.reduce((sum, [, count]) => sum + Number(count), 0);
+  });
+  return { rate, who, reason, at: Number(budgetAt ?? 0), used };
+}
+
+const quotaSlices = 60; // as in lease.lua.ts
+
 /** The limiters that a target has, none if nothing was ever sent to it. Only reads, in one round trip. */
 export async function readTargetState(redis: RedisClient, fp: string): Promise<TargetState[]> {
   const reads = [

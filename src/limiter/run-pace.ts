@@ -5,6 +5,7 @@ export type PaceKeys = { run: string; members: string; quotas: string };
 
 /** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PaceReply = {
+  /** Of the run; `overdue` for a running one whose --stop-at has come. */
   state: string;
   rate: string;
   now: number;
@@ -14,23 +15,32 @@ export type PaceReply = {
   quotaUntil: number;
   /** As stored, '' = none. */
   priority: string;
+  /** When its requests may be sent, as stored, '' = at any time. */
+  window: string;
   /** When the next free permit is due; 0 without a rate. */
   nextAt: number;
 };
 
-export type PaceCall = { process: string; wants: boolean; till: string; unused: number };
+/** `closed`: a window of the run and when it opens, if this process finds it closed: ms of the Redis clock, 0 = it is open. */
+export type PaceCall = {
+  process: string;
+  wants: boolean;
+  till: string;
+  unused: number;
+  closed?: { window: string; until: number };
+};
 
 /** Asks for the state and the priority of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
 export function openPaceCalls(redis: RedisClient, now: () => string = () => '') {
   redis.defineCommand('expungeRunPace', { numberOfKeys: 3, lua: runPaceLua });
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
-  return async (keys: PaceKeys, { process, wants, till, unused }: PaceCall): Promise<PaceReply> => {
-    const args = [process, wants ? 1 : 0, till, unused, now()];
+  return async (keys: PaceKeys, { process, wants, till, unused, closed }: PaceCall): Promise<PaceReply> => {
+    const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
     const reply = await scripts.expungeRunPace(keys.run, keys.members, keys.quotas, ...args);
-    const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt] = reply.map(String);
+    const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window] = reply.map(String);
     return {
       ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
-      ...{ quotaUntil: Number(quotaUntil), priority: priority!, nextAt: Number(nextAt) },
+      ...{ quotaUntil: Number(quotaUntil), priority: priority!, nextAt: Number(nextAt), window: window! },
     };
   };
 }
@@ -39,20 +49,22 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
  * The call of a process for a run that it deletes, ten times a second: reads the state and the priority of the run, and leases permits of its own
  * rate. Repeating it grants further permits, never more than the rate allows.
  *
- * When a used-up quota has room again is also recorded in the run, for people.
+ * When a used-up quota has room again is also recorded in the run, for people; when its window opens, for feeding.
  *
  * KEYS  1 run  2 members  3 quotas
- * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME
- * returns {state or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
- *       priority as stored or '', when the next free permit is due or 0}; times in ms of the Redis clock
+ * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME  6 its window as known there  7 when that opens, 0 = it is open
+ * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
+ *       priority as stored or '', when the next free permit is due or 0, window or ''}; times in ms of the Redis clock
  */
 const runPaceLua = `${leaseFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority')
+local run = redis.call('HMGET', KEYS[1], 'state', 'rate', 'burst', 'tat', 'owed', 'leasedAt', 'priority', 'window', 'closedUntil', 'stopAt')
+if run[1] and run[8] == ARGV[6] and (run[9] or '0') ~= ARGV[7] then redis.call('HSET', KEYS[1], 'closedUntil', ARGV[7]) end
 local limits = parseRate(run[2])
 local now = redisNow(ARGV[5])
+if run[1] == 'running' and run[10] and now >= tonumber(run[10]) then run[1] = 'overdue' end
 -- A rate that can't be read is returned as it is: its caller can't read it either, and sends nothing.
 if not run[1] or #limits == 0 then
-  return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0}
+  return {run[1] or 'missing', run[2] or '', string.format('%.4f', now), '0', '0', 0, 0, run[7] or '', 0, run[8] or ''}
 end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
@@ -78,5 +90,5 @@ elseif back > 0 then
   redis.call('HSET', KEYS[1], 'tat', string.format('%.4f', tat - back * 1000 / perSecond))
 end
 local function time(value) return string.format('%.4f', value) end
-return {run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or '', time(math.max(tat, quotaUntil))}
+return {run[1], run[2], time(now), time(first), time(gap), count, time(quotaUntil), run[7] or '', time(math.max(tat, quotaUntil)), run[8] or ''}
 `;

@@ -16,7 +16,7 @@ const ceilingLivesMs = 60_000;
  * when the process withdraws it, and a minute after the last call of a dead one. Its hash has \`p:<process>\` (its last call, its rate),
  * \`s:<limiter>\` (the last call that wanted permits of it, the rate it could use) and \`tat\`, of the ceiling's slots.
  *
- * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate  7 ceiling
+ * KEYS  1 limiter  2 members  3 quotas  4 stop  5 processes  6 pinned rate and budget  7 ceiling
  * ARGV  callArguments; returns replyNumbers, then replyTexts
  */
 export const targetLua = `${leaseFunction}
@@ -66,8 +66,10 @@ local function bound(rate)
   end
 end
 -- A rate that an operator pinned bounds them all, and is where learning begins.
-local pinned = redis.call('HGET', KEYS[6], 'rate')
+local orders = redis.call('HMGET', KEYS[6], 'rate', 'budget')
+local pinned, budget = orders[1], orders[2]
 if pinned then bound(pinned) end
+for _, limit in ipairs(parseRate(budget or '')) do quotas[limit.period] = math.min(quotas[limit.period] or math.huge, limit.count) end
 local processRates = redis.call('HGETALL', KEYS[7])
 for i = 1, #processRates, 2 do
   local kind, name = string.match(processRates[i], '^(%a):(.*)$')
@@ -210,7 +212,9 @@ redis.call('PEXPIRE', KEYS[7], 86400000)
 
 -- What throttles all processes: a wait that the server asked for, or a used-up quota.
 local holdUntil, holdWhy = number('holdUntil'), s.holdWhy or ''
-if quotaUntil > math.max(now, holdUntil) then holdUntil, holdWhy = quotaUntil, '--rate allows no more in its period' end
+if quotaUntil > math.max(now, holdUntil) then
+  holdUntil, holdWhy = quotaUntil, (budget and '--rate or the budget of the target' or '--rate') .. ' allows no more in its period'
+end
 local inFlight = s.inFlight and math.min(number('inFlight'), most) or most
 local share = math.max(1, math.floor(inFlight * (place + 1) / members) - math.floor(inFlight * place / members))
 

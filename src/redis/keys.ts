@@ -63,7 +63,7 @@ export const keys = {
   limiter: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}`,
   /** hash: which processes want permits of that limiter */
   limiterMembers: (fp: string, scope: string) => `expunge:{${fp}}:limiter:${scope}:members`,
-  /** hash: the rate that an operator pinned the target to, who, when and why; missing = not pinned */
+  /** hash: the rate that an operator pinned the target to, and the budget of the target; who, when and why; missing = none of both */
   pin: (fp: string) => `expunge:{${fp}}:pin`,
   /** hash: the --rate of each process of a target, and how its limiters share the lowest; see target.lua.ts */
   ceiling: (fp: string) => `expunge:{${fp}}:ceiling`,

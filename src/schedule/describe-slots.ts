@@ -1,4 +1,5 @@
-import { type Change, findChange, nextSlot, nextSlots, type Timing } from './slots.ts';
+import { type Change, findChange } from '../model/time-zone.ts';
+import { nextSlot, nextSlots, type Timing } from './slots.ts';
 
 /** A slot for people: the local time, the time in UTC, and the effect of a clock change. */
 export type SlotDescription = { local: string; utc: string; note: string };

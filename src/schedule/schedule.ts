@@ -22,7 +22,7 @@ const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
   ...{ allowPlaceholders: 'kept', expectRejected: 'kept', expectCount: 'kept', canary: 'kept', maxFailures: 'kept' },
-  ...{ onStatus: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', keep: 'kept' },
+  ...{ onStatus: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', window: 'kept', keep: 'kept' },
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },
   ...{

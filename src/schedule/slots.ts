@@ -1,4 +1,5 @@
 import { CronExpressionParser } from 'cron-parser';
+import { type Change, checkZone, findChange, offset } from '../model/time-zone.ts';
 
 /** When a schedule is due: a cron pattern of five fields, or six with seconds, in a time zone. */
 export type Timing = { cron: string; tz: string };
@@ -70,44 +71,6 @@ function nextTime(cron: string, after: number): number {
 
 const dayMs = 86_400_000; // no clock change was ever larger
 
-/** A clock change: the first ms after it, by how much the clocks move forward (back: below 0), and their offset from UTC afterwards. */
-export type Change = { at: number; by: number; ahead: number };
-
-const stepMs = 7 * dayMs; // no two changes that cancel each other were ever closer
-
-/** The first change of the clocks in (from, to], or null. */
-export function findChange(tz: string, from: number, to: number): Change | null {
-  const first = offset(tz, from);
-  let low = from;
-  for (; low < to && offset(tz, Math.min(low + stepMs, to)) === first; low += stepMs);
-  if (low >= to) return null;
-  let high = Math.min(low + stepMs, to);
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (offset(tz, middle) === first) low = middle;
-    else high = middle;
-  }
-  const ahead = offset(tz, high);
-  return { at: high, by: ahead - first, ahead };
-}
-
-const clocks = new Map<string, Intl.DateTimeFormat>();
-
-/** The offset of a zone from UTC, in ms. */
-function offset(tz: string, at: number): number {
-  const known = clocks.get(tz);
-  const clock = known ?? new Intl.DateTimeFormat('en-GB', { timeZone: tz, ...fields });
-  if (!known) clocks.set(tz, clock);
-  const part = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
-  const shown = Date.parse(`${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}:${part.second}Z`);
-  return shown - Math.floor(at / 1_000) * 1_000;
-}
-
-const fields: Intl.DateTimeFormatOptions = {
-  ...{ year: 'numeric', month: '2-digit', day: '2-digit' },
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
-};
-
 /** The last slot in [known, now], searched in increasing spans before now. */
 function latestSlot(timing: Timing, known: number, now: number): number {
   for (let lookMs = 60_000; now - lookMs > known; lookMs *= 4) {
@@ -121,12 +84,4 @@ function lastOf(timing: Timing, after: number, now: number): number | null {
   let last: number | null = null;
   for (let slot = nextSlot(timing, after); slot <= now; slot = nextSlot(timing, slot)) last = slot;
   return last;
-}
-
-function checkZone(tz: string): void {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: tz });
-  } catch (error) {
-    throw new Error(`"${tz}" is no time zone; expected one like Europe/Berlin or UTC`, { cause: error });
-  }
 }

@@ -206,6 +206,7 @@ const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
   all_absent: (ending) => [mayBeGone(ending)],
   max_failures: () => [seeMeanings],
   canary: () => [seeMeanings],
+  time_up: () => [],
   halting_status: () => [seeMeanings],
   credentials: () => [findCause, askApi],
   target_configuration: () => [findCause],

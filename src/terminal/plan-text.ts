@@ -5,6 +5,7 @@ import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
+import { always } from '../model/time-window.ts';
 import { hanging } from './render-markdown.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
@@ -31,6 +32,9 @@ export type Plan = {
   learned: LearnedStart | null; // null also for a dry run
   canary: readonly number[]; // after so many ids it goes on only if all went well
   maxFailures: string; // more failures halt the run; '' = no such limit
+  stopAt: number; // when it is paused, ms since 1970; 0 = never
+  maxActiveMs: number; // the deleting time after which it is paused; 0 = no bound
+  window: string; // when it may send; '' or always = at any time
   onStatus: string; // what some statuses mean in this run, '' for the default verdicts
   expectAbsent: boolean;
   maxConcurrency: number;
@@ -139,6 +143,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...brakeLines(plan),
     ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
+    ...timeLines(plan),
     ['Pace', pace(plan)],
     ...rateLines(plan, style),
     ...workerLines(plan),
@@ -153,6 +158,17 @@ function brakeLines({ canary, maxFailures }: Plan): Line[] {
     ...(maxFailures === ''
       ? []
       : [['Halts', `when more than ${maxFailures} of the ids failed or are unknown`] as Line]),
+  ];
+}
+
+function timeLines({ window, stopAt, maxActiveMs }: Plan): Line[] {
+  const ends = [
+    ...(stopAt === 0 ? [] : [`at ${utcTime(stopAt, 'minute')}`]),
+    ...(maxActiveMs === 0 ? [] : [`after ${duration(maxActiveMs)} of deleting`]),
+  ];
+  return [
+    ...(window === '' || window === always ? [] : [['Window', `sends only ${window}`] as Line]),
+    ...(ends.length === 0 ? [] : [['Pauses', `${ends.join(', or ')}; resume goes on`] as Line]),
   ];
 }
 

@@ -1,8 +1,9 @@
-import type { RunState, SteeredBy } from '../ledger/run.ts';
+import type { Run, RunState, SteeredBy } from '../ledger/run.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
 import type { OutcomeCounts } from '../model/outcome.ts';
 import type { Rate } from '../model/rate.ts';
+import { readTimeWindow, windowStateAt, windowTime } from '../model/time-window.ts';
 
 /** A run at one moment, as the panel shows it. */
 export type Snapshot = {
@@ -45,4 +46,12 @@ export function waitingOf({ stop, waiting, targets }: Pick<Snapshot, 'stop' | 'w
   if (stop !== null) return { reason: stopText(stop), leftMs: 0 };
   const held = targets.find((target) => target.hold !== null || (target.outage !== null && !isSilent(target)));
   return waiting ?? held?.hold ?? (held?.outage ? { reason: held.outage.reason, leftMs: 0 } : null);
+}
+
+/** `outside its window, goes on Mon 22:00 Europe/Berlin`; null for a run that is inside, or not running. */
+export function waitForWindow({ state, window: text }: Pick<Run, 'state' | 'window'>, now: number): Waiting | null {
+  const window = readTimeWindow(text);
+  if (state !== 'running' || window === null) return null;
+  const { isOpen, until } = windowStateAt(window, now);
+  return isOpen ? null : { reason: `outside its window, goes on ${windowTime(window, until)}`, leftMs: until - now };
 }

@@ -1,7 +1,7 @@
 import { count, duration, rate, timeOfDay, utcTime } from '../format.ts';
 import { type AuditEntry, auditLength } from '../ledger/audit.ts';
-import type { Pin, TargetState } from '../limiter/read-target.ts';
-import { rateText } from '../model/rate.ts';
+import type { Budget, Pin, TargetState } from '../limiter/read-target.ts';
+import { quotasText, rateText } from '../model/rate.ts';
 import { columns, plainLine } from './style.ts';
 
 /** An event of a target for panel and log: the message is a constant, the reason holds the numbers. */
@@ -128,4 +128,10 @@ export function throttleLines(targets: readonly TargetState[], now: number): str
 /** `pinned to 200/s by ana: they asked for it`. */
 export function pinText({ rate, who, reason }: Pin): string {
   return plainLine(`pinned to ${rateText(rate)} by ${who}${reason ? `: ${reason}` : ''}`);
+}
+
+/** `budget 100,000 a day, 250 used; by ana: as agreed`. */
+export function budgetText({ rate, who, reason, used }: Budget): string {
+  const bounds = rate.map((bound, i) => `${quotasText([bound, bound])}, ${count(used[i]!)} used`);
+  return plainLine(`budget ${bounds.join('; ')}; by ${who}${reason ? `: ${reason}` : ''}`);
 }

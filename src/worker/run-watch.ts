@@ -20,6 +20,8 @@ export type WatchOptions = {
   clock: () => number;
   /** Called when a run that was running is found halted. */
   halted(run: string): void;
+  /** Called when a running run is found whose time is up, until it is paused. */
+  overdue(run: string): void;
   /** Called after gates have closed, and when there may be permits. */
   onChange(): void;
   /**
@@ -36,6 +38,7 @@ export type WatchOptions = {
 const storeEveryMs = 1_000;
 const heartbeatEveryMs = 1_000;
 const minChunks = 2;
+const outsideWindowMs = 10_000; // a run outside its window is tried this often: an operator may have changed the window
 const postponed = { leastMs: 500, share: 0.02, mostMs: 5_000 }; // share: of the time that a chunk takes
 
 /** `users`: its leased chunks; `till`: up to when permits are leased, by the clock of Redis. */
@@ -62,7 +65,7 @@ export class RunWatch {
   readonly #runs = new Map<string, WatchedRun>();
   readonly #idle = new Map<string, WatchedRun>(); // their chunks were returned because nothing may be sent; the wait still counts in their measures
   readonly #leased = new Map<string, number>(); // leased chunks by run, also of runs that have stopped
-  readonly #waitsUntil = new Map<string, number>(); // until when the run's own rate brings no permit, by the clock
+  readonly #waitsUntil = new Map<string, number>(); // until when runs cannot send, for their own rate or window, by the clock
   readonly #offset = new ClockOffset();
   #timer: NodeJS.Timeout | null = null;
   #polledAt = 0;
@@ -110,12 +113,15 @@ export class RunWatch {
     return this.#runs.has(run);
   }
 
-  /** Whether a run cannot use a chunk now, because its own rate brings no permit yet. */
-  waitsForPermit(run: string): boolean {
-    const until = this.#waitsUntil.get(run) ?? 0;
-    if (until > this.#options.clock()) return true;
-    this.#waitsUntil.delete(run);
-    return false;
+  /** Whether a run cannot use a chunk now, because its own rate brings no permit yet, or its window is closed. */
+  waits(run: string): boolean {
+    return this.#waitMs(run) > 0;
+  }
+
+  #waitMs(run: string): number {
+    const leftMs = (this.#waitsUntil.get(run) ?? 0) - this.#options.clock();
+    if (leftMs <= 0) this.#waitsUntil.delete(run);
+    return Math.max(0, leftMs);
   }
 
   /**
@@ -123,15 +129,18 @@ export class RunWatch {
    * with a rate gets a second chunk only while fewer than half of the places are taken.
    */
   isFull(run: string): boolean {
-    if (this.waitsForPermit(run)) return true;
+    if (this.waits(run)) return true;
     const known = this.#runs.get(run);
+    if (known?.requestQueue.isOpen === false) return true;
     if (known === undefined || known.requestQueue.perSecond === null) return false;
     if (this.#runs.size > 1 && this.chunks >= maxJobs / 2) return true;
     return known.users >= minChunks + Math.ceil(known.requestQueue.perSecond / chunkSize);
   }
 
-  /** For how many ms the chunk of a full run is postponed: the slower the run, the later it needs another one. */
+  /** For how many ms the chunk of a full run is postponed: the slower the run, the later it needs another one; of one that waits, until it goes on. */
   postponesMs(run: string): number {
+    const waitMs = this.#waitMs(run);
+    if (waitMs > 0) return Math.min(postponed.mostMs, Math.max(postponed.leastMs, waitMs));
     const perSecond = this.#runs.get(run)?.requestQueue.perSecond ?? Number.POSITIVE_INFINITY;
     const oneChunkMs = (1_000 * chunkSize) / perSecond;
     return Math.min(postponed.mostMs, Math.max(postponed.leastMs, postponed.share * oneChunkMs));
@@ -166,7 +175,7 @@ export class RunWatch {
     else this.#leased.delete(run);
     const known = this.#runs.get(run);
     if (known?.gate !== gate || --known.users > 0) return;
-    if (known.requestQueue.waitMs > longestWaitMs) this.#waitsUntil.set(run, this.#options.clock() + longestWaitMs);
+    this.#noteWait(run, known.requestQueue);
     known.requestQueue.close();
     this.#runs.delete(run);
     this.#returnUnused(run, known.requestQueue);
@@ -175,18 +184,25 @@ export class RunWatch {
     else void this.#store(run, known);
   }
 
+  #noteWait(run: string, { waitMs, isOpen }: RunRequestQueue): void {
+    if (waitMs <= longestWaitMs) return;
+    const triedAfterMs = isOpen ? longestWaitMs : outsideWindowMs;
+    this.#waitsUntil.set(run, this.#options.clock() + Math.min(waitMs, triedAfterMs));
+  }
+
   /** Closes the gate of a run at once, before Redis is asked again. */
   close(run: string): void {
     this.#runs.get(run)?.gate.close();
     this.#options.onChange();
   }
 
-  /** Gives permits back that this process won't use: else they would be missing from the run's quotas. */
-  #returnUnused(run: string, { permits }: RunRequestQueue): void {
+  /** Gives permits back that this process won't use: else they would be missing from the run's quotas. Says that its window is closed, if it is. */
+  #returnUnused(run: string, { permits, closed }: RunRequestQueue): void {
     permits.drop();
     const unused = permits.takeUnused();
-    if (unused === 0) return;
-    this.#options.ask(run, { process: this.#processId, wants: false, till: '0', unused }).catch(() => {}); // without an answer they are lost
+    if (unused === 0 && closed.until === 0) return;
+    const call = { process: this.#processId, wants: false, till: '0', unused, closed };
+    this.#options.ask(run, call).catch(() => {}); // without an answer they are lost
   }
 
   #poll(): void {
@@ -259,9 +275,12 @@ export class RunWatch {
     const askedAt = clock();
     try {
       const unused = requestQueue.takeUnused();
-      const reply = await ask(run, { process: this.#processId, wants: true, till: watched.till, unused });
+      const { isOpen, closed } = requestQueue;
+      const call = { process: this.#processId, wants: isOpen, till: watched.till, unused, closed };
+      const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);
+      if (reply.state === 'overdue') this.#options.overdue(run);
       watched.wasRunning = reply.state === 'running';
       if (watched.wasRunning) gate.confirm(askedAt);
       else gate.close();

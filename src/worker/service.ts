@@ -72,6 +72,7 @@ export function openService(
     ask: (run, call) => askPace(paceKeys(run), call),
     clock,
     halted,
+    overdue: (run) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     onChange: wakeWaiters,
     conditions: () => ({
       isHeld: senders.hold !== null,
@@ -105,7 +106,7 @@ export function openService(
   const waiting = new WaitingRuns(
     () => readRunning(ledger.redis, target.fp),
     () => watch.chunks > 0,
-    (run) => watch.hasChunks(run) || watch.waitsForPermit(run),
+    (run) => watch.hasChunks(run) || watch.waits(run),
   );
   const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
   const consumer = openConsumer({

@@ -64,6 +64,7 @@ const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; 
   burst: { first: ['--rate', '5/s', '--burst', '2'], other: ['3'], becomes: { burst: 3 } },
   keep: { first: ['--keep', '2h'], other: ['90d'], becomes: { keepMs: 90 * 86_400_000 } },
   expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
+  window: { first: ['--window', '22:00-06:00'], other: ['always'], becomes: { window: '' } },
   canary: { first: ['--canary', '1,2'], other: ['3,4'], becomes: 'refused' },
   maxFailures: { first: ['--max-failures', '7'], other: ['2%'], becomes: { maxFailures: '2%' } },
   onStatus: { first: ['--on-status', '404=failed'], other: ['404=halt'], becomes: 'refused' },

@@ -42,6 +42,7 @@ function listIn(...files: string[]): List {
       rate: null,
       burst: null,
       priority: 'normal',
+      window: '',
       canary: '',
       canaryOf: '',
       maxFailures: '',
@@ -110,7 +111,7 @@ test('a run is stored in the form of version 2: a change here needs a new schema
         'schema',
         'server',
       ],
-      ...['serverDurable', 'settled', 'sha256', 'state', 'who'],
+      ...['serverDurable', 'settled', 'sha256', 'state', 'who', 'window'],
     ],
     outcomes: ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'], // by rank
     resources: ['annotations', 'views'],

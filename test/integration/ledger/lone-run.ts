@@ -27,7 +27,7 @@ export async function writeTestRun(
       burst: null,
       priority: 'normal',
       onStatus: '',
-      ...{ canary: '', canaryOf: '', maxFailures: '', ...brakes },
+      ...{ window: '', canary: '', canaryOf: '', maxFailures: '', ...brakes },
       expectAbsent: false,
       note: '',
       retryOf: '',

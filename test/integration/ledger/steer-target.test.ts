@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readTargetAudit } from '../../../src/ledger/audit.ts';
-import { forgetRate, pinRate, releaseTarget, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
+import {
+  forgetRate,
+  pinRate,
+  releaseTarget,
+  setBudget,
+  startTarget,
+  stopTarget,
+} from '../../../src/ledger/steer-target.ts';
 import { limiterScopes } from '../../../src/limiter/read-target.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
@@ -106,4 +113,18 @@ test('every order that changed something is in the audit trail of the target, wi
     { ...by, at: 5, action: 'stop-all' },
     { ...by, at: 6, action: 'start-all' },
   ]);
+});
+
+test('a budget stands beside a pin: each is set, changed and ended alone, and a budget forgets nothing', async () => {
+  await redis.hset(keys.limiter(fp, 'all'), learned);
+  const budget = parseRate('100000/day');
+  expect([await setBudget(redis, fp, budget, order), await setBudget(redis, fp, budget, order)]).toEqual([true, false]);
+  expect(await limiter('all')).toEqual(learned);
+  const kept = { budget: '100000/86400000', budgetBy: 'ana', budgetReason: 'a test', budgetAt: '7' };
+  await pinRate(redis, fp, rate, order);
+  await pinRate(redis, fp, null, order);
+  expect(await redis.hgetall(keys.pin(fp))).toEqual(kept);
+  expect([await setBudget(redis, fp, null, order), await redis.exists(keys.pin(fp))]).toEqual([true, 0]);
+  const audit = (await readTargetAudit(redis, fp)).filter(({ action }) => action === 'budget');
+  expect(audit.map(({ budget }) => budget)).toEqual(['100000/day', null]);
 });

@@ -37,6 +37,7 @@ const effects: Record<
   expectRejected: { settings: { expectRejected: 'true' }, list: `a\n${'x/y\n'.repeat(12)}`, ids: 1 },
   maxDeletes: { settings: { maxDeletes: '2' }, list: 'a\nb\n', ids: 2 },
   expectCount: { settings: { expectCount: '1+-1' }, list: 'a\nb\n', ids: 2 },
+  window: { settings: { window: '00:00-24:00' }, list: 'a\n', ids: 1, run: { window: '00:00-24:00' } },
   canary: { settings: { canary: '1,2' }, list: 'a\nb\nc\n', ids: 3, run: { canary: '1:1 2:2' } },
   maxFailures: { settings: { maxFailures: '5%' }, list: 'a\n', ids: 1, run: { maxFailures: '5%' } },
   onStatus: { settings: { onStatus: '404=failed' }, list: 'a\n', ids: 1, run: { onStatus: '404=failed' } },
@@ -60,6 +61,7 @@ const ownFacts = ({
   sha256,
   ids,
   rows,
+  window,
   canary,
   maxFailures,
   onStatus,
@@ -69,7 +71,7 @@ const ownFacts = ({
   keepMs,
   counts,
 }: Run) => {
-  return { sha256, ids, rows, canary, maxFailures, onStatus, expectAbsent, rate, burst, keepMs, counts };
+  return { sha256, ids, rows, window, canary, maxFailures, onStatus, expectAbsent, rate, burst, keepMs, counts };
 };
 
 describe.concurrent('a setting of a schedule', () => {

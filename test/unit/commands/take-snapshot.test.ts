@@ -19,6 +19,21 @@ test('panel, line and JSON say why Redis refuses what this process writes', () =
   expect(taker.facts().waiting).toMatchObject({ reason: expect.stringContaining(refused) });
 });
 
+test('panel, line and JSON say when the window of a run opens, unless it is paused', () => {
+  const opens = new Date(Date.now() + 3_600_000).toISOString().slice(11, 16);
+  const closes = new Date(Date.now() + 7_200_000).toISOString().slice(11, 16);
+  const closed = { ...run, window: `${opens}-${closes}` };
+  const told = new RegExp(
+    `^Waiting (5\\d min( \\d+ s)?|1 h): outside its window, goes on [A-Z][a-z]{2} ${opens} UTC\\.`,
+    'm',
+  );
+  const taker = new SnapshotTaker(closed, inside);
+  expect(lineText(taker.take())).toContain(`outside its window, goes on`);
+  expect(panelText(taker.take(), Number.POSITIVE_INFINITY).replace(/^ +/gm, '')).toMatch(told);
+  expect(taker.facts().waiting).toMatchObject({ reason: expect.stringMatching(`goes on [A-Z][a-z]{2} ${opens} UTC`) });
+  expect(new SnapshotTaker({ ...closed, state: 'paused' }, inside).take().waiting).toBeNull();
+});
+
 test('so they do where that was seen from outside, and no longer than it lasts', () => {
   const taker = new SnapshotTaker(run, null);
   const around = { targets: [], nextTryAt: null, stops: { target: null, processes: [], alive: 0 } };

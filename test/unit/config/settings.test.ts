@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { momentAhead } from '../../../src/config/parse-setting.ts';
 import { loadConfig } from '../../../src/config/read-config.ts';
 import { type SettingName, settings, settingText, shownSetting } from '../../../src/config/settings.ts';
 
@@ -132,6 +133,26 @@ describe('the base URL', () => {
     ['https://api.example.com/#x', 'cannot hold a fragment'],
   ])('refuses %s', (value, words) => {
     expect(() => baseUrlOf(value)).toThrow(words);
+  });
+});
+
+describe('a moment to come', () => {
+  const at = (value: string, now: string) => new Date(momentAhead(value, Date.parse(now))).toISOString().slice(0, 16);
+
+  it.each([
+    ['06:00', '2026-11-24T05:59Z', '2026-11-24T06:00'],
+    ['06:00', '2026-11-24T06:00Z', '2026-11-25T06:00'],
+    ['18:00', '2026-11-24T20:00Z', '2026-11-25T18:00'],
+    ['06:00 Europe/Berlin', '2026-11-24T00:00Z', '2026-11-24T05:00'],
+    ['02:30 Europe/Berlin', '2027-03-27T23:00Z', '2027-03-28T01:00'], // the clocks jump over it
+    ['02:30 Europe/Berlin', '2027-10-30T23:00Z', '2027-10-31T00:30'], // the first of two
+    ['2026-11-24T06:00+01:00', '2026-11-24T00:00Z', '2026-11-24T05:00'],
+  ])('%s seen at %s is %s', (value, now, expected) => {
+    expect(at(value, now)).toBe(expected);
+  });
+
+  it.each(['25:00', '6:00', '06:00 Europe/Bonn', 'tomorrow', '2026-11-23', '06:00,07:00'])('is not %s', (value) => {
+    expect(() => at(value, '2026-11-24T00:00Z')).toThrow(/expected|is no time zone/);
   });
 });
 

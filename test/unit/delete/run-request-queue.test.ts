@@ -5,7 +5,7 @@ import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
 test('a run whose permits went unused does not wait for its quota: it may get them again', () => {
   let now = 0;
   const queue = new RunRequestQueue(() => now);
-  const reply = { state: 'running', now: 0, first: 0, gap: 10, priority: '', quotaUntil: 0 };
+  const reply = { state: 'running', now: 0, first: 0, gap: 10, priority: '', window: '', quotaUntil: 0 };
   queue.receive({ ...reply, rate: '100/1000,10/86400000', count: 10, nextAt: 100 }, 0);
   expect(queue.waitMs).toBe(0);
   queue.receive({ ...reply, rate: '100/1000,10/86400000', count: 0, nextAt: 1_000_000 }, 0);
@@ -42,7 +42,17 @@ function openPool(): Asked {
   return asked;
 }
 
-const given = { state: 'running', now: 0, first: 0, gap: 10, count: 0, priority: '', quotaUntil: 0, nextAt: 0 };
+const given = {
+  state: 'running',
+  now: 0,
+  first: 0,
+  gap: 10,
+  count: 0,
+  priority: '',
+  window: '',
+  quotaUntil: 0,
+  nextAt: 0,
+};
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
   ...{ path: '/a', waitStatuses: new Set<number>(), authorize: leave },
   answered: (answer, ms) => void answers.push([answer, ms]),
@@ -125,4 +135,45 @@ test('a run goes by its share, and as many of its requests leave as still want t
   expect(answers).toEqual([[null, 0]]);
   expect(asked.requests.map(({ authorization }) => authorization)).toEqual(['Bearer t', undefined]);
   expect(asked.queue.length).toBe(1);
+});
+
+describe('a run with a window', () => {
+  const opens = Date.parse('2026-11-30T22:00Z');
+  const closes = Date.parse('2026-12-01T06:00Z');
+  const open = (redisNow: number, window = 'Mon 22:00-06:00') => {
+    const clock = { now: 5_000 }; // monotonic: that of Redis is elsewhere
+    const queue = new RunRequestQueue(() => clock.now);
+    queue.receive({ ...given, rate: '', window }, clock.now - redisNow);
+    return { queue, clock };
+  };
+
+  test('has no room outside of it, and waits until it opens by the clock of Redis', () => {
+    const { queue, clock } = open(opens - 60_000);
+    const { pool } = openPool();
+    const way = queue.handleFor(pool);
+    expect([way.room(5), way.waitMs, queue.closed]).toEqual([0, 60_000, { window: 'Mon 22:00-06:00', until: opens }]);
+    clock.now += 59_999;
+    expect([way.room(5), queue.isOpen, way.waitMs]).toEqual([0, false, 1]);
+    clock.now += 1;
+    expect([way.room(5), queue.isOpen, way.waitMs, queue.closed.until]).toEqual([5, true, 0, 0]);
+  });
+
+  test('is closed to the millisecond, whatever Redis has not said since', () => {
+    const { queue, clock } = open(closes - 1);
+    expect(queue.isOpen).toBe(true);
+    clock.now += 1;
+    expect([queue.isOpen, queue.closed.until]).toEqual([false, Date.parse('2026-12-07T22:00Z')]);
+  });
+
+  test('gives up the permits it holds, and takes another window at once', () => {
+    const { queue } = open(closes);
+    queue.receive({ ...given, rate: '100/1000', count: 3, window: 'Mon 22:00-06:00' }, 5_000 - closes);
+    expect(queue.takeUnused()).toBe(3);
+    queue.receive({ ...given, rate: '', window: '05:00-07:00' }, 5_000 - closes);
+    expect(queue.isOpen).toBe(true);
+    queue.receive({ ...given, rate: '', window: 'of another release' }, 5_000 - closes);
+    expect(queue.isOpen).toBe(false);
+    queue.receive({ ...given, rate: '', window: '' }, 5_000 - closes);
+    expect(queue.isOpen).toBe(true);
+  });
 });

@@ -28,6 +28,7 @@ const plan: Plan = {
   learned: null,
   canary: [],
   maxFailures: '',
+  ...{ window: '', stopAt: 0, maxActiveMs: 0 },
   onStatus: '',
   expectAbsent: false,
   maxConcurrency: 64,
@@ -39,6 +40,19 @@ const plan: Plan = {
 };
 
 describe('planText', () => {
+  it('says when it may send', () => {
+    const window = 'Mon-Fri 22:00-06:00 Europe/Berlin';
+    expect(planText({ ...plan, window })).toContain(`  Window    sends only ${window}\n`);
+    expect(planText({ ...plan, window: 'always' })).not.toContain('Window');
+  });
+
+  it('says when it is paused', () => {
+    const stopAt = Date.parse('2026-11-24T06:00Z');
+    expect(planText({ ...plan, stopAt })).toContain('  Pauses    at 2026-11-24 06:00 UTC; resume goes on\n');
+    const both = planText({ ...plan, stopAt, maxActiveMs: 5_400_000 });
+    expect(both).toContain('at 2026-11-24 06:00 UTC, or after 1 h 30 min of deleting; resume goes on');
+  });
+
   it('says where the canary stops, and what halts the run', () => {
     const text = planText({ ...plan, canary: [1, 10, 1_000], maxFailures: '2%' });
     expect(text).toContain('  Canary    after 1, 10, 1,000 ids it goes on only if no more than 2% of them failed\n');

@@ -6,23 +6,29 @@ let watch: RunWatch;
 let state: string;
 let asked: PaceCall[];
 let count: number;
+let window: string;
 const heartbeats: string[] = [];
 const halted: string[] = [];
+const overdue: string[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
   state = 'running';
   heartbeats.length = 0;
   halted.length = 0;
+  overdue.length = 0;
   asked = [];
   count = 0;
-  const reply = { now: 0, first: 0, gap: 1, quotaUntil: 0, priority: '', nextAt: 0 };
+  window = '';
+  const reply = { now: 0, first: 0, gap: 1, quotaUntil: 0, priority: '', nextAt: 0, window: '' };
   watch = new RunWatch({
     ask: async (_run, call) => {
       asked.push(call);
-      return { state, ...reply, rate: '1/3600000', count };
+      const rate = window === '' ? '1/3600000' : '';
+      return { state, ...reply, now: Date.now(), window, rate, count };
     },
     clock: () => Date.now(),
+    overdue: (run) => void overdue.push(run),
     halted: (run) => void halted.push(run),
     onChange: () => {},
     conditions: () => ({ isHeld: false, limit: null, refreshes: 0 }),
@@ -80,6 +86,20 @@ test('tells of a halt once, and neither of one that was known before nor of one 
   expect(halted).toEqual(['r']);
 });
 
+test('sends nothing of a run whose time is up, and says so until it is paused', async () => {
+  const { gate } = watch.enter('r');
+  await vi.advanceTimersByTimeAsync(200);
+  expect([gate.isOpen, overdue]).toEqual([true, []]);
+  state = 'overdue';
+  await vi.advanceTimersByTimeAsync(100);
+  expect([gate.isOpen, overdue]).toEqual([false, ['r']]);
+  watch.leave('r', gate);
+  watch.enter('r');
+  await vi.advanceTimersByTimeAsync(100);
+  expect(overdue.length).toBeGreaterThan(1);
+  expect(halted).toEqual([]);
+});
+
 test('gives back a permit that comes after the last chunk of its run has gone', async () => {
   count = 1;
   const { gate } = watch.enter('r');
@@ -89,4 +109,37 @@ test('gives back a permit that comes after the last chunk of its run has gone', 
     [true, 0],
     [false, 1],
   ]);
+});
+
+test('lets one chunk in from time to time to find out whether a window has opened, and puts the others off', async () => {
+  vi.setSystemTime('2026-11-30T20:00Z');
+  watch.stop();
+  watch.start();
+  window = '22:00-06:00';
+  const { gate, requestQueue } = watch.enter('r');
+  await vi.advanceTimersByTimeAsync(200);
+  expect([gate.isOpen, requestQueue.isOpen, watch.isFull('r')]).toEqual([true, false, true]);
+  watch.leave('r', gate);
+  await vi.advanceTimersByTimeAsync(200);
+  const opens = Date.parse('2026-11-30T22:00Z');
+  expect(asked.at(-1)).toMatchObject({ wants: false, closed: { window, until: opens } });
+  expect([watch.waits('r'), watch.isFull('r'), watch.postponesMs('r')]).toEqual([true, true, 5_000]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(watch.isFull('r')).toBe(false);
+});
+
+test('takes chunks again at the moment the window opens', async () => {
+  vi.setSystemTime('2026-11-30T21:59:52Z');
+  watch.stop();
+  watch.start();
+  window = '22:00-06:00';
+  const { gate } = watch.enter('r');
+  await vi.advanceTimersByTimeAsync(1_000);
+  watch.leave('r', gate);
+  expect(watch.postponesMs('r')).toBe(5_000);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect([watch.isFull('r'), watch.postponesMs('r')]).toEqual([true, 2_000]);
+  await vi.advanceTimersByTimeAsync(2_001);
+  expect(watch.isFull('r')).toBe(false);
+  expect(watch.enter('r').requestQueue.isOpen).toBe(true);
 });
