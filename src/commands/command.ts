@@ -81,6 +81,26 @@ const token = [
   'tokenAuth',
 ] as const;
 
+/** How a list is read, and which of its ids are deleted. */
+export const input = [
+  'resource',
+  'resourceColumn',
+  'format',
+  'column',
+  'noHeader',
+  'delimiter',
+  'limit',
+  'protect',
+  'allowIdChars',
+  'allowPlaceholders',
+  'expectRejected',
+  'maxDeletes',
+  'expectCount',
+] as const;
+
+/** What may halt a run, how fast it is, and what its answers mean. */
+export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst'] as const;
+
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;
 

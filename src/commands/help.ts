@@ -43,6 +43,8 @@ export function settingHeading(name: SettingName): string {
 /** Topics that explain a verb, by the first word of it: a row for each that is shown. */
 export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
+  plan: ['plans', 'input'],
+  apply: ['plans', 'exit-codes'],
   worker: ['workers', 'results', 'notifications', 'monitoring', 'exit-codes'],
   schedule: ['schedules', 'notifications'],
   runs: ['control'],

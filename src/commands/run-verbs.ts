@@ -2,31 +2,24 @@ import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
 import { resources } from '../model/resource.ts';
-import { type Command, json, type OwnOption, reason, sending, share, store, target, yes } from './command.ts';
+import {
+  type Command,
+  input,
+  json,
+  type OwnOption,
+  ofRuns,
+  reason,
+  sending,
+  share,
+  store,
+  target,
+  yes,
+} from './command.ts';
 
 // What makes, shows and changes runs.
 
-const input = [
-  'resource',
-  'resourceColumn',
-  'format',
-  'column',
-  'noHeader',
-  'delimiter',
-  'limit',
-  'protect',
-  'allowIdChars',
-  'allowPlaceholders',
-  'expectRejected',
-  'maxDeletes',
-  'expectCount',
-] as const;
-
 /** How ids of a run are protected; those itself are in Redis. */
 const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
-
-/** What may halt a run, how fast it is, and what its answers mean. */
-const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst'] as const;
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [

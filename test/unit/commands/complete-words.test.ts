@@ -35,6 +35,7 @@ describe('completion offers', () => {
       ['failed,unknown', 'failed,unknown_resource'],
     ],
     [['retry', 'm4tz', '--only', 'un'], ['unknown']],
+    [['ap'], ['apply']],
     [
       ['explain', ''],
       ['annotations', 'views'],

@@ -1,0 +1,67 @@
+import { ExpungeError } from '../errors.ts';
+import { rungsLeft } from '../ledger/create-run.ts';
+import type { NotedPlan } from '../ledger/noted-plan.ts';
+import { isOver, type Run } from '../ledger/run.ts';
+import { confirmCode } from '../terminal/ask.ts';
+import type { Invocation } from './command.ts';
+import { isCodeOf, type SealedPlan } from './sealed-plan.ts';
+
+/** A plan that is carried out; `sha256`: of its file. */
+export type AppliedPlan = { plan: SealedPlan; sha256: string };
+
+/** Throws USAGE for a code that is not that of the plan: it is another plan, or its file was edited. */
+export function refuseCode({ sha256 }: AppliedPlan, code: string): void {
+  if (isCodeOf(sha256, code)) return;
+  throw new ExpungeError('USAGE', `the code ${code.trim() || '""'} is not that of this plan; nothing was sent`, {
+    next: 'look which plan it is, and whether its file was edited since; expunge plan makes a new one',
+  });
+}
+
+/** Throws GUARD if anything differs from the plan. */
+export function refuseDrift(differences: readonly string[]): void {
+  if (differences.length === 0) return;
+  throw new ExpungeError('GUARD', `not as planned: ${differences.join(', ')}; nothing was sent`, {
+    next: 'restore what was planned, or look at it as it is now: expunge plan',
+  });
+}
+
+/** Returns when the code of the plan was given, by --code or typed. */
+export async function confirmPlan(
+  { options, stdin, stderr, env }: Invocation,
+  applied: AppliedPlan,
+  what: string,
+): Promise<void> {
+  const given = options.code as string | undefined;
+  refuseCode(applied, given ?? (await confirmCode(what, { stdin, stderr, env, stdinIsData: false })));
+}
+
+/**
+ * Throws GUARD where the plan was carried out already, or the list was run since it was made: an approval holds for one run. An unfinished run
+ * of other rules is not that of the plan, either.
+ */
+export function refuseOtherRun({ plan, sha256 }: AppliedPlan, last: Run | null): void {
+  if (last === null || (last.plan === sha256 && !isOver(last))) return;
+  if (last.plan === sha256 || (isOver(last) && last.createdAt >= Date.parse(plan.planned_at)))
+    throw new ExpungeError(
+      'GUARD',
+      `run ${last.id} of this list, made since the plan, is ${last.state}; nothing was sent`,
+      {
+        next: `see what became of it: expunge report ${last.id}; to delete the list again, make a new plan`,
+      },
+    );
+  if (!isOver(last)) refuseDrift(otherRulesOf(last, plan));
+}
+
+function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
+  const before = { canary: rungsLeft(run).join(','), maxFailures: run.maxFailures, onStatus: run.onStatus };
+  const names = Object.keys(before) as (keyof typeof before)[];
+  const others = names.filter((name) => before[name] !== (rules[name] ?? ''));
+  if (run.expectAbsent && rules.expectAbsent !== 'true') others.push('expectAbsent' as never);
+  return others.map((name) => `run ${run.id} of the same list has another ${name}`);
+}
+
+/** The plan as the audit trail of its run names it. */
+export function notedPlan({ plan, sha256 }: AppliedPlan): NotedPlan {
+  const { planned_by, planned_at, approve_by } = plan;
+  return { action: approve_by === null ? 'apply' : 'approve', plan: sha256, planned_by, planned_at };
+}
