@@ -13,7 +13,7 @@ import {
   targetName,
 } from './command.ts';
 
-// What is agreed on before a run.
+// What is agreed on before a run, and what proves it afterwards.
 
 const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
 
@@ -56,4 +56,27 @@ export const apply: Command = {
     ['expunge apply plan.json --code K7QD-M4TZ --detach', 'with the workers'],
   ],
   load: () => import('./apply.ts'),
+};
+
+export const certificate: Command = {
+  name: 'certificate',
+  summary: 'check a certificate that report --certificate wrote',
+  settings: [],
+  examples: [['expunge certificate verify proof.ndjson', 'whether anything in it was changed']],
+  subcommands: [
+    {
+      name: 'verify',
+      summary: 'tell whether a certificate is as it was written, else which line is not; needs no Redis',
+      arguments: '<file>',
+      settings: [],
+      options: [{ flags: '--public-key <file>', help: 'the Ed25519 key that must have signed it, in PEM' }, json],
+      examples: [
+        ['expunge certificate verify proof.ndjson', 'exits 1 and names the line if anything was changed'],
+        ['expunge certificate verify proof.ndjson --public-key public.pem', 'and who signed it'],
+      ],
+      withoutSettings: true,
+      load: () => import('./certificate.ts'),
+    },
+  ],
+  load: null,
 };

@@ -58,6 +58,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   'start-all': ['control'],
   target: ['rates'],
   report: ['reports', 'outcomes'],
+  certificate: ['reports'],
   explain: ['reports', 'outcomes'],
   retry: ['reports', 'outcomes', 'exit-codes'],
   check: ['check', 'outcomes', 'exit-codes'],

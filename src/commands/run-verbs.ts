@@ -241,6 +241,15 @@ export const report: Command = {
       flags: '--join <files...>',
       help: 'the CSV files of the run as they are, with the outcome of each row behind it',
     },
+    {
+      flags: '--certificate',
+      help: 'all rows of an ended run as a chain of hashes with one root, so that any edit shows',
+    },
+    { flags: '--sign-key <file>', help: 'sign the certificate with this Ed25519 key, in PEM' },
+    {
+      flags: '--hash-ids <file>',
+      help: 'hash the ids of the certificate, with the salt in this file; it is made if it is not there',
+    },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
     { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
@@ -253,6 +262,7 @@ export const report: Command = {
       'beside the columns of the list',
     ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   load: () => import('./report.ts'),

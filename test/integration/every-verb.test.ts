@@ -46,6 +46,8 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['explain', `views ${madeId('views', 3)}`, ['appearance']],
   ['report', 'RUN --verify', ['verification']],
   ['report', 'RUN --output FOLDER/report.csv', ['report']],
+  ['report', 'RUN --certificate --output FOLDER/proof.ndjson', ['certificate']],
+  ['certificate verify', 'FOLDER/proof.ndjson', ['certificate']],
   ['runs remove', 'RUN --yes', ['removed']],
   ['schedule add', 'nightly --cron @daily --from all --resource views --max-deletes 5', ['schedule']],
   ['schedule list', '', ['schedule']],

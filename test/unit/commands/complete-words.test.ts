@@ -36,6 +36,9 @@ describe('completion offers', () => {
     ],
     [['retry', 'm4tz', '--only', 'un'], ['unknown']],
     [['ap'], ['apply']],
+    [['apply', ''], 'files'],
+    [['certificate', 've'], ['verify']],
+    [['report', 'm4tz', '--sign-key', ''], 'files'],
     [
       ['explain', ''],
       ['annotations', 'views'],

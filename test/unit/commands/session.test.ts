@@ -16,6 +16,8 @@ const withoutRedis = [
   'redis stop',
   'run-worker',
   'plan',
+  'certificate verify',
+  'certificate verify',
 ];
 
 const afterItsPlan = ['apply']; // which names what it is to do
