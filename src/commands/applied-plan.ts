@@ -1,10 +1,11 @@
 import { ExpungeError } from '../errors.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
-import type { NotedPlan } from '../ledger/noted-plan.ts';
+import { notePlan } from '../ledger/noted-plan.ts';
 import { isOver, type Run } from '../ledger/run.ts';
 import { confirmCode } from '../terminal/ask.ts';
-import type { Invocation } from './command.ts';
+import { type Invocation, reasonOf } from './command.ts';
 import { isCodeOf, type SealedPlan } from './sealed-plan.ts';
+import { type Session, whoAmI } from './session.ts';
 
 /** A plan that is carried out; `sha256`: of its file. */
 export type AppliedPlan = { plan: SealedPlan; sha256: string };
@@ -60,8 +61,24 @@ function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
   return others.map((name) => `run ${run.id} of the same list has another ${name}`);
 }
 
-/** The plan as the audit trail of its run names it. */
-export function notedPlan({ plan, sha256 }: AppliedPlan): NotedPlan {
+/** Records in the run, and in its audit trail, that it carries out the plan. Throws GUARD if another command made it with other rules meanwhile. */
+export async function takeOver(
+  { env, options }: Invocation,
+  { redis }: Session,
+  { plan, sha256 }: AppliedPlan,
+  run: Run,
+): Promise<void> {
+  if (run.plan === sha256) return;
+  refuseDrift(otherRulesOf(run, plan));
   const { planned_by, planned_at, approve_by } = plan;
-  return { action: approve_by === null ? 'apply' : 'approve', plan: sha256, planned_by, planned_at };
+  await notePlan(redis, run.id, {
+    at: Date.now(),
+    action: approve_by === null ? 'apply' : 'approve',
+    by: 'operator',
+    who: whoAmI(env),
+    reason: reasonOf(options),
+    plan: sha256,
+    planned_by,
+    planned_at,
+  });
 }

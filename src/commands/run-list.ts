@@ -19,7 +19,7 @@ import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { readStopFile } from '../worker/stop-file.ts';
-import { type AppliedPlan, confirmPlan, notedPlan, refuseOtherRun } from './applied-plan.ts';
+import { type AppliedPlan, confirmPlan, refuseOtherRun, takeOver } from './applied-plan.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
@@ -77,10 +77,8 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const plan = planOf(invocation, target, list, { retries, learned, stop, existing, isJoined, last, overlapping });
   showPlan(invocation, plan);
   await confirm(invocation, plan, applied);
-  const run = await submitRun(invocation, session, target, list.spool, {
-    retryOf,
-    noted: applied && notedPlan(applied),
-  });
+  const run = await submitRun(invocation, session, target, list.spool, retryOf);
+  if (applied !== null) await takeOver(invocation, session, applied, run);
   await removeSpool(list.spool.folder); // the list is in Redis now, and a run may take days
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
   await refuseOtherMode(invocation, session, run);

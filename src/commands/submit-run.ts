@@ -5,7 +5,6 @@ import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type NotedPlan, notePlan } from '../ledger/noted-plan.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { type Priority, type Run, readRun } from '../ledger/run.ts';
 import { chunkSize } from '../model/row.ts';
@@ -18,19 +17,16 @@ import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
 import { progressOn, type Session, whoAmI } from './session.ts';
 
-/** Why there is a run. */
-type Reasons = { retryOf: string; noted: NotedPlan | null };
-
 /**
  * Writes the list to Redis as a run and returns it, or returns the unfinished run of this list. Repeating it after a crash completes the run.
- * `retryOf`: the run whose ids these are, or ''; the record of each names the other. `noted`: the sealed plan that it carries out.
+ * `retryOf`: the run whose ids these are, or ''; the record of each names the other.
  */
 export async function submitRun(
   invocation: Invocation,
   { redis, ledger }: Session,
   target: Target,
   spool: Spool,
-  { retryOf, noted }: Reasons,
+  retryOf = '',
 ): Promise<Run> {
   const { argv, config, options, sources } = invocation;
   const { who, reason: note } = orderOf(invocation);
@@ -54,7 +50,6 @@ export async function submitRun(
   }
   const retry = { at: Date.now(), action: 'retry', ...orderOf(invocation) };
   if (retryOf !== '') await noteRetry(redis, retryOf, id, retry);
-  if (noted !== null) await notePlan(redis, id, { at: Date.now(), ...orderOf(invocation) }, noted);
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
   if (sources.keep !== 'default') await redis.hset(keys.run(id), 'keepMs', config.keep);

@@ -2,18 +2,12 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditLua, storedEntry } from './audit.ts';
 
-/** The sealed plan that a run carries out. `plan`: the SHA-256 of its file. */
-export type NotedPlan = { action: 'apply' | 'approve'; plan: string; planned_by: string; planned_at: string };
+/** The entry of the audit trail; `plan`: the SHA-256 of the file of the plan. */
+type NotedPlan = AuditEntry & { plan: string };
 
-/** Records in a run, and in its audit trail, who applied or approved its plan. Repeating it changes nothing. */
-export async function notePlan(
-  redis: RedisClient,
-  run: string,
-  order: Omit<AuditEntry, 'action'>,
-  noted: NotedPlan,
-): Promise<void> {
-  const entry = storedEntry({ ...(order as AuditEntry), ...noted });
-  await redis.eval(notePlanLua, 2, keys.run(run), keys.audit(run), noted.plan, entry);
+/** Records in a run, and in its audit trail, who applied or approved the plan that it carries out. Repeating it changes nothing. */
+export async function notePlan(redis: RedisClient, run: string, entry: NotedPlan): Promise<void> {
+  await redis.eval(notePlanLua, 2, keys.run(run), keys.audit(run), entry.plan, storedEntry(entry));
 }
 
 // KEYS 1 run  2 audit  ARGV 1 plan  2 audit entry

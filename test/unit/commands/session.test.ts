@@ -17,7 +17,6 @@ const withoutRedis = [
   'run-worker',
   'plan',
   'certificate verify',
-  'certificate verify',
 ];
 
 const afterItsPlan = ['apply']; // which names what it is to do
