@@ -91,7 +91,8 @@ function makeProgram(version: string, write: Write, all: boolean, found: (call: 
 function addVerb(parent: Program, command: Command, verb: string, all: boolean, found: (call: Call) => void): void {
   const program = parent.command(command.name, { hidden: command.hidden ?? false }).description(command.summary);
   if (command.arguments) program.arguments(command.arguments);
-  for (const { flags, help } of command.options ?? []) program.option(flags, help);
+  for (const { flags, help, isRare } of command.options ?? [])
+    program.addOption(new Option(flags, help).hideHelp(isRare === true && !all));
   for (const name of command.settings) program.addOption(settingOption(name, all));
   for (const flags of ['-q, --quiet', '-v, --verbose']) program.addOption(new Option(flags).hideHelp()); // for -yq: letters in a row are one verb's
   configureHelp(program, verb, command, all);

@@ -8,6 +8,7 @@ import type { Verbosity } from '../logger.ts';
 export type OwnOption = {
   flags: string; // in commander's syntax: '-n, --dry-run', '--reason <text>'
   help: string;
+  isRare?: true; // only `--help --all` shows it
   parse?: (text: string) => unknown; // throws an Error that says what was expected; without it the text is the value
 };
 
@@ -80,6 +81,26 @@ const token = [
   'tokenAudience',
   'tokenAuth',
 ] as const;
+
+/** How a list is read, and which of its ids are deleted. */
+export const input = [
+  'resource',
+  'resourceColumn',
+  'format',
+  'column',
+  'noHeader',
+  'delimiter',
+  'limit',
+  'protect',
+  'allowIdChars',
+  'allowPlaceholders',
+  'expectRejected',
+  'maxDeletes',
+  'expectCount',
+] as const;
+
+/** What may halt a run, how fast it is, and what its answers mean. */
+export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;
 
 /** Where requests go, and the credentials for them. */
 export const target = ['baseUrl', 'account', ...token, 'allowHttp', 'caFile', 'proxy', 'separateLimits'] as const;

@@ -91,7 +91,7 @@ function argumentsOf(program: Program, args: number, current: string): Completio
   const argument = all[args] ?? (all.at(-1)?.variadic ? all.at(-1) : undefined);
   if (argument === undefined) return words([], current);
   if (argument.name() === 'run') return { kind: 'runs' };
-  if (argument.name() === 'files') return { kind: 'files' };
+  if (['file', 'files'].includes(argument.name())) return { kind: 'files' };
   return words(
     literalsOf(argument.name()).map((word) => ({ word, help: '' })),
     current,

@@ -43,6 +43,8 @@ export function settingHeading(name: SettingName): string {
 /** Topics that explain a verb, by the first word of it: a row for each that is shown. */
 export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   run: ['input', 'outcomes', 'rates', 'exit-codes'],
+  plan: ['plans', 'input'],
+  apply: ['plans', 'exit-codes'],
   worker: ['workers', 'results', 'notifications', 'monitoring', 'exit-codes'],
   schedule: ['schedules', 'notifications'],
   runs: ['control'],
@@ -56,6 +58,7 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   'start-all': ['control'],
   target: ['rates'],
   report: ['reports', 'outcomes'],
+  certificate: ['reports'],
   explain: ['reports', 'outcomes'],
   retry: ['reports', 'outcomes', 'exit-codes'],
   check: ['check', 'outcomes', 'exit-codes'],

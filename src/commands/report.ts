@@ -1,4 +1,3 @@
-import { fstatSync, writeSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes } from '../errors.ts';
@@ -14,20 +13,23 @@ import { retryFacts } from '../ledger/summary.ts';
 import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { systemCode } from '../system-errors.ts';
 import { retryLines } from '../terminal/retry-text.ts';
+import { certify, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { sinkOf } from './report-sink.ts';
 import { findRun, sayOf, sayOn, withRedis } from './session.ts';
 
 /** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
   refuseJsonBesideRows(invocation);
+  refuseBesideCertificate(invocation);
   const say = sayOn(stderr);
   const print = jsonLines(stdout, options.json);
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const found = await findRun(session, args[0]);
     const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
+    if (options.certificate === true) return certify(invocation, session.redis, run);
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
     for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
@@ -146,8 +148,7 @@ async function isKept(path: string): Promise<boolean> {
 
 /** A redirected stdout keeps what was written before a failure, so the error says that it holds a part of the report. */
 async function toStream(deps: ReportDeps): Promise<void> {
-  const file = fileOf(deps.out);
-  const sink = file === null ? streamSink(deps.out) : fileSink(file);
+  const sink = sinkOf(deps.out);
   const run = deps.run.id;
   await writeRows(deps, (text) =>
     sink(text).catch((error) => {
@@ -156,35 +157,7 @@ async function toStream(deps: ReportDeps): Promise<void> {
   );
 }
 
-/** The descriptor of the regular file that a stream writes to, or null. */
-function fileOf(out: NodeJS.WritableStream): number | null {
-  const { fd } = out as { fd?: number };
-  return fd !== undefined && fstatSync(fd).isFile() ? fd : null;
-}
-
-/** Writes to the descriptor itself: the stream of a file takes a short write for a whole one, so a full disk would silently truncate it. */
-function fileSink(file: number): Sink {
-  return async (text) => {
-    const bytes = Buffer.from(text);
-    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
-    return true;
-  };
-}
-
 function writeRows({ redis, run, format, spreadsheetSafe, only, join }: ReportDeps, sink: Sink): Promise<number> {
   if (join !== null) return writeJoined(join, run, readOutcomes(redis, run), only, sink);
   return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe, only }, sink);
-}
-
-/** Waits until each text is written. A reader that closes early (`| head`) is no error. */
-function streamSink(out: NodeJS.WritableStream): Sink {
-  out.on('error', () => {}); // the callback below gets the error, too; without a listener it would end the process
-  return (text) =>
-    new Promise((resolve, reject) => {
-      out.write(text, (error) => {
-        if (!error) resolve(true);
-        else if (['EPIPE', 'ERR_STREAM_DESTROYED'].includes(systemCode(error))) resolve(false);
-        else reject(error);
-      });
-    });
 }

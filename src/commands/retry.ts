@@ -42,7 +42,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     checkExpectedCount(spool.ids, config.expectCount);
     const list = { spool, rejectsFile: null };
     const retries = { run, chosen };
-    if (credentials !== null) return runIn(session, invocation, { target, credentials, list, retries });
+    if (credentials !== null) return runIn(session, invocation, { target, credentials, list, retries, applied: null });
     const plan = planOf(inherit(invocation, retries), target, list, { ...noListHistory, retries });
     return showDryRun(invocation, list, plan);
   });

@@ -19,6 +19,7 @@ import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { readStopFile } from '../worker/stop-file.ts';
+import { type AppliedPlan, confirmPlan, refuseOtherRun, takeOver } from './applied-plan.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
@@ -37,8 +38,14 @@ import {
 } from './session.ts';
 import { submitRun } from './submit-run.ts';
 
-/** `retries`: the run whose ids these are. */
-export type Work = { target: Target; credentials: Credentials; list: List; retries: Retries | null };
+/** `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
+export type Work = {
+  target: Target;
+  credentials: Credentials;
+  list: List;
+  retries: Retries | null;
+  applied: AppliedPlan | null;
+};
 
 /** Makes or finds the run of a list, asks for confirmation, and deletes it here or detaches it. Repeating it resumes the run. */
 export function runList(invocation: Invocation, work: Work): Promise<number> {
@@ -47,10 +54,11 @@ export function runList(invocation: Invocation, work: Work): Promise<number> {
 
 /** The same with a connection to Redis. */
 export async function runIn(session: EarlySession, given: Invocation, work: Work): Promise<number> {
-  const { target, credentials, list, retries } = work;
+  const { target, credentials, list, retries, applied } = work;
   const retryOf = retries?.run.id ?? '';
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
+  if (applied !== null) refuseOtherRun(applied, last);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   if (last !== null && isSealed(last.state) && !isOver(last))
     return finishEnded({ invocation: given, session, run: last, outputFolder: folderOf(last) });
@@ -68,8 +76,9 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const overlapping = existing === null ? await findOverlappingRuns(session.redis, target, list.spool, retryOf) : [];
   const plan = planOf(invocation, target, list, { retries, learned, stop, existing, isJoined, last, overlapping });
   showPlan(invocation, plan);
-  await confirm(invocation, plan);
+  await confirm(invocation, plan, applied);
   const run = await submitRun(invocation, session, target, list.spool, retryOf);
+  if (applied !== null) await takeOver(invocation, session, applied, run);
   await removeSpool(list.spool.folder); // the list is in Redis now, and a run may take days
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
   refuseOtherCanary(run, invocation.config.canary);
@@ -81,7 +90,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
 
 /** With --quiet the plan is shown only before a question: nobody can confirm a plan that is not shown. */
 function showPlan({ options, stderr, verbosity }: Invocation, plan: Plan): void {
-  const isAsked = options.yes !== true && options.confirm === undefined;
+  const isAsked = options.yes !== true && options.confirm === undefined && options.code === undefined;
   if (verbosity !== 'quiet' || isAsked)
     stderr.write(`${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n`);
 }
@@ -145,14 +154,16 @@ function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
 }
 
 /** The operator types the number of ids left to delete: of a resumed run fewer than the list holds. */
-async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: Plan): Promise<void> {
+async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan | null): Promise<void> {
+  const { args, options, stdin, stderr, env } = invocation;
   const expected = plan.existing?.left ?? sumIds(plan.ids);
   const confirm = (options.confirm as number | undefined) ?? null;
-  if (expected === 0 && (confirm === null || plan.existing !== null)) return; // an export that went wrong may hold nothing
+  if (expected === 0 && applied === null && (confirm === null || plan.existing !== null)) return; // an export that went wrong may hold nothing
   const host = new URL(plan.baseUrl).host;
   const what = plan.existing
     ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
     : `${idsText(plan.ids)} on ${host}${plan.overlapping.map(({ runId }) => `, beside run ${runId}`).join('')}`;
+  if (applied !== null) return confirmPlan(invocation, applied, what);
   const question = { expected, what, yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }

@@ -2,41 +2,36 @@ import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
 import { resources } from '../model/resource.ts';
-import { type Command, json, type OwnOption, reason, sending, share, store, target, yes } from './command.ts';
+import {
+  type Command,
+  input,
+  json,
+  type OwnOption,
+  ofRuns,
+  reason,
+  sending,
+  share,
+  store,
+  target,
+  yes,
+} from './command.ts';
 
 // What makes, shows and changes runs.
 
-const input = [
-  'resource',
-  'resourceColumn',
-  'format',
-  'column',
-  'noHeader',
-  'delimiter',
-  'limit',
-  'protect',
-  'allowIdChars',
-  'allowPlaceholders',
-  'expectRejected',
-  'maxDeletes',
-  'expectCount',
-] as const;
-
 /** How ids of a run are protected; those itself are in Redis. */
 const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
-
-/** What may halt a run, how fast it is, and what its answers mean. */
-const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [
   {
     flags: '--stop-at <moment>',
+    isRare: true,
     help: 'pause it then, until it is resumed: 06:00, "06:00 Europe/Berlin", 2026-11-20T16:00Z',
     parse: (text) => parse.momentAhead(text),
   },
   {
     flags: '--max-duration <time>',
+    isRare: true,
     help: 'pause it after so much deleting time since it was last started: 90min, 2h',
     parse: parse.longDuration,
   },
@@ -258,6 +253,15 @@ export const report: Command = {
       flags: '--join <files...>',
       help: 'the CSV files of the run as they are, with the outcome of each row behind it',
     },
+    {
+      flags: '--certificate',
+      help: 'all rows of an ended run as a chain of hashes with one root, so that any edit shows',
+    },
+    { flags: '--sign-key <file>', help: 'sign the certificate with this Ed25519 key, in PEM' },
+    {
+      flags: '--hash-ids <file>',
+      help: 'hash the ids of the certificate, with the salt in this file; it is made if it is not there',
+    },
     { flags: '--verify', help: 'check that every row has exactly one outcome' },
     { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
     { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
@@ -270,6 +274,7 @@ export const report: Command = {
       'beside the columns of the list',
     ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   load: () => import('./report.ts'),

@@ -29,7 +29,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
     if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
-    return runList(invocation, { target, credentials, list, retries: null });
+    return runList(invocation, { target, credentials, list, retries: null, applied: null });
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from './command.ts';
+import { apply, certificate, plan } from './evidence-verbs.ts';
 import { cancel, explain, pause, priority, rate, report, resume, retry, run, runs, status } from './run-verbs.ts';
 import { schedule } from './schedule-verbs.ts';
 import { check, completion, config, help, quickstart, redis, runWorker, sandbox, worker } from './service-verbs.ts';
@@ -7,6 +8,8 @@ import { startAll, stopAll, target } from './target-verbs.ts';
 /** Every verb, in the order of the help. */
 export const verbs: readonly Command[] = [
   run,
+  plan,
+  apply,
   worker,
   schedule,
   runs,
@@ -20,6 +23,7 @@ export const verbs: readonly Command[] = [
   startAll,
   target,
   report,
+  certificate,
   retry,
   explain,
   check,

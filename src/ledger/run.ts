@@ -63,6 +63,7 @@ export type Run = {
   note: string; // --reason
   retryOf: string; // the run whose ids it deletes; '' = its ids come from a list
   retriedBy: string[]; // the runs that retry ids of this one, the oldest first
+  plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
   rate: Rate | null;
   unreadRate: string; // a rate that this release can't read: nothing of the run is sent; '' = none
   burst: number | null; // null: the default
@@ -169,6 +170,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     note: text('note'),
     retryOf: text('retryOf'),
     retriedBy: text('retriedBy').split(' ').filter(Boolean),
+    plan: text('plan'),
     rate: readableRate(text('rate')),
     unreadRate: readableRate(text('rate')) === null ? text('rate') : '',
     burst: hash.burst ? Number(hash.burst) : null,

@@ -46,6 +46,17 @@ export async function confirmYes(what: string, yes: boolean, asking: PromptStrea
   if (answer.trim() !== 'yes') throw new ExpungeError('USAGE', 'not confirmed; nothing was changed');
 }
 
+/** What the operator types for the code of a plan; '' for Ctrl-C. Throws USAGE without a terminal. */
+export function confirmCode(what: string, asking: PromptStreams): Promise<string> {
+  const message = `Type the code of the plan to delete ${what}, anything else to stop. It cannot be undone.`;
+  return ask(
+    message,
+    asking,
+    `${what} would be deleted, but there is no terminal to type the code on`,
+    'add --code CODE',
+  );
+}
+
 function checkConfirm(confirm: number, expected: number, what: string): void {
   if (confirm === expected) return;
   const message = `--confirm ${confirm}: expected ${count(expected)}, because ${what} would be deleted; nothing was sent`;

@@ -22,6 +22,8 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['redis status', '', ['redis']],
   ['redis stop', '', ['redis']],
   ['run', 'FOLDER/list.txt --resource views --dry-run', ['plan']],
+  ['plan', 'FOLDER/planned.txt --resource views --output FOLDER/plan.json', ['sealed_plan']],
+  ['apply', 'FOLDER/plan.json --code CODE', ['progress', 'pace', 'summary']],
   ['run', 'FOLDER/list.txt --resource views --yes', ['progress', 'pace', 'summary']],
   ['run', 'FOLDER/others.txt --resource views --yes --detach', ['summary']],
   ['runs', '', ['summary']],
@@ -45,6 +47,8 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['explain', `views ${madeId('views', 3)}`, ['appearance']],
   ['report', 'RUN --verify', ['verification']],
   ['report', 'RUN --output FOLDER/report.csv', ['report']],
+  ['report', 'RUN --certificate --output FOLDER/proof.ndjson', ['certificate']],
+  ['certificate verify', 'FOLDER/proof.ndjson', ['certificate']],
   ['runs remove', 'RUN --yes', ['removed']],
   ['schedule add', 'nightly --cron @daily --from all --resource views --max-deletes 5', ['schedule']],
   ['schedule list', '', ['schedule']],
@@ -63,9 +67,11 @@ function openPlace() {
   const path = (name: string) => join(folder, name);
   let sandbox: Sandbox;
   let detached = '';
+  let code = '';
   beforeAll(async () => {
-    sandbox = await startSandbox({ objects: { annotations: 0, views: 3 } });
+    sandbox = await startSandbox({ objects: { annotations: 0, views: 4 } });
     writeFileSync(path('list.txt'), `${madeId('views', 1)}\n${madeId('views', 2)}\n`);
+    writeFileSync(path('planned.txt'), `${madeId('views', 4)}\n`);
     writeFileSync(path('others.txt'), `${madeId('views', 3)}\n`);
     const sources = { all: { glob: path('list.txt'), settle: '1ms' } };
     writeFileSync(path('config.json'), JSON.stringify({ baseUrl: sandbox.url, stateDir: path('state'), sources }));
@@ -75,10 +81,12 @@ function openPlace() {
     await forgetTarget(sandbox.url);
     rmSync(folder, { recursive: true, force: true });
   });
-  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers. */
+  /** Does the line with this flag, and returns what it wrote. RUN is the run that was left to workers, CODE the code of the last plan. */
   return async (verb: string, args: string, flag: string) => {
     const words = `${verb} ${args}`.split(' ').filter(Boolean);
-    const argv = words.map((word) => (word === 'RUN' ? detached : word.replace('FOLDER', folder)));
+    const argv = words.map((word) =>
+      word === 'RUN' ? detached : word.replace('FOLDER', folder).replace('CODE', code),
+    );
     const env = { REDIS_URL: testRedisUrl(), EXPUNGE_TOKEN: sandbox.token, EXPUNGE_CONFIG: path('config.json') };
     const invoked = invoke([...argv, flag], env);
     const exit = await invoked.ended.catch((error) => {
@@ -86,6 +94,7 @@ function openPlace() {
     });
     expect(exit).toBe(0);
     const [stdout, stderr] = [invoked.printed(), invoked.told()];
+    code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(stderr)?.[0] ?? code;
     if (args.includes('--detach')) detached = /\d{8}-\d{4}-\w{4}/.exec(stdout + stderr)![0];
     return { stdout, stderr };
   };

@@ -35,6 +35,10 @@ describe('completion offers', () => {
       ['failed,unknown', 'failed,unknown_resource'],
     ],
     [['retry', 'm4tz', '--only', 'un'], ['unknown']],
+    [['ap'], ['apply']],
+    [['apply', ''], 'files'],
+    [['certificate', 've'], ['verify']],
+    [['report', 'm4tz', '--sign-key', ''], 'files'],
     [
       ['explain', ''],
       ['annotations', 'views'],

@@ -7,7 +7,19 @@ import { invoke } from '../../support/command.ts';
 
 /** What makes a run or a schedule, and what looks whether it could: they may begin a private Redis. */
 const beginning = ['run', 'worker', 'schedule add', 'check', 'quickstart'];
-const withoutRedis = ['completion', 'config show', 'help', 'sandbox', 'redis status', 'redis stop', 'run-worker'];
+const withoutRedis = [
+  'completion',
+  'config show',
+  'help',
+  'sandbox',
+  'redis status',
+  'redis stop',
+  'run-worker',
+  'plan',
+  'certificate verify',
+];
+
+const afterItsPlan = ['apply']; // which names what it is to do
 
 const all = verbs.flatMap((command) => [
   ...(command.load === null ? [] : [[command.name, command] as const]),
@@ -16,13 +28,14 @@ const all = verbs.flatMap((command) => [
 const needed: Record<string, string> = {
   '<rate>': '5/s',
   '<rate|none>': '5/s',
+  '<budget|none>': '5/day',
   '<high|normal|low>': 'high',
   '<annotations|views>': 'views',
 };
 const argumentsOf = (names = '') =>
   names.split(' ').flatMap((name) => (name[0] === '<' ? [needed[name] ?? 'm4tz'] : []));
 
-test.each(all.filter(([verb]) => ![...beginning, ...withoutRedis].includes(verb)))(
+test.each(all.filter(([verb]) => ![...beginning, ...withoutRedis, ...afterItsPlan].includes(verb)))(
   '%s begins no Redis in a folder that never had one, and says whose folder it looked in',
   async (verb, command) => {
     const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));

@@ -1,0 +1,126 @@
+import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { ExpungeError, messageOf, readNamedFile } from '../errors.ts';
+import { count } from '../format.ts';
+import { type CertificateOptions, writeCertificate } from '../ledger/certificate.ts';
+import { readOutcomes } from '../ledger/outcome-rows.ts';
+import { notWritten, ReportFile, type Sink } from '../ledger/report.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
+import { checkConservation, tallyLedger } from '../ledger/tally.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { systemCode } from '../system-errors.ts';
+import { type Invocation, jsonLines } from './command.ts';
+import { sinkOf } from './report-sink.ts';
+import { sayOn } from './session.ts';
+
+/** `report --certificate` of a run that has ended, to a file or to stdout. Returns the exit code. Repeating it gives the same bytes. */
+export async function certify(invocation: Invocation, redis: RedisClient, run: Run): Promise<number> {
+  const { options, stdout, stderr } = invocation;
+  const { output, signKey, hashIds } = options as { output?: string; signKey?: string; hashIds?: string };
+  await refuseUncertain(redis, run);
+  const certificate = {
+    key: signKey === undefined ? null : readSignKey(signKey),
+    salt: hashIds === undefined ? null : readSalt(hashIds),
+  };
+  const write = (sink: Sink) => writeCertificate(readOutcomes(redis, run), run, certificate, sink);
+  const { rows, root } = await (output === undefined ? toStream(stdout, run, write) : toFile(output, run, write));
+  if (root === null) return 0; // the reader closed stdout
+  sayOn(stderr)(`${count(rows)} rows in ${output ?? 'the certificate'}, its root is ${root}`);
+  const signed = { signed: certificate.key !== null, hashed: certificate.salt !== null };
+  jsonLines(stdout, options.json)('certificate', { run: run.id, rows, file: output, root, ...signed });
+  return 0;
+}
+
+type Written = Awaited<ReturnType<typeof writeCertificate>>;
+type Write = (sink: Sink) => Promise<Written>;
+
+async function toFile(path: string, run: Run, write: Write): Promise<Written> {
+  const file = await ReportFile.open(path, run.id);
+  try {
+    const written = await write((text) => file.write(text));
+    await file.commit();
+    return written;
+  } finally {
+    await file.discard();
+  }
+}
+
+function toStream(out: NodeJS.WritableStream, run: Run, write: Write): Promise<Written> {
+  const sink = sinkOf(out);
+  return write((text) =>
+    sink(text).catch((error) => {
+      throw notWritten('stdout, which holds a part of it', run.id, error);
+    }),
+  );
+}
+
+/** A certificate says what became of every row for good, so the run has to be sealed, and its ledger to add up. */
+async function refuseUncertain(redis: RedisClient, run: Run): Promise<void> {
+  if (!isSealed(run.state))
+    throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
+      next: `wait for its end: expunge status ${run.id} --watch`,
+    });
+  const problem = checkConservation(run, await tallyLedger(redis, run));
+  if (problem !== null) throw new ExpungeError('INTERNAL', `run ${run.id} is not certified: ${problem}`);
+}
+
+/** Options that `--certificate` needs to be there, or not to be there. Throws USAGE. */
+export function refuseBesideCertificate({ options }: Invocation): void {
+  const named = (names: readonly string[]) => names.filter((name) => options[name] !== undefined);
+  const alone = named(['signKey', 'hashIds']);
+  const next = 'expunge help reports tells what a certificate is';
+  if (options.certificate !== true && alone.length > 0)
+    throw new ExpungeError('USAGE', '--sign-key and --hash-ids are for a certificate', { next: 'add --certificate' });
+  if (options.certificate === true && named(['format', 'only', 'join', 'verify', 'spreadsheetSafe']).length > 0)
+    throw new ExpungeError('USAGE', '--certificate has all rows of the run, as NDJSON of its own form', { next });
+}
+
+const makeKey = 'make one: openssl genpkey -algorithm ed25519 -out key.pem';
+
+/** The key in a PEM file. Throws USAGE for one that signs in another way; never tells what is in the file. */
+function readSignKey(path: string): KeyObject {
+  return readKey(
+    '--sign-key',
+    path,
+    'an Ed25519 private key in PEM (PKCS #8, not encrypted)',
+    makeKey,
+    createPrivateKey,
+  );
+}
+
+/** The public key in a PEM file. */
+export function readPublicKey(path: string): KeyObject {
+  const next = 'derive it: openssl pkey -in key.pem -pubout -out public.pem';
+  return readKey('--public-key', path, 'an Ed25519 public key in PEM', next, createPublicKey);
+}
+
+function readKey(flag: string, path: string, wanted: string, next: string, parse: (pem: string) => KeyObject) {
+  const key = parsed(readNamedFile(flag, path, 'USAGE'), parse);
+  if (key?.asymmetricKeyType === 'ed25519') return key;
+  throw new ExpungeError('USAGE', `${flag} ${path}: expected ${wanted}`, { next });
+}
+
+function parsed(pem: string, parse: (pem: string) => KeyObject): KeyObject | null {
+  try {
+    return parse(pem);
+  } catch {
+    return null; // the words of OpenSSL help nobody
+  }
+}
+
+const saltBytes = 32;
+
+/** The salt in a file, 64 hex digits. A file that is not there is made, readable by its owner only. Throws USAGE for any other text. */
+function readSalt(path: string): NonNullable<CertificateOptions['salt']> {
+  try {
+    writeFileSync(path, `${randomBytes(saltBytes).toString('hex')}\n`, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST')
+      throw new ExpungeError('USAGE', `--hash-ids ${path}: ${messageOf(error)}`, { cause: error });
+  }
+  const text = readNamedFile('--hash-ids', path, 'USAGE');
+  if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, 'hex');
+  throw new ExpungeError('USAGE', `--hash-ids ${path}: expected a salt of ${2 * saltBytes} hex digits`, {
+    next: 'name the file of another certificate, or one that is not there: it is made',
+  });
+}

@@ -1,0 +1,77 @@
+import { readTarget } from '../config/check-target.ts';
+import { ExpungeError } from '../errors.ts';
+import { openInputs } from '../input/open-inputs.ts';
+import { planText } from '../terminal/plan-text.ts';
+import { quoteForShell, styleOf } from '../terminal/style.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { checkExpectedCount, checkMaxDeletes, noListHistory, planOf } from './plan.ts';
+import { writePlanFile } from './plan-file.ts';
+import { withNamedList } from './run.ts';
+import { planCode, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
+import { refuseLoneBurst, sayOf, sayOn, whoAmI } from './session.ts';
+
+/** `plan`: reads the list as `run` would, and seals in a file what `apply` may do. Sends nothing; needs neither a token nor Redis. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { config, env, stderr } = invocation;
+  const output = outputOf(invocation);
+  const approver = approverOf(invocation);
+  const target = readTarget(config, env);
+  refuseLoneBurst(invocation, null);
+  const input = await sealFiles(invocation.args);
+  return withNamedList(invocation, async (list) => {
+    checkMaxDeletes(list.spool.ids, config.maxDeletes);
+    checkExpectedCount(list.spool.ids, config.expectCount);
+    const origin = {
+      planned_at: new Date().toISOString(),
+      planned_by: whoAmI(env),
+      approve_by: approver,
+      reason: reasonOf(invocation.options),
+    };
+    const plan = sealPlan(origin, config, target, input, list);
+    const sha256 = await writePlanFile(output, plan);
+    const shown = planOf(invocation, target, list, noListHistory);
+    stderr.write(`${planText(shown, styleOf(stderr), stderr.columns || undefined)}\n`);
+    tell(invocation, output, plan, sha256);
+    return 0;
+  });
+}
+
+/** The hashes of the files of a plan. Throws USAGE for what cannot be read a second time. */
+export async function sealFiles(paths: string[]): Promise<SealedInput[]> {
+  const files = await openInputs(paths);
+  const pipe = files.find(({ isPipe }) => isPipe);
+  if (pipe === undefined) return sealInputs(files);
+  throw new ExpungeError('USAGE', `${pipe.name}: expected a file, because apply reads it again; got a pipe`, {
+    next: 'write the ids to a file first',
+  });
+}
+
+function outputOf({ options }: Invocation): string {
+  if (typeof options.output === 'string') return options.output;
+  throw new ExpungeError('USAGE', 'expected a file for the plan, got none', { next: 'add --output plan.json' });
+}
+
+function approverOf({ options, env }: Invocation): string | null {
+  const name = options.approveBy as string | undefined;
+  if (name === undefined) return null;
+  const planner = whoAmI(env);
+  if (!isSamePerson(name, planner)) return name;
+  throw new ExpungeError('USAGE', `--approve-by ${name}: expected somebody else than ${planner}, who makes the plan`, {
+    next: 'name another person, as EXPUNGE_USER or their login names them',
+  });
+}
+
+/** Whether two names are of one login: of `ana@host` the machine does not count, nor does the case. */
+export function isSamePerson(a: string, b: string): boolean {
+  const login = (name: string) => name.trim().toLowerCase().split('@', 1)[0];
+  return login(a) === login(b);
+}
+
+function tell(invocation: Invocation, file: string, plan: SealedPlan, sha256: string): void {
+  const code = planCode(sha256);
+  sayOn(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
+  const who = plan.approve_by === null ? '' : ` (by ${plan.approve_by})`;
+  sayOf(invocation)(`  Carry it out${who}: expunge apply ${quoteForShell(file)}`);
+  const { v: _, type: __, ...facts } = plan;
+  jsonLines(invocation.stdout, invocation.options.json)('sealed_plan', { file, code, plan_sha256: sha256, ...facts });
+}

@@ -1,0 +1,37 @@
+import { fstatSync, writeSync } from 'node:fs';
+import type { Sink } from '../ledger/report.ts';
+import { systemCode } from '../system-errors.ts';
+
+/** Writes to stdout, whatever it is. What a redirected stdout holds after a failure is a part. */
+export function sinkOf(out: NodeJS.WritableStream): Sink {
+  const file = fileOf(out);
+  return file === null ? streamSink(out) : fileSink(file);
+}
+
+/** The descriptor of the regular file that a stream writes to, or null. */
+function fileOf(out: NodeJS.WritableStream): number | null {
+  const { fd } = out as { fd?: number };
+  return fd !== undefined && fstatSync(fd).isFile() ? fd : null;
+}
+
+/** Writes to the descriptor itself: the stream of a file takes a short write for a whole one, so a full disk would silently truncate it. */
+function fileSink(file: number): Sink {
+  return async (text) => {
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+    return true;
+  };
+}
+
+/** Waits until each text is written. A reader that closes early (`| head`) is no error. */
+function streamSink(out: NodeJS.WritableStream): Sink {
+  out.on('error', () => {}); // the callback below gets the error, too; without a listener it would end the process
+  return (text) =>
+    new Promise((resolve, reject) => {
+      out.write(text, (error) => {
+        if (!error) resolve(true);
+        else if (['EPIPE', 'ERR_STREAM_DESTROYED'].includes(systemCode(error))) resolve(false);
+        else reject(error);
+      });
+    });
+}

@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto';
+import type { Sources } from '../config/read-config.ts';
+import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
+import { settledIn } from '../input/chunk-ids.ts';
+import type { InputFile } from '../input/open-inputs.ts';
+import type { Spool } from '../input/spool.ts';
+import type { List } from '../input/with-list.ts';
+import { type Canonical, canonicalJson } from '../model/canonical.ts';
+import type { ReadOutcome } from '../model/outcome.ts';
+import { leastMs } from '../model/rate.ts';
+import { type Resource, sumIds } from '../model/resource.ts';
+import type { Target } from '../model/target.ts';
+
+/** The settings that a plan seals: which ids a list holds, and how they are deleted. */
+export const sealedSettings = [
+  'resource',
+  'resourceColumn',
+  'format',
+  'column',
+  'noHeader',
+  'delimiter',
+  'limit',
+  'protect',
+  'allowIdChars',
+  'allowPlaceholders',
+  'expectRejected',
+  'maxDeletes',
+  'expectCount',
+  'window',
+  'canary',
+  'maxFailures',
+  'onStatus',
+  'expectAbsent',
+  'rate',
+  'burst',
+] as const satisfies readonly SettingName[];
+
+type SealedSetting = (typeof sealedSettings)[number];
+
+/** One file of the list, byte for byte. */
+export type SealedInput = { name: string; bytes: number; sha256: string };
+
+/** A plan as its file holds it, in canonical JSON. Its code is not in it. */
+export type SealedPlan = {
+  v: 1;
+  type: 'plan';
+  planned_at: string;
+  planned_by: string;
+  approve_by: string | null; // who has to apply it; null: anybody
+  reason: string;
+  target: { base_url: string; account: string };
+  input: SealedInput[];
+  ids: SealedIds;
+  protect: { ids: number; sha256: string } | null;
+  rules: Record<SealedSetting, string | null>; // as for their flags; null = unset
+  forecast: { requests: number; seconds: number | null }; // at least; without a rate the time is not known
+};
+
+type SealedIds = Record<Resource | ReadOutcome | 'rows', number> & {
+  sha256: string;
+  first: string | null; // annotations/a-1
+  last: string | null;
+};
+
+/** Who makes a plan, when, and why. */
+export type PlanOrigin = Pick<SealedPlan, 'planned_at' | 'planned_by' | 'approve_by' | 'reason'>;
+
+/** The plan of a list that was read. Pure. */
+export function sealPlan(
+  origin: PlanOrigin,
+  config: Config,
+  target: Target,
+  input: SealedInput[],
+  { spool }: List,
+): SealedPlan {
+  const requests = sumIds(spool.ids);
+  return {
+    v: 1,
+    type: 'plan',
+    ...origin,
+    target: { base_url: target.baseUrl, account: target.account },
+    input,
+    ids: sealedIds(spool),
+    protect: spool.protectedList && { ids: spool.protectedList.ids, sha256: spool.protectedList.sha256 },
+    rules: sealedRules(config),
+    forecast: {
+      requests,
+      seconds: config.rate === undefined ? null : Math.ceil(leastMs(config.rate, requests) / 1_000),
+    },
+  };
+}
+
+function sealedIds(spool: Spool): SealedIds {
+  const { rows, ids, sha256, first, last } = spool;
+  const ends = { first: first && `${first.resource}/${first.id}`, last: last && `${last.resource}/${last.id}` };
+  return { rows, ...ids, ...settledIn(spool), sha256, ...ends };
+}
+
+function sealedRules(config: Config): SealedPlan['rules'] {
+  const rules = sealedSettings.map((name) => [name, textOf(name, config[name])] as const);
+  return Object.fromEntries(rules) as SealedPlan['rules'];
+}
+
+function textOf<N extends SealedSetting>(name: N, value: Config[N]): string | null {
+  return settingText(name, value);
+}
+
+/** The settings of a plan in the place of those of a command. Throws USAGE for a value that no plan of this release holds. */
+export function withRules(config: Config, { rules }: SealedPlan): Config {
+  const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);
+  return Object.freeze({ ...config, ...Object.fromEntries(values) });
+}
+
+/** The text of a default, like that of an empty list, need not be one that can be given. */
+function ruleOf(name: SealedSetting, text: string | null): unknown {
+  const { fallback, parse } = settings[name];
+  if (text === null || text === textOf(name, fallback as never)) return fallback;
+  try {
+    return parse(text);
+  } catch (error) {
+    const message = `the plan has a --${settings[name].flag} that this release can't read: ${messageOf(error)}`;
+    throw new ExpungeError('USAGE', message, { cause: error, next: 'make the plan again: expunge plan' });
+  }
+}
+
+/** What a flag, a variable or the configuration file says otherwise than the plan: `--rate 500/s instead of 200/s`. Pure. */
+export function otherRules({ rules }: SealedPlan, config: Config, sources: Sources): string[] {
+  return sealedSettings.flatMap((name) => {
+    const text = textOf(name, config[name]);
+    if (sources[name] === 'default' || text === rules[name]) return [];
+    return [`--${settings[name].flag} ${text} instead of ${rules[name] || 'none'}`];
+  });
+}
+
+/** What another reading of the list has found otherwise than the plan, in words. Pure. */
+export function otherIds(plan: SealedPlan, { spool }: List): string[] {
+  const now = sealedIds(spool);
+  const same = Object.keys(now) as (keyof SealedIds)[];
+  const ids = same
+    .filter((fact) => now[fact] !== plan.ids[fact])
+    .map((fact) => `${fact} ${now[fact]} instead of ${plan.ids[fact]}`);
+  const isProtected = canonicalJson(spool.protectedList) === canonicalJson(plan.protect);
+  return isProtected ? ids : [...ids, 'other protected ids'];
+}
+
+/** The hash of each file, read once from its begin to its end. Throws what reading throws. */
+export async function sealInputs(files: readonly InputFile[]): Promise<SealedInput[]> {
+  const sealed: SealedInput[] = [];
+  for (const file of files) {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for await (const block of file.open()) {
+      hash.update(block);
+      bytes += block.length;
+    }
+    sealed.push({ name: file.name, bytes, sha256: hash.digest('hex') });
+  }
+  return sealed;
+}
+
+/** The text of a plan's file. */
+export function planFileText(plan: SealedPlan): string {
+  return `${canonicalJson(plan as unknown as Canonical)}\n`;
+}
+
+/** The hash that the code of a plan is made of, and that the audit trail names: the SHA-256 of its file. */
+export function planHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+const codeLetters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'; // 32, without those that look alike
+
+/** The short code of a plan, of the first 40 bits of its hash: `K7QD-M4TZ`. */
+export function planCode(sha256: string): string {
+  const bits = BigInt(`0x${sha256.slice(0, 10)}`);
+  const letters = Array.from({ length: 8 }, (_, i) => codeLetters[Number((bits >> BigInt(35 - 5 * i)) & 31n)]);
+  return `${letters.slice(0, 4).join('')}-${letters.slice(4).join('')}`;
+}
+
+/** Whether a text is the code of the plan, in upper or lower case, with or without the hyphen, or its whole hash. */
+export function isCodeOf(sha256: string, text: string): boolean {
+  const typed = text.trim().toUpperCase();
+  return typed === sha256.toUpperCase() || typed.replace('-', '') === planCode(sha256).replace('-', '');
+}
