@@ -138,6 +138,7 @@ export const status: Command = {
   options: [
     { flags: '--watch', help: 'keep showing it until it ends' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
+    { flags: '--history', help: 'with --json: how it went over time, and what happened to it' },
     json,
   ],
   examples: [
