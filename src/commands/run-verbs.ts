@@ -242,7 +242,11 @@ export const report: Command = {
   arguments: '<run>',
   settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
   options: [
-    { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
+    {
+      flags: '--format <format>',
+      help: 'csv, ndjson, or html: a page about the run (default: csv)',
+      parse: parse.oneOf(['csv', 'ndjson', 'html']),
+    },
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
     only('only these rows, by outcome or code: failed,unknown,http_409'),
     {
@@ -261,6 +265,7 @@ export const report: Command = {
       'beside the columns of the list',
     ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   load: () => import('./report.ts'),
