@@ -41,7 +41,7 @@ const millis = (ms: number) =>
   ms < 1_000 ? `${Number(ms.toPrecision(2))} ms` : `${Number((ms / 1_000).toPrecision(2))} s`;
 
 const charts: readonly Chart[] = [
-  { title: 'Outcomes', series: outcomeSeries(), isStacked: true, text: (n) => `${rate(n)} ids` },
+  { title: 'Ids by outcome', series: outcomeSeries(), isStacked: true, text: rate },
   {
     title: 'Requests',
     series: [

@@ -8,7 +8,7 @@ import { cut, facts, html, type Markup, noMarkup, page, section, table } from '.
 import { drawCharts } from './html-charts.ts';
 import { type Measures, readMeasures } from './measures.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
-import { activeMsOf, isSealed, pendingOf, type Run } from './run.ts';
+import { activeMsOf, pendingOf, type Run } from './run.ts';
 
 /** What the page shows of a run. */
 export type PageFacts = {
@@ -98,10 +98,11 @@ export function pageOf({ run, history, measures, audit, failures }: PageFacts): 
 function headline(run: Run): Markup {
   const { id, state, reason, counts, rows } = run;
   const isGood = state === 'completed' && !hasFailures(run);
+  const tone = isGood ? 'good' : state === 'halted' || hasFailures(run) ? 'bad' : '';
   const why = state === 'completed' || reason === '' ? '' : `: ${cut(reason, textLength)}`;
   const open = pendingOf(run);
   return html`<h1>Run ${id}</h1>
-<p><b class="${isGood ? 'good' : isSealed(state) && !hasFailures(run) ? '' : 'bad'}">${state}</b>${why}</p>
+<p><b class="${tone}">${state}</b>${why}</p>
 <p>${plural(rows, 'rows')}, ${count(sumOutcomes(counts, isSuccess))} of them without a problem${open > 0 ? `, ${count(open)} open` : ''}
 · ${cut(run.baseUrl, textLength)}${run.account === '' ? '' : ` (${cut(run.account, textLength)})`}</p>
 <p class="soft">${timesOf(run)}</p>
