@@ -5,6 +5,7 @@ import { count } from '../format.ts';
 import { formatByName, inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { markDelivered } from '../ledger/end-run.ts';
+import { htmlReport } from '../ledger/html-report.ts';
 import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
@@ -63,7 +64,7 @@ function refuseJsonBesideRows({ options }: Invocation): void {
 export type ReportDeps = {
   redis: RedisClient;
   run: Run;
-  format: ReportFormat;
+  format: ReportFormat | 'html'; // html: a page about the run instead of its rows
   output: string | null; // null: to `out`
   only: Selection | null; // the rows to write; null: all
   join: JoinedFiles | null; // lists of the run, to which the outcomes are added
@@ -90,8 +91,12 @@ function refuseTogether({ verify, only, join, spreadsheetSafe, format }: ReportD
     throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only and --join are for a report', {
       next,
     });
+  if (format === 'html' && only !== null)
+    throw new ExpungeError('USAGE', '--only chooses rows; a page shows the whole run', {
+      next: 'omit --only, or --format html',
+    });
   if (spreadsheetSafe && format !== 'csv')
-    throw new ExpungeError('USAGE', `--spreadsheet-safe changes ids in a CSV; ${format} is always lossless`);
+    throw new ExpungeError('USAGE', `--spreadsheet-safe changes ids in a CSV; ${format} leaves them as they are`);
   if (join !== null && (spreadsheetSafe || format !== 'csv'))
     throw new ExpungeError('USAGE', '--join keeps the lines of a CSV as they are', {
       next: `omit ${spreadsheetSafe ? '--spreadsheet-safe' : `--format ${format}`}, or --join`,
@@ -121,9 +126,9 @@ async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number
   return problem === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
 }
 
-/** A whole report in a file counts as delivered, like the one that the command of the run writes; the first one stays recorded. */
-async function noteReport({ redis, run, only, join }: ReportDeps, path: string): Promise<void> {
-  if (run.reportIn === '' && only === null && join === null) await markDelivered(redis, run, path);
+/** All rows in a file count as the delivered report, like those that the command of the run writes; the first one stays recorded. */
+async function noteReport({ redis, run, format, only, join }: ReportDeps, path: string): Promise<void> {
+  if (run.reportIn === '' && format !== 'html' && only === null && join === null) await markDelivered(redis, run, path);
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
@@ -132,8 +137,8 @@ async function toFile(deps: ReportDeps, path: string): Promise<void> {
     const rows = await writeRows(deps, (text) => file.write(text));
     await file.commit();
     if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
-    deps.say(`${count(rows)} rows in ${path}`);
     const { run, format } = deps;
+    deps.say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
     deps.print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
   } catch (error) {
     await file.discard();
@@ -157,7 +162,13 @@ async function toStream(deps: ReportDeps): Promise<void> {
   );
 }
 
-function writeRows({ redis, run, format, spreadsheetSafe, only, join }: ReportDeps, sink: Sink): Promise<number> {
+/** Returns how many rows it is about. */
+async function writeRows(deps: ReportDeps, sink: Sink): Promise<number> {
+  const { redis, run, format, spreadsheetSafe, only, join } = deps;
+  if (format === 'html') {
+    await sink(await htmlReport(redis, run));
+    return run.rows;
+  }
   if (join !== null) return writeJoined(join, run, readOutcomes(redis, run), only, sink);
   return writeReport(readOutcomes(redis, run), { format, spreadsheetSafe, only }, sink);
 }

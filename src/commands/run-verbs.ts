@@ -143,6 +143,7 @@ export const status: Command = {
   options: [
     { flags: '--watch', help: 'keep showing it until it ends' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
+    { flags: '--history', help: 'with --json: how it went over time, and what happened to it' },
     json,
   ],
   examples: [
@@ -246,7 +247,11 @@ export const report: Command = {
   arguments: '<run>',
   settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
   options: [
-    { flags: '--format <format>', help: 'csv or ndjson (default: csv)', parse: parse.oneOf(['csv', 'ndjson']) },
+    {
+      flags: '--format <format>',
+      help: 'csv, ndjson, or html: a page about the run (default: csv)',
+      parse: parse.oneOf(['csv', 'ndjson', 'html']),
+    },
     { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
     only('only these rows, by outcome or code: failed,unknown,http_409'),
     {
@@ -275,6 +280,7 @@ export const report: Command = {
     ],
     ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
     ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
+    ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
   load: () => import('./report.ts'),

@@ -4,6 +4,7 @@ import { plural, timeOfDay, utcTime } from '../format.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
 import { haltExamples } from '../ledger/halt-rules.ts';
+import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { readMeasures } from '../ledger/measures.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
@@ -34,6 +35,7 @@ const pollMs = 250;
  */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, verbosity } = invocation;
+  refuseHistoryAsText(invocation);
   if (args.length === 0) refuseUnlessTarget(invocation);
   return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     if (args.length === 0) return targetStatus(invocation, session);
@@ -49,6 +51,13 @@ async function tallied({ redis }: Session, run: Run): Promise<Run> {
   return isSealed(run.state) ? sealTally(redis, run) : run;
 }
 
+function refuseHistoryAsText({ args, options }: Invocation): void {
+  if (!options.history || (options.json && args.length > 0)) return;
+  throw new ExpungeError('USAGE', '--history prints JSON about one run', {
+    next: 'expunge status RUN --json --history; to read it: expunge report RUN --format html --output report.html',
+  });
+}
+
 function refuseUnlessTarget({ config, options }: Invocation): void {
   if (config.baseUrl !== undefined && !options.watch) return;
   throw new ExpungeError('USAGE', 'expected a run, got none', {
@@ -56,11 +65,16 @@ function refuseUnlessTarget({ config, options }: Invocation): void {
   });
 }
 
-/** With --audit the trail comes first, one line an entry; the last line is the summary, as everywhere. */
+/** With --audit and --history their entries come first, one a line; the last line is the summary, as everywhere. */
 async function writeJson({ options, stdout }: Invocation, session: Session, run: Run): Promise<void> {
   const print = jsonLines(stdout, true);
   if (options.audit)
     for (const entry of await readAudit(session.redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
+  if (options.history) {
+    const { points, events } = await readHistory(session.redis, run);
+    for (const point of points) print('point', { run: run.id, ...pointFacts(point) });
+    for (const event of events) print('event', { run: run.id, ...eventFacts(event) });
+  }
   const { stops, refused, isAbandoned } = await readContext(session, run);
   const shown = withStandstill(run, stops.target, { refused, isAbandoned });
   stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(run), Date.now()))}\n`);

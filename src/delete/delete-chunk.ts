@@ -138,7 +138,7 @@ function passDeps(
     },
     measure: (answer: Answer, ms: number) => {
       const bucket = bucketOf(ms);
-      meter.recordAnswer(answer, bucket);
+      meter.recordAnswer(answer, ms, bucket);
       requests.recordAnswer(answer, ms, bucket);
     },
     retried: (reason: RetryReason) => requests.recordRetry(reason),

@@ -67,12 +67,14 @@ function codeOf(answer: Answer): string {
 export class RunMeter {
   #requests = 0;
   #throttled = 0;
+  #busyMs = 0;
   readonly #latencies: number[] = [];
   #changes: MeasureChanges = new Map();
 
-  /** Called for each request, so it is cheap. `bucket`: that of the latency. */
-  recordAnswer(answer: Answer, bucket: number): void {
+  /** Called for each request, so it is cheap. `ms`: the latency; `bucket`: its bucket. */
+  recordAnswer(answer: Answer, ms: number, bucket: number): void {
     this.#requests++;
+    this.#busyMs += ms;
     if (answer.kind !== 'status') return;
     if (answer !== noContent && isThrottling(answer.status)) this.#throttled++;
     this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
@@ -87,6 +89,7 @@ export class RunMeter {
     const changes = this.#changes;
     if (this.#requests > 0) changes.set('requests', this.#requests);
     if (this.#throttled > 0) changes.set('refused', this.#throttled);
+    if (this.#busyMs > 0) changes.set('busyMs', this.#busyMs);
     this.#latencies.forEach((n, bucket) => {
       changes.set(`l${bucket}`, n);
     });
@@ -94,6 +97,7 @@ export class RunMeter {
     this.#latencies.length = 0;
     this.#requests = 0;
     this.#throttled = 0;
+    this.#busyMs = 0;
     return changes;
   }
 }

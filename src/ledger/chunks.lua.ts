@@ -111,7 +111,8 @@ local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema')
 local state = run[1]
 if not state then return {'missing', 0} end
 if run[3] ~= '${schemaVersion}' then return {'other_release', 0} end
-if state ~= 'running' or not redis.call('HGET', KEYS[2], ARGV[1]) then return {state, 0} end
+local former = redis.call('HGET', KEYS[2], ARGV[1])
+if state ~= 'running' or not former then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
 if not chunk[1] or not chunk[2] then return {'broken', 0} end
 local process, doubt = checkServer(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
@@ -119,6 +120,7 @@ local cells = chunk[1]
 if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
+if former ~= '0' then redis.call('HINCRBY', KEYS[1], 'takeovers', 1) end
 return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), run[2] or '', process, doubt, now}
 `;
 

@@ -93,8 +93,9 @@ function* keysOf(run: Run): Generator<string> {
 }
 
 function smallKeysOf(id: string): string[] {
-  const { open, later, holders, details, measures, paceMembers, paceQuotas, audit } = keys;
-  return [open, later, holders, details, measures, paceMembers, paceQuotas, audit].map((keyOf) => keyOf(id));
+  const { open, later, holders, details, measures, history, historyEvents, paceMembers, paceQuotas, audit } = keys;
+  const all = [open, later, holders, details, measures, history, historyEvents, paceMembers, paceQuotas, audit];
+  return all.map((keyOf) => keyOf(id));
 }
 
 /** The name under which the end of any detached run of a target is recorded. */

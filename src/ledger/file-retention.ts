@@ -12,7 +12,7 @@ import { removeDrafts } from './report.ts';
  */
 
 const dateFile = 'kept-until';
-const reportFiles = ['outcomes.csv', 'failures.csv', 'audit.ndjson'];
+const reportFiles = ['outcomes.csv', 'failures.csv', 'audit.ndjson', 'report.html'];
 const rejectsAtLeastMs = 30 * 86_400_000; // other lists may have been read with another --keep
 
 /** The folder of the report files of a run. */

@@ -6,6 +6,7 @@ export type Measures = {
   requests: number;
   refused: number; // throttled requests
   refreshes: number; // tokens fetched during the run
+  busyMs: number; // how long the answers took, all together
   workMs: number; // of all processes together
   heldMs: number; // of those, while nothing might be sent: Retry-After, an outage, no token
   allowed: number; // requests the rate would have allowed in `limitedMs`
@@ -22,6 +23,11 @@ const shortestMs = 0.1;
 /** The bucket of a latency. Neighbours differ by 9 %. */
 export function bucketOf(ms: number): number {
   return ms <= shortestMs ? 0 : Math.ceil(bucketsPerOctave * Math.log2(ms / shortestMs));
+}
+
+/** The upper bound of a bucket in ms. */
+export function latencyAt(bucket: number): number {
+  return shortestMs * 2 ** (bucket / bucketsPerOctave);
 }
 
 /** A coarser scale for Prometheus: every eighth bucket with its upper bound, 0.4 ms, 0.8 ms … 13 s. */
@@ -58,6 +64,7 @@ export function measuresOf(hash: Record<string, string>): Measures {
     requests: number('requests'),
     refused: number('refused'),
     refreshes: number('refreshes'),
+    busyMs: number('busyMs'),
     workMs: number('workMs'),
     heldMs: number('heldMs'),
     allowed: number('allowed'),
@@ -79,7 +86,7 @@ function percentiles(hash: Record<string, string>): Measures['latencyMs'] {
       left -= n;
       return left <= 0;
     })!;
-    return shortestMs * 2 ** (found.bucket / bucketsPerOctave);
+    return latencyAt(found.bucket);
   };
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }

@@ -1,6 +1,7 @@
 import { isoTime } from '../format.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
+import { htmlReport } from './html-report.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { type ReportStyle, reportHeader, reportText } from './report.ts';
 import type { Run } from './run.ts';
@@ -12,11 +13,14 @@ type TextOf = (redis: RedisClient, run: Run) => AsyncIterable<string>;
 
 /**
  * The results of a run that has ended, in the order in which they are written. The summary comes last: where it is, the others are complete.
- * Of a sealed run they are the same each time they are written.
+ * Of a sealed run they are the same each time they are written, but for the last measures on the page.
  */
 export const resultFiles: Readonly<Record<string, TextOf>> = {
   'outcomes.csv': (redis, run) => rowsText(readOutcomes(redis, run)),
   'failures.csv': (redis, run) => rowsText(hasFailures(run) ? failuresIn(readOutcomes(redis, run)) : []),
+  'report.html': async function* (redis, run) {
+    yield await htmlReport(redis, run);
+  },
   'summary.json': summaryText,
 };
 

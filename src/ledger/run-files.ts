@@ -4,6 +4,7 @@ import { isSuccess, isWorthAnotherRun, type Outcome, outcomes } from '../model/o
 import type { RedisClient } from '../redis/client.ts';
 import { auditFacts, readAudit } from './audit.ts';
 import { keepUntil } from './file-retention.ts';
+import { FailureSamples, htmlOf } from './html-report.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
 import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText } from './report.ts';
 import { isSealed, type Run } from './run.ts';
@@ -17,8 +18,8 @@ export type RunFiles = { outcomes: RunFile; failures: RunFile | null; groups: Fa
 const style: ReportStyle = { format: 'csv', spreadsheetSafe: false };
 
 /**
- * Writes `outcomes.csv` with all rows and `failures.csv` with those worth another run, in one pass over the ledger, and `audit.ndjson` with
- * the actions on the run. The files of a sealed run are kept for as long as Redis keeps the run. Repeating it replaces them. Throws INTERNAL
+ * Writes `outcomes.csv` with all rows, `failures.csv` with those worth another run and `report.html` with a page, in one pass over the ledger,
+ * and `audit.ndjson` with the actions on the run. The files of a sealed run are kept for as long as Redis keeps the run. Repeating it replaces them. Throws INTERNAL
  * if one cannot be written; then the old one of that name is unchanged.
  */
 export async function writeRunFiles(redis: RedisClient, run: Run, folder: string): Promise<RunFiles> {
@@ -29,7 +30,9 @@ export async function writeRunFiles(redis: RedisClient, run: Run, folder: string
   try {
     const failed = new List(await ReportFile.open(join(folder, 'failures.csv'), run.id));
     try {
-      const groups = await fillLists(readOutcomes(redis, run), all, failed);
+      const samples = new FailureSamples();
+      const groups = await fillLists(readOutcomes(redis, run), all, failed, samples);
+      await writeText(join(folder, 'report.html'), run, await htmlOf(redis, run, samples));
       return { outcomes: await all.keep(), failures: await keepIfAny(failed), groups };
     } finally {
       await failed.file.discard();
@@ -49,21 +52,33 @@ async function makeFolder(folder: string, run: Run): Promise<void> {
 
 async function writeAudit(redis: RedisClient, run: Run, path: string): Promise<void> {
   const lines = (await readAudit(redis, run)).map((entry) => `${JSON.stringify(auditFacts(entry))}\n`);
+  await writeText(path, run, lines.join(''));
+}
+
+async function writeText(path: string, run: Run, text: string): Promise<void> {
   const file = await ReportFile.open(path, run.id);
   try {
-    await file.write(lines.join(''));
+    await file.write(text);
     await file.commit();
   } finally {
     await file.discard();
   }
 }
 
-async function fillLists(pages: AsyncIterable<OutcomeRow[]>, all: List, failed: List): Promise<FailureGroup[]> {
+async function fillLists(
+  pages: AsyncIterable<OutcomeRow[]>,
+  all: List,
+  failed: List,
+  samples: FailureSamples,
+): Promise<FailureGroup[]> {
   const groups = new FailureGroups();
   await all.begin();
   await failed.begin();
   for await (const page of pages) {
-    for (const row of page) groups.add(row);
+    for (const row of page) {
+      groups.add(row);
+      samples.add(row);
+    }
     await all.add(page);
     await failed.add(page.filter((row) => isWorthAnotherRun(row.outcome)));
   }

@@ -27,6 +27,10 @@ export const keys = {
   paceQuotas: (run: string) => `expunge:{${run}}:pace:quotas`,
   /** hash: the measures of the run: latencies, throttled requests, waits */
   measures: (run: string) => `expunge:{${run}}:measures`,
+  /** list: samples of what the run's counters and measures were, the oldest first, bounded */
+  history: (run: string) => `expunge:{${run}}:history`,
+  /** list: when sending was stopped and went on, and new rates, the oldest first, bounded */
+  historyEvents: (run: string) => `expunge:{${run}}:history:events`,
   /** hash, private Redis only: of = a process, ancestors = the processes whose data it has completely, ended = the clean-shutdown marker: the last process that was stopped cleanly */
   lineage: 'expunge:lineage',
   /** sorted set of all runs by creation time in ms */

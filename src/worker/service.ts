@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
+import { noteHistory } from '../ledger/history.ts';
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
@@ -80,7 +81,10 @@ export function openService(
       refreshes: token.refreshes,
     }),
     heartbeat: (run, process) => ledger.heartbeat(run, process, options.connection.requestTimeoutMs),
-    store: (run, changes) => addMeasures(ledger.redis, run, changes),
+    store: async (run, changes) => {
+      await addMeasures(ledger.redis, run, changes);
+      await noteHistory(ledger.redis, run, { limit: senders.limit, hold: senders.hold?.reason ?? '' });
+    },
   });
   const address = { fp: target.fp, name: options.queueName, connection: options.queueConnection };
   const queue = openQueue(address);

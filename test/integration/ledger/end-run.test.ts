@@ -32,7 +32,7 @@ const parts = () => [
 ];
 const small = () =>
   [
-    ...[keys.open, keys.later, keys.holders, keys.details, keys.measures],
+    ...[keys.open, keys.later, keys.holders, keys.details, keys.measures, keys.history, keys.historyEvents],
     ...[keys.paceMembers, keys.paceQuotas, keys.audit],
   ].map((keyOf) => keyOf(id));
 

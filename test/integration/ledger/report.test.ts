@@ -308,7 +308,7 @@ describe('the files of a run', () => {
     const gone = settle('deleted', 2, codeOfStatus(204));
     const run = await makeRun({ ...settledCells, cells: [[gone], [gone, gone, gone]] });
     expect((await writeRunFiles(redis, run, folder)).failures).toBeNull();
-    expect((await readdir(folder)).sort()).toEqual(['audit.ndjson', 'kept-until', 'outcomes.csv']);
+    expect((await readdir(folder)).sort()).toEqual(['audit.ndjson', 'kept-until', 'outcomes.csv', 'report.html']);
   });
 });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { noteTargetAction } from '../../../src/ledger/audit.ts';
 import { settle as settleCell } from '../../../src/ledger/cell.ts';
 import { claimList } from '../../../src/ledger/create-run.ts';
+import { noteHistory, readHistory } from '../../../src/ledger/history.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
 import { queueResults, recordResults, wantResults } from '../../../src/ledger/results.ts';
@@ -285,6 +286,13 @@ const refused: Case[] = [
     },
   },
   {
+    script: 'ledger/history.lua.ts noteHistoryLua',
+    arrange: async () => {
+      const { id } = await claimed();
+      return () => noteHistory(redis, id, { limit: 100, hold: '' });
+    },
+  },
+  {
     script: 'claim of a list',
     arrange: async () => {
       const list = randomUUID();
@@ -295,6 +303,13 @@ const refused: Case[] = [
 
 /** What only reads, or gives back and may do so. */
 const done: Case[] = [
+  {
+    script: 'ledger/history.lua.ts readHistoryLua',
+    arrange: async () => {
+      const run = await readRun(redis, (await claimed()).id);
+      return () => readHistory(redis, run!);
+    },
+  },
   {
     script: `${ledgerScripts} hasOrphansLua`,
     arrange: async () => {

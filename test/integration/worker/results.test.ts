@@ -23,7 +23,7 @@ import { openReceiver } from '../../support/receiver.ts';
 
 const never = new AbortController().signal;
 const day = 86_400_000;
-const names = ['failures.csv', 'outcomes.csv', 'summary.json'];
+const names = ['failures.csv', 'outcomes.csv', 'report.html', 'summary.json'];
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let lists = 0;
@@ -105,7 +105,14 @@ describe('a worker with --results', () => {
     expect(readdirSync(folder)).toEqual([run]);
     expect(readdirSync(join(folder, run)).sort()).toEqual(names);
     const modes = [folder, join(folder, run), ...names.map((name) => join(folder, run, name))];
-    expect(modes.map((path) => (statSync(path).mode & 0o777).toString(8))).toEqual(['700', '700', '600', '600', '600']);
+    expect(modes.map((path) => (statSync(path).mode & 0o777).toString(8))).toEqual([
+      '700',
+      '700',
+      '600',
+      '600',
+      '600',
+      '600',
+    ]);
     expect(await facts(harness, run)).toMatchObject({ results: join(folder, run), results_problem: null });
     expect((await harness.expunge(['status', run])).stdout).toContain(`results: ${join(folder, run)} on `);
     expect((await harness.expunge(['runs', '--target', harness.target.account])).stdout).toContain(join(folder, run));
@@ -121,7 +128,9 @@ describe('a worker with --results', () => {
     const run = await submit(harness, ids);
     await delivered(harness, run);
     expect(receiver.received.map(({ method, path }) => `${method} ${path}`)).toEqual(
-      ['outcomes.csv', 'failures.csv', 'summary.json'].map((name) => `PUT /store/${run}/${name}?sig=verschwiegen`),
+      ['outcomes.csv', 'failures.csv', 'report.html', 'summary.json'].map(
+        (name) => `PUT /store/${run}/${name}?sig=verschwiegen`,
+      ),
     );
     for (const { headers, body } of receiver.received)
       expect(headers).toMatchObject({
@@ -152,7 +161,7 @@ describe('a worker with --results', () => {
     await until('the other run has ended', async () => (await readRun(harness.redis, second))!.state === 'completed');
     for (const run of [first, second]) await delivered(harness, run);
     expect(receiver.received.filter(({ status }) => status === 500)).toHaveLength(10);
-    expect(receiver.files().size).toBe(6);
+    expect(receiver.files().size).toBe(8);
   });
 
   test('follows no redirect: the other host never gets the secret', async ({ onTestFinished }) => {

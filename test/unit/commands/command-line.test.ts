@@ -97,7 +97,9 @@ describe('readCommandLine', () => {
   });
 
   it('refuses an own option that cannot be read', () => {
-    expect(() => read('report', 'r1', '--format', 'xml')).toThrow('--format: "xml" is not one of csv, ndjson.');
+    expect(() => read('report', 'r1', '--format', 'parquet')).toThrow(
+      '--format: "parquet" is not one of csv, ndjson, html.',
+    );
   });
 });
 

@@ -59,20 +59,20 @@ describe('run meter', () => {
 
   test('counts requests, refusals and how long answers took, once', () => {
     const meter = new RunMeter();
-    meter.recordAnswer(status(204), 3);
-    meter.recordAnswer(status(204), 3);
-    meter.recordAnswer(status(429), 5);
-    meter.recordAnswer(timeout, 9);
-    expect(taken(meter)).toEqual({ requests: 4, refused: 1, l3: 2, l5: 1 });
+    meter.recordAnswer(status(204), 7, 3);
+    meter.recordAnswer(status(204), 7, 3);
+    meter.recordAnswer(status(429), 7, 5);
+    meter.recordAnswer(timeout, 7, 9);
+    expect(taken(meter)).toEqual({ requests: 4, refused: 1, busyMs: 28, l3: 2, l5: 1 });
     expect(taken(meter)).toEqual({});
   });
 
   test('counts anew after its sums were taken', () => {
     const meter = new RunMeter();
-    meter.recordAnswer(status(429), 1);
+    meter.recordAnswer(status(429), 7, 1);
     meter.take();
-    meter.recordAnswer(status(204), 2);
-    expect(taken(meter)).toEqual({ requests: 1, l2: 1 });
+    meter.recordAnswer(status(204), 7, 2);
+    expect(taken(meter)).toEqual({ requests: 1, busyMs: 7, l2: 1 });
   });
 
   test('adds up what it is told, and names nothing that did not happen', () => {

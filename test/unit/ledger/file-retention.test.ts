@@ -27,7 +27,8 @@ afterEach(() => rmSync(stateDir, { recursive: true }));
 async function makeReport(run: string, until: number | null): Promise<string> {
   const folder = runFolder(stateDir, run);
   mkdirSync(folder, { recursive: true });
-  for (const name of ['outcomes.csv', 'failures.csv', 'audit.ndjson']) writeFileSync(join(folder, name), 'text');
+  for (const name of ['outcomes.csv', 'failures.csv', 'audit.ndjson', 'report.html'])
+    writeFileSync(join(folder, name), 'text');
   if (until !== null) await keepUntil(folder, until);
   return folder;
 }
@@ -38,7 +39,13 @@ test('the report of a sealed run is kept until the day that its folder names, wh
   const [old, young] = [await makeReport('old', now - 1), await makeReport('young', now + day)];
   await remove(1);
   expect(existsSync(old)).toBe(false);
-  expect(readdirSync(young).sort()).toEqual(['audit.ndjson', 'failures.csv', 'kept-until', 'outcomes.csv']);
+  expect(readdirSync(young).sort()).toEqual([
+    'audit.ndjson',
+    'failures.csv',
+    'kept-until',
+    'outcomes.csv',
+    'report.html',
+  ]);
   expect(await readKeptUntil(young)).toBe(now + day);
   expect(statSync(join(young, 'kept-until')).mode & 0o777).toBe(0o600);
 });

@@ -6,7 +6,7 @@ const answer = (status: number) => ({ kind: 'status', status, headers: {}, body:
 
 it('latencies of a run are told to within a tenth', () => {
   const meter = new RunMeter();
-  for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), bucketOf(ms));
+  for (let ms = 1; ms <= 1_000; ms++) meter.recordAnswer(answer(204), ms, bucketOf(ms));
   const { latencyMs, requests } = measuresOf(Object.fromEntries([...meter.take()].map(([k, v]) => [k, String(v)])));
   expect(requests).toBe(1_000);
   for (const [found, exact] of [
@@ -26,8 +26,8 @@ it('latencies beyond all measure have a bucket, too', () => {
 
 it('what was taken from a meter is not told again', () => {
   const meter = new RunMeter();
-  meter.recordAnswer(answer(429), bucketOf(5));
-  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, bucketOf(10_000));
+  meter.recordAnswer(answer(429), 5, bucketOf(5));
+  meter.recordAnswer({ kind: 'maybe-sent', code: 'timeout', why: '' }, 10_000, bucketOf(10_000));
   meter.add('heldMs', 100);
   expect(Object.fromEntries(meter.take())).toMatchObject({ requests: 2, refused: 1, heldMs: 100 });
   expect([...meter.take()]).toEqual([]);

@@ -132,7 +132,7 @@ describe.each(throttled)('a %i', (status) => {
     expect(isThrottling(status)).toBe(true);
     expect(waitStatuses(verdictTable).has(status)).toBe(true);
     const meter = new RunMeter();
-    meter.recordAnswer(answered(status), 0);
+    meter.recordAnswer(answered(status), 1, 0);
     expect(meter.take().get('refused')).toBe(1);
   });
 });
