@@ -10,7 +10,7 @@ const [a, v] = [makeIds('a', 120), makeIds('v', 80)];
 const objects = [...annotations(a), ...v.map((id) => ({ resource: 'views' as const, id }))];
 const order = { who: 'ana', reason: 'as agreed', at: 7 };
 
-test.for([false, true])(
+test.concurrent.for([false, true])(
   'five runs at once, on three processes, never exceed the budget of their target by one; with separate limits: %s',
   async (separateLimits, { onTestFinished }) => {
     const sandboxOptions = {

@@ -82,7 +82,7 @@ async function openStage(atEnd: AtEnd, ids: string[]) {
   return { harness, folder: join(harness.folder, 'results') };
 }
 
-describe('a worker with --results', () => {
+describe.concurrent('a worker with --results', () => {
   test('puts the results of a run that ends into a folder of its own, readable by its owner only', async ({
     onTestFinished,
   }) => {
@@ -211,7 +211,7 @@ describe('a worker with --results', () => {
   });
 });
 
-describe('the results of a run that has ended', () => {
+describe.concurrent('the results of a run that has ended', () => {
   test('keep its keys for 30 days until they are delivered, then as long as --keep says', async ({
     onTestFinished,
   }) => {
