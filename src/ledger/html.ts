@@ -80,7 +80,7 @@ body{margin:0;background:var(--back);color:var(--text);font:15px/1.5 system-ui,s
 main{max-width:60rem;margin:0 auto;padding:1rem}
 h1{font-size:1.4rem;margin:.5rem 0;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .5rem}h3{font-size:1rem;margin:1.2rem 0 .3rem}
 p{margin:.3rem 0;overflow-wrap:anywhere}.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.92rem}
+.wide{overflow-x:auto}th{white-space:nowrap}table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere;min-width:4rem}
 th{color:var(--soft);font-weight:500}.n{text-align:right;font-variant-numeric:tabular-nums}
 dl{display:grid;grid-template-columns:minmax(7rem,auto) 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
