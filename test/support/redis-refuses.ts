@@ -53,6 +53,10 @@ export async function measureRejectedWrites(options: RedisRefuses): Promise<Reje
   const firstAfter = () => harness.arrivals.find((at) => at > Math.max(before, fullAt + 1_000));
   const resumedAt = await until('requests leave again', firstAfter);
   const run = await harness.runIs('completed', ({ state }) => state === 'completed', 300_000);
+  // The others may have ended the run before a worker has looked again.
+  const goesOn = ({ stderr }: Running) =>
+    !stderr.includes('sending stopped') || stderr.includes('accepts writes again');
+  if (workers > 0) await until('each worker says that it goes on', () => processes.every(goesOn));
   const codes = workers === 0 ? await Promise.all(processes.map(({ ended }) => ended)) : [];
   return {
     sentWithout: harness.arrivals.filter((at) => at > fullAt + 1_000 && at < before).length,
