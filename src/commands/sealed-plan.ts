@@ -11,30 +11,10 @@ import type { ReadOutcome } from '../model/outcome.ts';
 import { leastMs } from '../model/rate.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
+import { input, ofRuns } from './command.ts';
 
 /** The settings that a plan seals: which ids a list holds, and how they are deleted. */
-export const sealedSettings = [
-  'resource',
-  'resourceColumn',
-  'format',
-  'column',
-  'noHeader',
-  'delimiter',
-  'limit',
-  'protect',
-  'allowIdChars',
-  'allowPlaceholders',
-  'expectRejected',
-  'maxDeletes',
-  'expectCount',
-  'window',
-  'canary',
-  'maxFailures',
-  'onStatus',
-  'expectAbsent',
-  'rate',
-  'burst',
-] as const satisfies readonly SettingName[];
+export const sealedSettings = [...input, ...ofRuns] as const satisfies readonly SettingName[];
 
 type SealedSetting = (typeof sealedSettings)[number];
 

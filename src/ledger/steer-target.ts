@@ -78,21 +78,13 @@ local function forget(key)
   begin(key, 'dropEpoch')
 end
 
-if ARGV[1] == 'pin' then
-  if (redis.call('HGET', KEYS[1], 'rate') or '') == ARGV[2] then return 0 end
+local fields = ({pin = {'rate', 'who', 'reason', 'at'}, budget = {'budget', 'budgetBy', 'budgetReason', 'budgetAt'}})[ARGV[1]]
+if fields then
+  if (redis.call('HGET', KEYS[1], fields[1]) or '') == ARGV[2] then return 0 end
   if ARGV[2] == '' then
-    redis.call('HDEL', KEYS[1], 'rate', 'who', 'reason', 'at')
+    redis.call('HDEL', KEYS[1], unpack(fields))
   else
-    redis.call('HSET', KEYS[1], 'rate', ARGV[2], 'who', ARGV[3], 'reason', ARGV[4], 'at', ARGV[5])
-  end
-  isChanged = true
-end
-if ARGV[1] == 'budget' then
-  if (redis.call('HGET', KEYS[1], 'budget') or '') == ARGV[2] then return 0 end
-  if ARGV[2] == '' then
-    redis.call('HDEL', KEYS[1], 'budget', 'budgetBy', 'budgetReason', 'budgetAt')
-  else
-    redis.call('HSET', KEYS[1], 'budget', ARGV[2], 'budgetBy', ARGV[3], 'budgetReason', ARGV[4], 'budgetAt', ARGV[5])
+    for i, field in ipairs(fields) do redis.call('HSET', KEYS[1], field, ARGV[i + 1]) end
   end
   isChanged = true
 end

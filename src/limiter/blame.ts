@@ -87,12 +87,7 @@ const rules = {
 export function firstBlame(now: number): Blame {
   return {
     ...{ background: 0, found: 0, forgivable: 0, recent: nothingSeen, early: noEarlyEnd, trial: null },
-    ...{
-      restUntilMs: 0,
-      restMs: rules.restMs,
-      errors: noErrors,
-      lookedAtMs: now,
-    },
+    ...{ restUntilMs: 0, restMs: rules.restMs, errors: noErrors, lookedAtMs: now },
   };
 }
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { findBroken, withoutTokenRequests } from '../support/checker.ts';
+import { findBrokenIn } from '../support/checker.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
@@ -13,18 +13,6 @@ const rate = 400;
 
 function run(harness: Harness, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
   return harness.spawn(['run', harness.list(ids), '--resource', 'annotations', '--yes', ...args], env);
-}
-
-async function findTrouble(harness: Harness): Promise<string | null> {
-  const sandbox = withoutTokenRequests(harness.sandbox);
-  return findBroken({
-    ...harness,
-    sandbox,
-    run: await harness.onlyRun(),
-    resource: 'annotations',
-    ids,
-    bystanders: [],
-  });
 }
 
 describe.concurrent('the rate of a run', () => {
@@ -58,7 +46,7 @@ describe.concurrent('a token that is refused', () => {
     expect(await running.ended).toMatchObject({ code: 0 });
     expect(harness.sandbox.counts.byStatus.get(401)).toBeGreaterThan(0);
     expect((await harness.onlyRun()).counts.deleted).toBe(ids.length);
-    expect(await findTrouble(harness)).toBeNull();
+    expect(await findBrokenIn(harness, ids)).toBeNull();
   });
 
   test('halts the run with exit 5, and the same command goes on once there is another', async ({
@@ -75,7 +63,7 @@ describe.concurrent('a token that is refused', () => {
     writeFileSync(file, `${harness.sandbox.token}\n`);
     expect(await run(harness, ['--token-file', file], withoutVariable).ended).toMatchObject({ code: 0 });
     expect((await harness.onlyRun()).counts.deleted).toBe(ids.length);
-    expect(await findTrouble(harness)).toBeNull();
+    expect(await findBrokenIn(harness, ids)).toBeNull();
   });
 });
 
@@ -91,7 +79,7 @@ describe.concurrent('a run that must not go on', () => {
       const { code } = await run(harness).ended;
       const { counts } = await harness.onlyRun();
       expect([code, counts.deleted]).toEqual([3, ids.length - counts.failed - counts.unknown]);
-      expect(await findTrouble(harness)).toBeNull();
+      expect(await findBrokenIn(harness, ids)).toBeNull();
     },
   );
 

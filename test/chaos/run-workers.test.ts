@@ -1,6 +1,6 @@
 import { describe, type ExpectStatic, test } from 'vitest';
 import { isDoubtful, isSettled } from '../../src/ledger/cell.ts';
-import { findBroken, withoutTokenRequests } from '../support/checker.ts';
+import { findBrokenIn } from '../support/checker.ts';
 import { openCluster } from '../support/cluster.ts';
 import { openGuardedRedis } from '../support/guarded-redis.ts';
 import { type AtEnd, type Harness, type HarnessOptions, type OwnRedis, openHarness } from '../support/harness.ts';
@@ -65,20 +65,8 @@ class WatchedRun {
   }
 
   broken(): Promise<string | null> {
-    return findBrokenRun(this.harness);
+    return findBrokenIn(this.harness, ids);
   }
-}
-
-async function findBrokenRun(harness: Harness): Promise<string | null> {
-  const sandbox = withoutTokenRequests(harness.sandbox);
-  return findBroken({
-    ...harness,
-    sandbox,
-    run: await harness.onlyRun(),
-    resource: 'annotations',
-    ids,
-    bystanders: [],
-  });
 }
 
 function stopIfOver(running: Running): false {

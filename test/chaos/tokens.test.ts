@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest';
-import { findBroken, withoutTokenRequests } from '../support/checker.ts';
+import { findBrokenIn } from '../support/checker.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { until } from '../support/processes.ts';
@@ -15,18 +15,6 @@ function run(harness: Harness, args: string[] = [], list = ids) {
   return harness.spawn([...command, ...endpoint, ...args], {
     EXPUNGE_TOKEN: undefined,
     EXPUNGE_CLIENT_SECRET: client.secret,
-  });
-}
-
-async function findTrouble(harness: Harness): Promise<string | null> {
-  const sandbox = withoutTokenRequests(harness.sandbox);
-  return findBroken({
-    ...harness,
-    sandbox,
-    run: await harness.onlyRun(),
-    resource: 'annotations',
-    ids,
-    bystanders: [],
   });
 }
 
@@ -52,7 +40,7 @@ describe.concurrent('a run with client credentials', () => {
     expect(summary).toMatchObject({ rows: 600, deleted: 600, attempts: 600, exit: 0 });
     expect(harness.sandbox.counts.tokens).toBeGreaterThan(2);
     expect(harness.sandbox.counts.tokens).toBeLessThan(4 + (performance.now() - began) / 1_000);
-    expect(await findTrouble(harness)).toBeNull();
+    expect(await findBrokenIn(harness, ids)).toBeNull();
   });
 
   test('whose token is revoked in the middle asks for one more, once, and uses no attempt', async ({
@@ -67,7 +55,7 @@ describe.concurrent('a run with client credentials', () => {
     expect(JSON.parse(ended.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({ deleted: 600, attempts: 600 });
     expect(harness.sandbox.counts.tokens).toBe(2);
     expect(harness.sandbox.counts.byStatus.get(401)).toBeGreaterThan(0);
-    expect(await findTrouble(harness)).toBeNull();
+    expect(await findBrokenIn(harness, ids)).toBeNull();
   });
 
   test('waits while the token endpoint is down, and fails no id', async ({ expect, onTestFinished }) => {
@@ -77,7 +65,7 @@ describe.concurrent('a run with client credentials', () => {
     expect(await ended.ended).toMatchObject({ code: 0 });
     expect(harness.sandbox.counts.byStatus.get(503)).toBe(2);
     expect(harness.sandbox.counts.byStatus.get(401)).toBeUndefined();
-    expect(await findTrouble(harness)).toBeNull();
+    expect(await findBrokenIn(harness, ids)).toBeNull();
   });
 
   test('ends with exit 5 when they are refused in the middle, and the same command goes on', async ({
@@ -93,7 +81,7 @@ describe.concurrent('a run with client credentials', () => {
     expect(first.stderr).toContain('401 invalid_client');
     harness.sandbox.tokenFaults = {};
     expect(await run(harness).ended).toMatchObject({ code: 0 });
-    expect(await findTrouble(harness)).toBeNull();
+    expect(await findBrokenIn(harness, ids)).toBeNull();
   });
 
   test('that are refused at first sends nothing: exit 5, and no secret anywhere', async ({

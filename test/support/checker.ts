@@ -4,6 +4,7 @@ import { checkConservation, sealTally, tallyLedger } from '../../src/ledger/tall
 import type { Resource } from '../../src/model/resource.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { Sandbox } from '../../src/sandbox/server.ts';
+import type { Harness } from './harness.ts';
 
 /** What a run is held against: its input, and what the server saw. */
 export type Evidence = {
@@ -41,12 +42,7 @@ function is(outcome: OutcomeRow['outcome'], broken: (facts: Facts) => boolean): 
 }
 
 /** What the server saw without the requests for tokens, which are our own. */
-export function withoutTokenRequests({
-  seen,
-  executed,
-  answered204,
-  exists,
-}: Evidence['sandbox']): Evidence['sandbox'] {
+function withoutTokenRequests({ seen, executed, answered204, exists }: Evidence['sandbox']): Evidence['sandbox'] {
   return { seen: seen.filter((request) => request !== 'POST /oauth/token'), executed, answered204, exists };
 }
 
@@ -98,4 +94,11 @@ function countRequests(seen: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const request of seen) counts.set(request, (counts.get(request) ?? 0) + 1);
   return counts;
+}
+
+/** The promise that the only run of a target broke, a run of these annotations; requests for tokens are left out. */
+export async function findBrokenIn(harness: Harness, ids: readonly string[]): Promise<string | null> {
+  const sandbox = withoutTokenRequests(harness.sandbox);
+  const run = await harness.onlyRun();
+  return findBroken({ ...harness, sandbox, run, resource: 'annotations', ids, bystanders: [] });
 }
