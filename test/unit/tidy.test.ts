@@ -51,6 +51,7 @@ function containing(from: RegExp, what: RegExp): string[] {
 
 /** The floors of the house, the highest first. A file imports from its own floor and those below. */
 const floors = [
+  /^src\/dashboard\//, // runs in browsers, and imports nothing of the others
   /^src\/bin\.js$/,
   /^src\/commands\//,
   /^src\/worker\/http\//,
@@ -114,7 +115,7 @@ describe('the sources', () => {
     expect(
       importing(/^src\/(?!delete\/send-delete\.ts$|token\/token-request\.ts$|http\/send-once\.ts$)/, /^undici\b/),
     ).toEqual([]);
-    expect(containing(/^src\/(?!sandbox\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
+    expect(containing(/^src\/(?!sandbox\/|dashboard\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
   });
 
   it('import the OAuth library where tokens are asked for only', () => {
@@ -123,6 +124,11 @@ describe('the sources', () => {
 
   it('import what serves HTTP and what writes metrics in src/worker/http only', () => {
     expect(importing(/^src\/(?!worker\/http\/)/, /^(hono|@hono\/|@prometheus-io\/)/)).toEqual([]);
+  });
+
+  it('of the pages import nothing but each other, what browsers load, and types', () => {
+    expect(importing(/^src\/dashboard\//, /^(?!src\/dashboard\/|\/assets\/lit-html\/|uplot$)/)).toEqual([]);
+    expect(importing(/^src\/dashboard\/app\.js$/, /^src\/dashboard\/parts\.js$/)).toHaveLength(1);
   });
 
   it('import commander and the prompts in src/commands and src/terminal only', () => {
