@@ -1,0 +1,143 @@
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { secureHeaders } from 'hono/secure-headers';
+import { isLoopback } from '../config/parse-setting.ts';
+import { readVersion } from '../version.ts';
+import { authenticate, type Caller, refuseCrossSite, requireRole, type TrustedProxy } from './access.ts';
+import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
+import type { Login } from './login.ts';
+import { openApiOf } from './openapi.ts';
+import { Problem, problemAnswer, problemOf } from './problem.ts';
+import { readRoutes } from './read-routes.ts';
+import { type ApiDeps, checked, type Route } from './route.ts';
+
+export type SiteOptions = ApiDeps & {
+  proxy: TrustedProxy | null;
+  login: Login;
+  /** Only for browsers of this machine: a name that leads here is refused, because anybody can make one. */
+  isLocal: boolean;
+};
+
+/** Every operation of the API. */
+export const routes: readonly Route[] = [...readRoutes];
+
+const bodyBytesAtMost = 64 * 1_024;
+const apiPath = '/api/v1';
+
+/** The API and the pages of the dashboard. Without a login it answers with nothing but the login page and the files of the pages. */
+export function openSite(options: SiteOptions): Hono {
+  const { log, login } = options;
+  const app = new Hono();
+  app.use(headers());
+  app.use(async (context, next) => {
+    await next();
+    if (!context.res.headers.has('cache-control')) context.header('cache-control', 'no-store');
+  });
+  if (options.isLocal) app.use(refuseOtherHosts);
+  app.onError((error, context) => answerOf(problemOf(error, log, context.req.path)));
+  for (const route of routes) serve(app, route, options);
+  app.get(`${apiPath}/openapi.json`, async (context) => {
+    requireRole(await callerOf(options, context), 'read');
+    return context.json(openApiOf(routes, readVersion()));
+  });
+  app.all(`${apiPath}/*`, async (context) => {
+    requireRole(await callerOf(options, context), 'read');
+    throw new Problem(
+      'not_found',
+      `there is no ${context.req.method} ${context.req.path}`,
+      'GET /api/v1/openapi.json lists what there is',
+    );
+  });
+  app.get('/assets/*', async (context) =>
+    fileOf(context, await readAssetAt(context.req.path.slice('/assets/'.length))),
+  );
+  login.serve(app, (context) => callerOf(options, context));
+  app.get('*', async (context) => {
+    if ((await callerOf(options, context)) === null) return context.redirect('/login', 303);
+    return fileOf(context, await readPageFile('index.html'));
+  });
+  return app;
+}
+
+/** A page of another site cannot make its own name lead to this server and read it. */
+const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
+  const host = req.header('host') ?? '';
+  if (URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname)) return next();
+  throw new Problem(
+    'forbidden',
+    'expected the address of this machine as Host',
+    'open the link that expunge dashboard prints',
+  );
+};
+
+/** Nothing of another origin, no script or style in a page, and no page in a frame. */
+function headers() {
+  const own = ["'self'"];
+  return secureHeaders({
+    contentSecurityPolicy: {
+      ...{ defaultSrc: ["'none'"], scriptSrc: own, styleSrc: own, imgSrc: [...own, 'data:'], connectSrc: own },
+      ...{ fontSrc: own, formAction: own, baseUri: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    xFrameOptions: 'DENY',
+    referrerPolicy: 'no-referrer',
+    strictTransportSecurity: false, // whoever ends TLS in front decides that
+  });
+}
+
+function callerOf({ session, proxy }: SiteOptions, context: Context): Promise<Caller | null> {
+  return authenticate(context, session.redis, proxy, Date.now());
+}
+
+function serve(app: Hono, route: Route, options: SiteOptions): void {
+  const path = apiPath + route.path.replace(/\{(\w+)\}/g, ':$1');
+  const limit = bodyLimit({
+    maxSize: bodyBytesAtMost,
+    onError: () => {
+      throw new Problem('too_large', `expected at most ${bodyBytesAtMost} bytes of JSON`);
+    },
+  });
+  app.on(route.method.toUpperCase(), path, route.upload.length > 0 ? unlimited : limit, async (context) => {
+    const caller = await callerOf(options, context);
+    refuseCrossSite(context, caller?.by !== 'token');
+    const known = requireRole(caller, route.role);
+    const query = checked(route.query, context.req.query(), 'query');
+    const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
+    const isStillAllowed = async () => {
+      const now = await callerOf(options, context);
+      return now !== null && now.name === known.name;
+    };
+    const call = { deps: options, caller: known, params: context.req.param(), query, body, context, isStillAllowed };
+    const answer = await route.handle(call as Parameters<Route['handle']>[0]);
+    return answer instanceof Response ? answer : context.json(answer as object, route.status);
+  });
+}
+
+/** A body that is streamed to disk is bounded there. */
+const unlimited: MiddlewareHandler = (_context, next) => next();
+
+/** The JSON of a body; {} for an empty one. */
+async function readJson({ req }: Context): Promise<unknown> {
+  const text = await req.text();
+  if (text === '') return {};
+  const type = req.header('content-type') ?? '';
+  if (!/^application\/json\b/.test(type))
+    throw new Problem('invalid', `expected application/json, got "${type.slice(0, 100)}"`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Problem('invalid', 'expected JSON, got something else');
+  }
+}
+
+function fileOf(context: Context, asset: Awaited<ReturnType<typeof readPageFile>>): Response {
+  if (asset === null) throw new Problem('not_found', `there is no ${context.req.path}`);
+  return assetAnswer(asset, context.req.header('if-none-match'));
+}
+
+function answerOf(problem: ReturnType<typeof problemOf>): Response {
+  const { status, seconds } = problem as { status: number; seconds?: number };
+  return problemAnswer(problem, {
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(seconds !== undefined && { 'retry-after': String(seconds) }),
+  });
+}
