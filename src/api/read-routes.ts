@@ -11,6 +11,7 @@ import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { historyOf, RunView } from './run-view.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf, targetsOf } from './targets.ts';
+import { words } from './words.ts';
 
 const listQuery = z.strictObject({
   state: z
@@ -33,7 +34,7 @@ export const readRoutes: readonly Route[] = [
   route({
     ...{ method: 'get', path: '/me', role: 'read', summary: 'who is logged in' },
     answer: shapes.me,
-    handle: async ({ caller: { name, role } }) => ({ name, role }),
+    handle: async ({ caller: { name, role } }) => ({ name, role, ...words }),
   }),
   route({
     ...{ method: 'get', path: '/overview', role: 'read', summary: 'everything at one moment' },

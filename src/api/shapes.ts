@@ -12,7 +12,14 @@ const optional = <T extends z.ZodType>(schema: T) => schema.nullable();
 
 export const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item) });
 
-export const me = z.object({ name: text, role: z.enum(roles) });
+const outcomeWord = z.object({
+  ...{ outcome: text, means: text, is_success: z.boolean(), is_retryable: z.boolean(), of_id: z.boolean() },
+});
+
+export const me = z.object({
+  ...{ name: text, role: z.enum(roles), outcomes: z.array(outcomeWord) },
+  ...{ resources: z.array(text), priorities: z.array(text) },
+});
 
 const states = z.enum(runStates);
 const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));

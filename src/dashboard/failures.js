@@ -38,7 +38,7 @@ export class Failures {
     this.#isReading = true;
     try {
       const found = await get(`/runs/${this.#id}/failures`);
-      this.#groups = Array.isArray(found) ? found : found.groups;
+      this.#groups = found.items;
       this.#problem = '';
     } catch (error) {
       this.#problem = wordsOf(error);

@@ -40,7 +40,7 @@ class NewRun {
   async loadTargets() {
     await this.#try('', async () => {
       const found = await get('/targets');
-      this.#targets = Array.isArray(found) ? found : found.items;
+      this.#targets = found.items;
     });
   }
 
@@ -77,6 +77,7 @@ class NewRun {
     const options = [...values]
       .map(([name, value]) => [name, String(value).trim()])
       .filter(([name, value]) => value && name !== 'list');
+    options.push(['name', plainName(file.name)]);
     this.#try(`Reading ${file.name} …`, async () => {
       this.#plan = await postFile(`/plans?${new URLSearchParams(options)}`, file);
       this.#key = crypto.randomUUID();
@@ -153,26 +154,23 @@ class NewRun {
   /** @param {Plan} plan */
   #planView(plan) {
     const { counts, duplicates, rejected, first, forecast, confirm: n } = plan;
-    const rejectedRows = Object.values(rejected?.reasons ?? {}).flatMap((reason) =>
-      reason.samples.map(({ line, value }) => [String(line), html`<code>${value}</code>`, reason.words ?? reason.code]),
-    );
+    const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
+    const { seconds } = forecast;
     return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
       ${facts([
+        ['target', html`<b>${hostOf(plan.target)}</b> ${plan.account}`],
         ['rows', count(counts.rows ?? 0)],
         ['ids to delete', html`<b>${count(n)}</b>`],
-        ['duplicates', count(duplicates)],
-        ['rejected', count(rejected?.count ?? 0)],
+        ['for example', plan.samples.join(', ')],
+        ['duplicates', duplicates > 0 ? count(duplicates) : ''],
+        ['protected', counts.protected ? count(counts.protected) : ''],
+        ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
         ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
-        [
-          'forecast',
-          forecast.words ??
-            (forecast.seconds === null
-              ? 'its time is not known without a rate'
-              : `at least ${duration(forecast.seconds)}`),
-        ],
+        ['forecast', seconds === null ? 'its time is not known without a rate' : `at least ${duration(seconds)}`],
+        ['code', html`<code>${plan.code}</code>`],
         ['valid until', time(plan.expires_at)],
       ])}
-      ${rejectedRows.length > 0 ? html`<h3>Rejected rows</h3>${table('Rejected rows', ['Line', 'Value', 'Why'], rejectedRows)}` : nothing}
+      ${rejectedTable(plan.rejected_samples ?? [])}
       ${n === 0 ? html`<p>Nothing is left to delete.</p>` : this.#confirmation(plan)}
     </section>`;
   }
@@ -187,4 +185,22 @@ class NewRun {
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${plural(n, 'ids')}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;
   }
+}
+
+/** @param {NonNullable<Plan['rejected_samples']>} rows */
+function rejectedTable(rows) {
+  if (rows.length === 0) return nothing;
+  const fields = rows.map(({ line, id, code }) => [String(line), html`<code>${id}</code>`, code]);
+  return html`<h3>Rejected rows</h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields)}`;
+}
+
+/** The name of a file as the server takes it. @param {string} name */
+function plainName(name) {
+  return (
+    name
+      .replace(/\.\w+$/, '')
+      .replace(/[^\w. -]/g, '_')
+      .replace(/^[^\w-]+/, '')
+      .slice(0, 100) || 'list'
+  );
 }

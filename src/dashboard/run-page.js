@@ -1,4 +1,5 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
+import { address } from './api.js';
 import { Charts } from './charts.js';
 import { Failures } from './failures.js';
 import { duration, endRange, hostOf, leftText, percent, plural, rangeOf, rate } from './format.js';
@@ -114,6 +115,11 @@ function planSection(run) {
     ['submitted', html`${time(run.created_at)} by ${run.created_by}`],
     ['because', run.note],
     ['ended', run.ended_at ? time(run.ended_at) : ''],
+    [
+      'report',
+      html`<a href=${address(`/runs/${run.run}/report?format=csv`)} download>CSV</a>,
+      <a href=${address(`/runs/${run.run}/report?format=html`)} download>page</a>`,
+    ],
     ['command', run.command ? html`<code>${run.command}</code>` : ''],
   ])}</section>`;
 }

@@ -4,7 +4,7 @@ import { count, endRange, hostOf, leftText, plural, rangeOf, rate } from './form
 import { follow } from './live.js';
 import { alarm, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
 import { scheduleSection, targetSection, workerSection } from './surroundings.js';
-import { failuresOf, idsOf, isSealed, reasonOf, sum } from './words.js';
+import { failuresOf, idsOf, isSealed, reasonOf, sealed, sum } from './words.js';
 
 /** @import { Page, Surroundings } from './app.js' */
 /** @import { Overview, RunSummary } from './types.js' */
@@ -106,7 +106,7 @@ class EndedRuns {
   async load() {
     const asked = ++this.#asked;
     const { state, words } = this.#filter();
-    const query = new URLSearchParams({ state: state || 'ended', limit: String(pageSize) });
+    const query = new URLSearchParams({ state: state || sealed.join(), limit: String(pageSize) });
     if (words) query.set('q', words);
     if (this.#cursor) query.set('cursor', this.#cursor);
     try {
@@ -156,7 +156,7 @@ class EndedRuns {
     const { state, words } = this.#filter();
     return html`<section aria-labelledby="ended"><h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>
       <form class="filter" role="search" aria-label="Ended runs" @submit=${(/** @type {SubmitEvent} */ event) => this.#search(event)}>
-        <label>State <select name="state" @change=${submitForm}>${['', 'completed', 'cancelled'].map(
+        <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
           (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
         )}</select></label>
         <label>Search <input type="search" name="q" value=${words} placeholder="run, host, who or why"></label>

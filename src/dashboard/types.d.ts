@@ -79,10 +79,8 @@ export type Run = RunSummary & {
   settings: Record<string, unknown>;
   command: string;
   note: string;
-  plan: string;
-  doubt: string;
-  halt: string;
-  by: string;
+  plan: string | null;
+  doubt: string | null;
   abandoned: boolean;
   audit: AuditEntry[];
 };
@@ -163,13 +161,17 @@ export type Overview = {
 
 export type Plan = {
   plan: string;
+  code: string;
+  target: string;
+  account: string;
+  name: string;
   counts: Record<string, number>;
   duplicates: number;
-  rejected: { count: number; reasons: { code: string; words?: string; count: number; samples: RejectedRow[] }[] };
+  rejected: Record<string, number>;
+  rejected_samples?: { line: number; id: string; code: string }[];
+  samples: string[];
   first: { url: string } | null;
-  forecast: { requests: number; seconds: number | null; words?: string };
+  forecast: { requests: number; seconds: number | null };
   confirm: number;
   expires_at: string;
 };
-
-type RejectedRow = { line: number; value: string };

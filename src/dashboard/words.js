@@ -54,9 +54,9 @@ export function sum(run, isCounted) {
   return me.outcomes.filter(isCounted).reduce((total, word) => total + countOf(run, word), 0);
 }
 
-/** @param {RunSummary} run */
+/** How many rows of a run need attention. @param {RunSummary} run */
 export function failuresOf(run) {
-  return sum(run, ({ is_success, of_id }) => of_id && !is_success);
+  return sum(run, ({ is_success }) => !is_success);
 }
 
 /** How many ids of the run were to be sent. @param {RunSummary} run */
@@ -64,7 +64,8 @@ export function idsOf(run) {
   return run.pending + sum(run, ({ of_id }) => of_id);
 }
 
-const sealed = ['completed', 'cancelled'];
+/** The states of runs that have ended. */
+export const sealed = ['completed', 'cancelled'];
 
 /** Whether nothing changes in the run any more. @param {{ state: string }} run */
 export function isSealed({ state }) {

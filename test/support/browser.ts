@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
+import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { type AtEnd, type Harness, type HarnessOptions, openHarness } from './harness.ts';
 import { openOwnRedis } from './own-redis.ts';
@@ -61,7 +61,7 @@ export async function openDashboard(browser: Browser, atEnd: AtEnd, options: Har
   };
   const page: Dashboard['page'] = async (role, more = {}) => {
     const context = await browser.newContext({ acceptDownloads: true, ...more });
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(Number(process.env.WAIT ?? 60_000));
     atEnd(() => context.close());
     const opened = await context.newPage();
     opened.on('console', (message) => {
@@ -94,13 +94,11 @@ export async function logIn(page: Page, url: string, token: string): Promise<voi
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
 type Violation = { id: string; impact: string; nodes: { html: string }[] };
 
 /** What axe finds on a page that keeps some readers out. */
 export async function barriersOn(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
+  await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{ violations: Violation[] }>('axe.run()');
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
   return serious.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
