@@ -1,9 +1,6 @@
 import { html, nothing, render } from '/assets/lit-html/lit-html.js';
 import { get, wordsOf } from './api.js';
-import { openNewRun } from './new-run.js';
 import { alarm, patterns } from './parts.js';
-import { openRun } from './run-page.js';
-import { openRuns } from './runs-page.js';
 import { mayOperate, me, setMe } from './words.js';
 
 /** @import { TemplateResult } from '/assets/lit-html/lit-html.js' */
@@ -79,15 +76,18 @@ function say(words) {
 let shownPath = '';
 
 /** Shows the page of the address, unless it is shown already: an address can also name a place on it. */
-function navigate() {
+async function navigate() {
   const { pathname, search } = location;
   if (shownPath === pathname) return;
+  const isFirst = shownPath === '';
+  shownPath = pathname;
+  const open = await loadPage(pathname);
+  if (shownPath !== pathname) return; // somebody was faster
   page?.close();
   connection = '';
-  page = open(pathname, { show, go, connection: setConnection, say, query: new URLSearchParams(search) });
+  page = open({ show, go, connection: setConnection, say, query: new URLSearchParams(search) });
   show();
-  if (shownPath !== '') document.querySelector('main')?.focus();
-  shownPath = pathname;
+  if (!isFirst) document.querySelector('main')?.focus();
 }
 
 /** @param {string} path */
@@ -107,19 +107,22 @@ function follow(event) {
   go(path);
 }
 
-/** @param {string} path @param {Surroundings} surroundings @returns {Page} */
-function open(path, surroundings) {
+/** A page is loaded when it is needed. @param {string} path @returns {Promise<(surroundings: Surroundings) => Page>} */
+async function loadPage(path) {
   const [, first = '', id = ''] = path.split('/');
-  if (first === 'runs' && id !== '') return openRun(decodeURIComponent(id), surroundings);
-  if (first === 'new' && mayOperate()) return openNewRun(surroundings);
-  return openRuns(surroundings);
+  if (first === 'runs' && id !== '') {
+    const { openRun } = await import('./run-page.js');
+    return (surroundings) => openRun(decodeURIComponent(id), surroundings);
+  }
+  if (first === 'new' && mayOperate()) return (await import('./new-run.js')).openNewRun;
+  return (await import('./runs-page.js')).openRuns;
 }
 
 try {
   setMe(await get('/me'));
   addEventListener('popstate', navigate);
   document.addEventListener('click', follow);
-  navigate();
+  await navigate();
 } catch (error) {
   render(alarm(wordsOf(error)), /** @type {HTMLElement} */ (document.querySelector('#page')));
 }

@@ -13,7 +13,7 @@ export function time(iso) {
 
 /** @param {RunSummary} run */
 export function stateBadge(run) {
-  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run.state)}</span> ${run.state}</span>`;
+  return html`<span class="badge ${toneOf(run)}"><span aria-hidden="true">${symbolOf(run)}</span> ${run.state}</span>`;
 }
 
 /** @param {RunSummary} run */

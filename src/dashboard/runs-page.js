@@ -159,7 +159,7 @@ class EndedRuns {
         <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
           (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
         )}</select></label>
-        <label>Search <input type="search" name="q" value=${words} placeholder="run, host, who or why"></label>
+        <label>Search <input type="search" name="q" value=${words} placeholder="run, file or who"></label>
         <button>Search</button>
       </form>
       ${alarm(this.#problem)}
@@ -188,6 +188,6 @@ function endedTable(runs) {
     html`${run.created_by}${run.note ? html`<br><span class="soft">${run.note}</span>` : nothing}`,
     time(run.ended_at),
   ]);
-  const names = ['Run', 'State', 'Target', 'Rows', 'Without a problem', 'Failed', 'Who and why', 'Ended'];
+  const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Others', 'Who and why', 'Ended'];
   return table('Ended runs', names, rows, [3, 4, 5]);
 }

@@ -75,9 +75,9 @@ export function isSealed({ state }) {
 /** @type {Record<string, string>} */
 const symbols = { running: '▶', paused: '⏸', halted: '⛔', completed: '✔', cancelled: '✖', cancelling: '✖' };
 
-/** A symbol beside the word, for those who see no colours. @param {string} state */
-export function symbolOf(state) {
-  return symbols[state] ?? '…';
+/** A symbol beside the word, for those who see no colours. @param {RunSummary} run */
+export function symbolOf(run) {
+  return run.state === 'completed' && failuresOf(run) > 0 ? '⚠\ufe0e' : (symbols[run.state] ?? '…');
 }
 
 /** @param {RunSummary} run */
