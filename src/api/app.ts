@@ -5,11 +5,18 @@ import { isLoopback } from '../config/parse-setting.ts';
 import { readVersion } from '../version.ts';
 import { authenticate, type Caller, refuseCrossSite, requireRole, type TrustedProxy } from './access.ts';
 import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
+import { evidenceRoutes } from './evidence-routes.ts';
+import { doOnce } from './idempotency.ts';
 import type { Login } from './login.ts';
 import { openApiOf } from './openapi.ts';
+import { planRoutes } from './plan-routes.ts';
 import { Problem, problemAnswer, problemOf } from './problem.ts';
 import { readRoutes } from './read-routes.ts';
 import { type ApiDeps, checked, type Route } from './route.ts';
+import { runRoutes } from './run-routes.ts';
+import { scheduleRoutes } from './schedule-routes.ts';
+import { targetRoutes } from './target-routes.ts';
+import { tokenRoutes } from './token-routes.ts';
 
 export type SiteOptions = ApiDeps & {
   proxy: TrustedProxy | null;
@@ -19,7 +26,15 @@ export type SiteOptions = ApiDeps & {
 };
 
 /** Every operation of the API. */
-export const routes: readonly Route[] = [...readRoutes];
+export const routes: readonly Route[] = [
+  ...readRoutes,
+  ...runRoutes,
+  ...targetRoutes,
+  ...scheduleRoutes,
+  ...planRoutes,
+  ...evidenceRoutes,
+  ...tokenRoutes,
+];
 
 const bodyBytesAtMost = 64 * 1_024;
 const apiPath = '/api/v1';
@@ -107,9 +122,17 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
       return now !== null && now.name === known.name;
     };
     const call = { deps: options, caller: known, params: context.req.param(), query, body, context, isStillAllowed };
-    const answer = await route.handle(call as Parameters<Route['handle']>[0]);
-    return answer instanceof Response ? answer : context.json(answer as object, route.status);
+    const handle = () => route.handle(call);
+    if (!route.isCreating) return answerWith(context, await handle(), route.status);
+    const facts = [route.path, query, body, context.req.header('content-length')];
+    const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, handle);
+    if (isRepeated) context.header('idempotency-replayed', 'true');
+    return answerWith(context, answer, route.status);
   });
+}
+
+function answerWith(context: Context, answer: unknown, status: 200 | 201): Response {
+  return answer instanceof Response ? answer : context.json(answer as object, status);
 }
 
 /** A body that is streamed to disk is bounded there. */

@@ -72,3 +72,26 @@ export const overview = z.object({
   runs: z.object({ active: z.array(runSummary), recent: z.array(runSummary), ended: count }),
   ...{ targets: z.array(target), workers: z.array(worker), schedules: z.array(schedule) },
 });
+
+export const made = z.object({ run: text });
+
+export const token = z.object({
+  ...{ name: text, role: z.enum(roles), created_at: time, created_by: text, expires_at: optional(time) },
+});
+
+const forecast = z.object({ requests: count, seconds: optional(z.number()) });
+
+export const plan = z.looseObject({
+  ...{ plan: text, code: text, expires_at: time, fp: text, target: text, account: text, name: text, confirm: count },
+  ...{ counts: z.record(text, count), rejected: z.record(text, count).describe('rows by the code of their rejection') },
+  ...{ duplicates: count, samples: z.array(text), first: optional(z.object({ url: text })), forecast },
+});
+
+export const failures = z.object({
+  items: z.array(
+    z.looseObject({
+      ...{ outcome: text, code: text, words: text, count },
+      samples: z.array(z.looseObject({ file: text, line: count, id: text, excerpt: text })),
+    }),
+  ),
+});
