@@ -118,7 +118,7 @@ export function runSummary(run: ListedRun, now: number, perSecond: number | null
   return {
     ...summary,
     ...placeOf(targetOf(run.baseUrl, run.account)),
-    ...{ files: run.files, created_at: isoTime(run.createdAt), created_by: run.createdBy },
+    ...{ files: run.files, created_at: isoTime(run.createdAt), created_by: run.createdBy, note: run.note },
     changed_at: run.changedAt > 0 ? isoTime(run.changedAt) : null,
     ended_at: run.endedAt > 0 ? isoTime(run.endedAt) : null,
     ...{ who: run.who, detached: run.detached, priority: run.priority, halt: run.halt || null },

@@ -26,7 +26,15 @@ const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
 export const runSummary = z.looseObject({
   ...{ run: text, state: states, reason: text, rows: count, pending: count, ...counts, attempts: count },
-  ...{ seconds: z.number(), exit: optional(z.int()), target: text, account: text, fp: text, files: z.array(text) },
+  ...{
+    seconds: z.number(),
+    exit: optional(z.int()),
+    target: text,
+    account: text,
+    fp: text,
+    files: z.array(text),
+    note: text,
+  },
   ...{ created_at: time, created_by: text, changed_at: optional(time), ended_at: optional(time), who: text },
   ...{ detached: z.boolean(), priority: text, per_second: optional(z.number()), seconds_left: optional(z.number()) },
   ...{ retry_of: optional(text), retried_by: z.array(text) },

@@ -21,6 +21,7 @@ const listed = [
     'account',
     'createdBy',
     'files',
+    'note',
     'retryOf',
     'retriedBy',
     'rows',
