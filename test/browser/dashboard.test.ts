@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { barriersOn, type Dashboard, logIn, noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
+import { writeManyRuns } from '../support/many-runs.ts';
 import { until } from '../support/processes.ts';
 
 if (noBrowser !== null) console.log(`The pages of the dashboard are not tested: ${noBrowser}.`);
@@ -25,7 +26,7 @@ function showsState(page: Page, state: string): Promise<void> {
 async function order(page: Page, name: string, verb: string, fields: Record<string, string>): Promise<void> {
   await page.getByRole('button', { name: `${name} …`, exact: true }).click();
   const dialog = page.getByRole('dialog');
-  for (const [label, value] of Object.entries(fields)) await dialog.getByLabel(label).fill(value);
+  for (const [label, value] of Object.entries(fields)) await dialog.getByRole('textbox', { name: label }).fill(value);
   await dialog.getByRole('button', { name: verb, exact: true }).click();
 }
 
@@ -41,7 +42,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
     const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { script } });
     const run = await dashboard.submit(ids, ['--rate', '600/s', '--reason', 'closed accounts']);
-    const page = await dashboard.page('read');
+    const page = await dashboard.page('operate');
     await page.getByRole('link', { name: run }).click();
     await showsState(page, 'running');
     await dashboard.harness.worker();
@@ -62,6 +63,10 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(rows).toHaveLength(refused.size);
     await page.locator('canvas').first().waitFor();
     expect(await barriersOn(page)).toEqual([]);
+    const number = String(refused.size);
+    await order(page, 'Retry failed', 'Make the run', { Reason: 'once more', 'Type the number': number });
+    await page.getByRole('link', { name: run }).waitFor(); // that it retries
+    await showsState(page, 'completed');
     await page.getByRole('link', { name: 'Runs' }).click();
     await page.getByRole('row', { name: /closed accounts/ }).waitFor();
     expect(await barriersOn(page)).toEqual([]);
@@ -102,6 +107,9 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await order(page, 'Resume', 'Resume', { Reason: 'it is over' });
     await showsState(page, 'running');
     await until('requests arrive again', () => harness.arrivals.length > sent);
+
+    await order(page, 'Rate', 'Change the rate', { Rate: '40/s', Reason: 'they asked us to' });
+    await page.getByText('at most 40/s').waitFor();
 
     await order(page, 'Pause', 'Pause', { Reason: 'to count' });
     await showsState(page, 'paused');
@@ -174,6 +182,24 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     );
     expect(refused).toBe(403);
     expect((await dashboard.harness.onlyRun()).state).toBe('running');
+  });
+
+  test('lists ten thousand ended runs by pages of fifty, and finds one', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished);
+    await writeManyRuns(dashboard.harness.redis, 10_000, 'completed');
+    const page = await dashboard.page('read');
+    const rows = page.getByRole('table', { name: 'Ended runs' }).locator('tbody tr');
+    await page.getByRole('link', { name: '20260101-0000-09999' }).waitFor();
+    expect(await rows.count()).toBe(50);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await page.getByRole('link', { name: '20260101-0000-09949' }).waitFor();
+    await page.getByRole('button', { name: 'Newer' }).click();
+    await page.getByRole('link', { name: '20260101-0000-09999' }).waitFor();
+    await page.getByLabel('Search').fill('list-42.csv');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('link', { name: '20260101-0000-00042' }).waitFor();
+    expect(await rows.count()).toBe(1);
+    expect(dashboard.complaints).toEqual([]);
   });
 
   test('is live again after its server was away, and rests while nobody looks', async ({ expect, onTestFinished }) => {
