@@ -1,5 +1,4 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { secureHeaders } from 'hono/secure-headers';
 import { isLoopback } from '../config/parse-setting.ts';
 import { readVersion } from '../version.ts';
@@ -11,6 +10,7 @@ import type { Login } from './login.ts';
 import { openApiOf } from './openapi.ts';
 import { planRoutes } from './plan-routes.ts';
 import { Problem, problemAnswer, problemOf } from './problem.ts';
+import { readJson } from './read-body.ts';
 import { readRoutes } from './read-routes.ts';
 import { type ApiDeps, checked, type Route } from './route.ts';
 import { runRoutes } from './run-routes.ts';
@@ -36,7 +36,6 @@ export const routes: readonly Route[] = [
   ...tokenRoutes,
 ];
 
-const bodyBytesAtMost = 64 * 1_024;
 const apiPath = '/api/v1';
 
 /** The API and the pages of the dashboard. Without a login it answers with nothing but the login page and the files of the pages. */
@@ -105,16 +104,10 @@ function callerOf({ session, proxy }: SiteOptions, context: Context): Promise<Ca
 
 function serve(app: Hono, route: Route, options: SiteOptions): void {
   const path = apiPath + route.path.replace(/\{(\w+)\}/g, ':$1');
-  const limit = bodyLimit({
-    maxSize: bodyBytesAtMost,
-    onError: () => {
-      throw new Problem('too_large', `expected at most ${bodyBytesAtMost} bytes of JSON`);
-    },
-  });
-  app.on(route.method.toUpperCase(), path, route.upload.length > 0 ? unlimited : limit, async (context) => {
+  app.on(route.method.toUpperCase(), path, async (context) => {
     const caller = await callerOf(options, context);
-    refuseCrossSite(context, caller?.by !== 'token');
     const known = requireRole(caller, route.role);
+    refuseCrossSite(context, known.by !== 'token');
     const query = checked(route.query, context.req.query(), 'query');
     const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
     const isStillAllowed = async () => {
@@ -133,23 +126,6 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
 
 function answerWith(context: Context, answer: unknown, status: 200 | 201): Response {
   return answer instanceof Response ? answer : context.json(answer as object, status);
-}
-
-/** A body that is streamed to disk is bounded there. */
-const unlimited: MiddlewareHandler = (_context, next) => next();
-
-/** The JSON of a body; {} for an empty one. */
-async function readJson({ req }: Context): Promise<unknown> {
-  const text = await req.text();
-  if (text === '') return {};
-  const type = req.header('content-type') ?? '';
-  if (!/^application\/json\b/.test(type))
-    throw new Problem('invalid', `expected application/json, got "${type.slice(0, 100)}"`);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Problem('invalid', 'expected JSON, got something else');
-  }
 }
 
 function fileOf(context: Context, asset: Awaited<ReturnType<typeof readPageFile>>): Response {

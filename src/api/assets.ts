@@ -23,14 +23,14 @@ const pages = fileURLToPath(new URL('../dashboard/', import.meta.url));
 
 /** The folders whose files are served, by the first part of their path below /assets; '' is that of the pages themselves. */
 const folders: Record<string, string> = {
-  'lit-html': packageFolder('lit-html'),
-  uplot: packageFolder('uplot'),
+  'lit-html': folderOf(import.meta.resolve('lit-html')),
+  uplot: folderOf(import.meta.resolve('uplot')),
   '': pages,
 };
 
 /** Where the modules of a package are that a browser loads: beside its main file. */
-function packageFolder(name: string): string {
-  const main = fileURLToPath(import.meta.resolve(name));
+function folderOf(url: string): string {
+  const main = fileURLToPath(url);
   return normalize(`${main.slice(0, main.lastIndexOf('/'))}/`).replace(/\/node\/(development\/)?$/, '/');
 }
 

@@ -1,5 +1,4 @@
 import type { Context, Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isLoopback } from '../config/parse-setting.ts';
 import type { Log } from '../logger.ts';
@@ -8,11 +7,11 @@ import { addressOf, type Caller, cookieName, refuseCrossSite } from './access.ts
 import { assetAnswer, readPageFile } from './assets.ts';
 import { LoginLimit } from './login-limit.ts';
 import { Problem } from './problem.ts';
+import { readText } from './read-body.ts';
 import { beginSession, endSession, hashOf, type LoggedIn, randomSecret, readToken } from './token-store.ts';
 
 type FindCaller = (context: Context) => Promise<Caller | null>;
 
-const formBytesAtMost = 4_096;
 const onceMs = 10 * 60_000;
 
 /** Logs in by a token, or by a link that works once, and out again. */
@@ -43,7 +42,7 @@ export class Login {
       if (page === null) throw new Problem('not_found', 'there is no /login');
       return assetAnswer(page, context.req.header('if-none-match'));
     });
-    app.post('/login', bodyLimit({ maxSize: formBytesAtMost }), (context) => this.#byToken(context));
+    app.post('/login', (context) => this.#byToken(context));
     app.post('/logout', async (context) => {
       refuseCrossSite(context, true);
       const caller = await findCaller(context);
@@ -70,8 +69,7 @@ export class Login {
     const address = addressOf(context);
     const waitSeconds = this.#limit.waitOf(address);
     if (waitSeconds > 0) return this.#refuse(context, 'busy', waitSeconds);
-    const { token } = await context.req.parseBody();
-    const secret = typeof token === 'string' ? token.trim() : '';
+    const secret = (new URLSearchParams(await readText(context)).get('token') ?? '').trim();
     const hash = hashOf(secret);
     const known = secret === '' ? null : await readToken(this.#redis, hash, Date.now());
     if (known !== null) return this.#begin(context, { name: known.name, role: known.role, token: hash });

@@ -7,7 +7,7 @@ import { Problem, problemOf } from './problem.ts';
 const streamsAtMost = 100; // of the 512 connections of the server: the others are for requests and probes
 const everyMs = 1_000;
 const retryMs = 2_000;
-const checkEveryMs = 10_000;
+const checkEveryMs = 3_000;
 const idleKept = 20;
 
 /** The streams of a process: how many there are, and one reading for all viewers of the same thing. */
