@@ -7,6 +7,7 @@ import { resources, sumIds } from '../model/resource.ts';
 import { invocationOf, invokeVerb, type Order } from './invoke.ts';
 import { forgottenAt, type KeptPlan, PlanStore, writeBody } from './plan-store.ts';
 import { Problem } from './problem.ts';
+import { readRejectedRows } from './rejected-rows.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
@@ -91,7 +92,15 @@ async function plan({ deps, query, context, caller }: Call<z.output<typeof planQ
     const options = { reason, ...(approveBy !== undefined && { approveBy }) };
     const order: Order = { verb: 'plan', args: [list], options, target, settings };
     const made = await makePlan(invocationOf(deps, caller, order), store.pathOf(id, 'plan.json'));
-    const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made) };
+    const rejected = await readRejectedRows(made.shown.rejectsFile);
+    const shown = {
+      plan: id,
+      expires_at: isoTime(forgottenAt(at)),
+      fp,
+      name,
+      ...shownPlan(made),
+      rejected_samples: rejected,
+    };
     await store.keep({ id, by: caller.name, fp, at, list, settings, shown });
     return shown;
   } catch (error) {

@@ -92,6 +92,7 @@ const forecast = z.object({ requests: count, seconds: optional(z.number()) });
 export const plan = z.looseObject({
   ...{ plan: text, code: text, expires_at: time, fp: text, target: text, account: text, name: text, confirm: count },
   ...{ counts: z.record(text, count), rejected: z.record(text, count).describe('rows by the code of their rejection') },
+  rejected_samples: z.array(z.object({ line: count, id: text, code: text })).describe('the first of these rows'),
   ...{ duplicates: count, samples: z.array(text), first: optional(z.object({ url: text })), forecast },
 });
 

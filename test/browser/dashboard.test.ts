@@ -140,7 +140,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       .setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer: Buffer.from(list) });
     await page.getByRole('button', { name: 'Show the plan' }).click();
     await page.getByText(`DELETE ${harness.sandbox.url}/v2/annotations/${ids[0]}`).waitFor();
-    await page.getByText('unsafe_character 1').waitFor();
+    await page.getByRole('row', { name: '43 a/7 unsafe_character' }).waitFor();
     expect(await barriersOn(page)).toEqual([]);
     expect(harness.arrivals).toHaveLength(0);
     await page.getByLabel('Type the number').fill('40');
