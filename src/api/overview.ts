@@ -10,6 +10,7 @@ import { type Target, targetOf } from '../model/target.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules } from '../schedule/schedule-store.ts';
 import { RateMeter } from '../terminal/panel.ts';
+import { whenText } from '../terminal/schedule-text.ts';
 
 const shownHistory = 5;
 
@@ -96,9 +97,9 @@ export async function workersOf({ redis }: Session, target: Target) {
   }));
 }
 
-/** A schedule as `schedule list --json` prints it. */
+/** A schedule as `schedule list --json` prints it, and when it is due in words. */
 export async function wholeSchedule(session: Session, target: Target, schedule: Schedule, now: number) {
-  return { ...(await scheduleFacts(session, target, schedule, now)), ...placeOf(target) };
+  return { ...(await scheduleFacts(session, target, schedule, now)), ...placeOf(target), when: whenText(schedule) };
 }
 
 async function shortSchedule(session: Session, target: Target, schedule: Schedule, now: number) {

@@ -72,7 +72,7 @@ export const targetDetail = target.extend({ workers: z.array(worker), audit });
 
 export const schedule = z.looseObject({
   ...{ fp: text, target: text, account: text, name: text, state: text, reason: text, cron: text, tz: text, from: text },
-  next: optional(time),
+  ...{ when: text.describe('in words'), next: optional(time) },
 });
 
 export const overview = z.object({

@@ -48,7 +48,7 @@ function tellChanges(before, after, say) {
   const changed = after.filter(({ run, state }) => states.has(run) && states.get(run) !== state);
   const gone = before.filter(({ run }) => !after.some((other) => other.run === run));
   const words = [
-    ...changed.map((run) => `Run ${run.run} is ${run.state}${reasonOf(run) ? `: ${reasonOf(run)}` : ''}.`),
+    ...changed.map((run) => `Run ${run.run} is ${run.state}. ${reasonOf(run)}`),
     ...gone.map(({ run }) => `Run ${run} has ended.`),
   ];
   if (words.length > 0) say(words.join(' '));
@@ -181,7 +181,7 @@ function endedTable(runs) {
   const rows = runs.map((run) => [
     html`<a href="/runs/${run.run}">${run.run}</a>`,
     html`${stateBadge(run)} ${isSealed(run) ? nothing : why(run)}`,
-    html`<b>${hostOf(run.target)}</b>`,
+    html`<b class="host">${hostOf(run.target)}</b>`,
     count(run.rows),
     count(sum(run, ({ is_success }) => is_success)),
     failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',

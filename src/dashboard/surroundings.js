@@ -98,7 +98,7 @@ export function scheduleSection(schedules) {
   const rows = schedules.map((schedule) => [
     html`<b>${schedule.name}</b><br><span class="soft">${hostOf(schedule.target)}</span>`,
     html`${schedule.state}${schedule.reason ? html`<br><span class="soft">${schedule.reason}</span>` : nothing}`,
-    html`${schedule.words ?? html`<code>${schedule.cron}</code>`} <span class="soft">${schedule.tz}</span>`,
+    html`<span title=${schedule.cron}>${schedule.when}</span>`,
     time(schedule.next),
     lastOf(schedule),
     mayOperate() ? scheduleButtons(schedule) : '',
@@ -116,13 +116,22 @@ function lastOf({ history: [last] }) {
 
 /** @param {Schedule} schedule @returns {Content} */
 function scheduleButtons({ fp, name, state }) {
-  const [order, title] = state === 'paused' ? ['resume', 'Resume'] : ['pause', 'Pause'];
-  const act = (/** @type {Record<string, string>} */ { reason }) =>
-    post(`/schedules/${fp}/${encodeURIComponent(name)}/${order}`, { reason });
-  const text = state === 'paused' ? 'Its slots have runs again.' : 'No slot has a run until it is resumed.';
-  return state === 'removed'
-    ? nothing
-    : html`<button @click=${() => ask({ title: `${title} the schedule ${name}?`, text, verb: title, act })}>${title} …</button>`;
+  if (state === 'removed') return nothing;
+  /** @param {string} order @param {string} verb @param {string} text */
+  const button = (order, verb, text) => {
+    const path = `/schedules/${fp}/${encodeURIComponent(name)}/${order}`;
+    const title = `${verb} the schedule ${name}?`;
+    const act = (/** @type {Record<string, string>} */ { reason }) => post(path, { reason });
+    return html`<button @click=${() => ask({ title, text, verb, act })}>${verb} …</button>`;
+  };
+  return html`<span class="buttons">
+    ${
+      state === 'paused'
+        ? button('resume', 'Resume', 'Its slots have runs again.')
+        : button('pause', 'Pause', 'No slot has a run until it is resumed.')
+    }
+    ${button('run', 'Run now', 'Makes a run of the list as it is now, as for a slot.')}
+  </span>`;
 }
 
 /** @param {string} title @param {Content[][]} rows @param {string[]} names @param {number[]} [numbers] */

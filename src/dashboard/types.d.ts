@@ -145,8 +145,8 @@ export type Schedule = {
   state: string;
   reason: string;
   cron: string;
-  words?: string;
   tz: string;
+  when: string;
   next: string | null;
   history: Slot[];
 };

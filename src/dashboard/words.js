@@ -73,7 +73,7 @@ export function isSealed({ state }) {
 }
 
 /** @type {Record<string, string>} */
-const symbols = { running: '▶', paused: '⏸', halted: '⛔', completed: '✔', cancelled: '✖', cancelling: '✖' };
+const symbols = { running: '▶', paused: '‖', halted: '■', completed: '✔', cancelled: '✖', cancelling: '✖' };
 
 /** A symbol beside the word, for those who see no colours. @param {RunSummary} run */
 export function symbolOf(run) {
@@ -88,9 +88,10 @@ export function toneOf(run) {
   return run.state === 'completed' && failuresOf(run) === 0 ? 'good' : failuresOf(run) > 0 ? 'bad' : '';
 }
 
-/** Why a run is in its state: `by ana: release window`. @param {RunSummary} run */
+/** Why a run is in its state: `Paused by ana: release window`; '' where there is nothing to say. @param {RunSummary} run */
 export function reasonOf({ state, who, by, reason }) {
-  if (state === 'completed') return '';
+  if (state === 'completed' || state === 'running') return reason;
   const whose = who || (by === 'guard' ? 'a guard' : '');
-  return [whose && state !== 'running' ? `by ${whose}` : '', reason].filter(Boolean).join(': ');
+  const words = `${state.charAt(0).toUpperCase()}${state.slice(1)}${whose ? ` by ${whose}` : ''}`;
+  return reason ? `${words}: ${reason}` : words;
 }

@@ -104,7 +104,8 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(harness.arrivals).toHaveLength(sent);
     await page.getByText(/^Paused by .*: release window/).waitFor();
 
-    await order(page, 'Resume', 'Resume', { Reason: 'it is over' });
+    await page.getByRole('button', { name: 'Resume …' }).focus();
+    for (const key of ['Enter', ...'it is over', 'Enter']) await page.keyboard.press(key === ' ' ? 'Space' : key);
     await showsState(page, 'running');
     await until('requests arrive again', () => harness.arrivals.length > sent);
 
