@@ -111,11 +111,15 @@ async function joinLists(
     retriedFrom = rows;
     if (retried !== null) yield* placed(readRetried(redis, retried.run, retried.only), retried.run.files);
   }
-  /** The rows of one list, with its files behind those of the lists before: rows stay in the order of their positions. */
+  /** The rows of one list, which come file by file; the files that have any go behind those before, so positions stay in order. */
   async function* placed(list: AsyncIterable<Row[]>, names: string[]): AsyncGenerator<Row[]> {
-    const before = files.length;
-    files.push(...names);
-    for await (const page of list) yield page.map((row) => ({ ...row, file: row.file + before }));
+    let last = -1;
+    const place = (row: Row): Row => {
+      if (row.file !== last) files.push(names[row.file]!);
+      last = row.file;
+      return { ...row, file: files.length - 1 };
+    };
+    for await (const page of list) yield page.map(place);
   }
   const settings = settingsOf(schedule);
   const protectedIds =

@@ -290,6 +290,7 @@ describe.concurrent('with --retry-failed', () => {
       counts: { absent: 1, failed: 1, deleted: 3 },
     });
     expect((await readRun(stage.redis, first.id))!.retriedBy).toEqual([second.id]);
+    expect((await stage.expunge(['runs'])).stdout).toContain(`and ids of ${first.id}`);
     expect((await stage.history())[0]).toMatchObject({ retried: 2, ended: { left: 1 } });
     stage.sandbox.faults = {};
     stage.list(['v-6']);
@@ -369,7 +370,8 @@ describe.concurrent('with --retry-failed', () => {
     stage.list(['c-0', 'c-1', 'v-0', 'v-1', 'v-2']);
     const sent: string[][] = [];
     for (let n = 1; n <= 4; n++) {
-      await stage.slot(n);
+      const { files } = await stage.slot(n);
+      expect(files.length).toBeLessThanOrEqual(2); // what is left for long does not collect names of lists
       sent.push(stage.sent());
     }
     expect(sent).toEqual([
