@@ -95,7 +95,9 @@ export function addressFilter(texts: readonly string[]): (address: string) => bo
   for (const text of texts) {
     const [address = '', bits] = text.split('/');
     const kind = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-    if (isIP(address) === 0) throw new Error(`"${text}": expected an address like 10.0.0.7 or 10.0.0.0/8`);
+    const isNetwork = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (kind === 'ipv6' ? 128 : 32));
+    if (isIP(address) === 0 || !isNetwork)
+      throw new Error(`"${text}": expected an address like 10.0.0.7 or a network like 10.0.0.0/8`);
     if (bits === undefined) list.addAddress(address, kind);
     else list.addSubnet(address, Number(bits), kind);
   }

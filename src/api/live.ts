@@ -7,6 +7,8 @@ export type LiveOptions<T> = {
   read(): Promise<T>;
   event: string; // the name of its server-sent events
   everyMs: number;
+  /** Waits before the next reading. */
+  wait?(ms: number): Promise<void>;
   /** What viewers see instead when reading failed. */
   problem(error: unknown): object;
 };
@@ -66,7 +68,7 @@ export class Live<T> {
 
   async #runLap(): Promise<Edition> {
     const leftMs = this.#lastAt + this.#options.everyMs - performance.now();
-    await sleep(Math.max(0, leftMs), undefined, { ref: false });
+    await (this.#options.wait ?? waitFor)(Math.max(0, leftMs));
     return this.#viewers > 0 || this.#last === null ? this.#read() : this.#last;
   }
 
@@ -89,4 +91,8 @@ export class Live<T> {
     this.#lastAt = performance.now();
     return this.#last;
   }
+}
+
+async function waitFor(ms: number): Promise<void> {
+  await sleep(ms, undefined, { ref: false });
 }

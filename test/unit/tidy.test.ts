@@ -154,6 +154,14 @@ describe('the sources', () => {
     expect([...reached].filter((name) => /^(undici|oauth4webapi)$/.test(name))).toEqual([]);
   });
 
+  it('of a run load neither what serves HTTP nor what describes the API', () => {
+    const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
+    const reached = new Set(['src/bin.js', 'src/commands/cli.ts', 'src/commands/run.ts', 'src/commands/run-list.ts']);
+    for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
+    expect(reached).toContain('undici');
+    expect([...reached].filter((name) => /^(hono|@hono|zod)\b/.test(name))).toEqual([]);
+  });
+
   it('import each other in no circle', () => {
     expect(circlesIn(new Map(sources.map(({ path, imports }) => [path, imports])))).toEqual([]);
   });

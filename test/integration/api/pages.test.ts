@@ -24,6 +24,16 @@ describe('expunge dashboard', () => {
     expect((await call(null, '/me', { headers })).status).toBe(401);
   });
 
+  test('says with --json where it listens, and ends at a signal', async () => {
+    const { server, call } = await openApi(onTestFinished, { args: ['dashboard', '--port', '0', '--json'] });
+    const said = JSON.parse(server.stdout);
+    expect(said).toMatchObject({ v: 1, type: 'dashboard', url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) });
+    expect(said.login).toMatch(`${said.url}/login?once=`);
+    expect((await call(null, '//login')).status).toBe(200);
+    server.signal('SIGINT');
+    expect(await server.ended).toMatchObject({ code: 0 });
+  });
+
   test('sends a policy that allows neither inline scripts nor anything from elsewhere, and serves modules as they are', async () => {
     const { call } = await openApi(onTestFinished);
     const login = await call(null, '//login');
