@@ -92,15 +92,8 @@ async function plan({ deps, query, context, caller }: Call<z.output<typeof planQ
     const options = { reason, ...(approveBy !== undefined && { approveBy }) };
     const order: Order = { verb: 'plan', args: [list], options, target, settings };
     const made = await makePlan(invocationOf(deps, caller, order), store.pathOf(id, 'plan.json'));
-    const rejected = await readRejectedRows(made.shown.rejectsFile);
-    const shown = {
-      plan: id,
-      expires_at: isoTime(forgottenAt(at)),
-      fp,
-      name,
-      ...shownPlan(made),
-      rejected_samples: rejected,
-    };
+    const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
+    const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
     await store.keep({ id, by: caller.name, fp, at, list, settings, shown });
     return shown;
   } catch (error) {

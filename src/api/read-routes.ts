@@ -34,7 +34,12 @@ export const readRoutes: readonly Route[] = [
   route({
     ...{ method: 'get', path: '/me', role: 'read', summary: 'who is logged in' },
     answer: shapes.me,
-    handle: async ({ caller: { name, role } }) => ({ name, role, ...words }),
+    handle: async ({ caller: { name, role } }) => ({ name, role }),
+  }),
+  route({
+    ...{ method: 'get', path: '/words', role: 'read', summary: 'the words for outcomes, resources and priorities' },
+    answer: shapes.words,
+    handle: async () => words,
   }),
   route({
     ...{ method: 'get', path: '/overview', role: 'read', summary: 'everything at one moment' },

@@ -16,9 +16,10 @@ const outcomeWord = z.object({
   ...{ outcome: text, means: text, is_success: z.boolean(), is_retryable: z.boolean(), of_id: z.boolean() },
 });
 
-export const me = z.object({
-  ...{ name: text, role: z.enum(roles), outcomes: z.array(outcomeWord) },
-  ...{ resources: z.array(text), priorities: z.array(text) },
+export const me = z.object({ name: text, role: z.enum(roles) });
+
+export const words = z.object({
+  ...{ outcomes: z.array(outcomeWord), resources: z.array(text), priorities: z.array(text) },
 });
 
 const states = z.enum(runStates);
@@ -26,15 +27,8 @@ const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
 export const runSummary = z.looseObject({
   ...{ run: text, state: states, reason: text, rows: count, pending: count, ...counts, attempts: count },
-  ...{
-    seconds: z.number(),
-    exit: optional(z.int()),
-    target: text,
-    account: text,
-    fp: text,
-    files: z.array(text),
-    note: text,
-  },
+  ...{ seconds: z.number(), exit: optional(z.int()), target: text, account: text, fp: text, files: z.array(text) },
+  note: text,
   ...{ created_at: time, created_by: text, changed_at: optional(time), ended_at: optional(time), who: text },
   ...{ detached: z.boolean(), priority: text, per_second: optional(z.number()), seconds_left: optional(z.number()) },
   ...{ retry_of: optional(text), retried_by: z.array(text) },

@@ -119,7 +119,8 @@ async function loadPage(path) {
 }
 
 try {
-  setMe(await get('/me'));
+  const [person, words] = await Promise.all([get('/me'), get('/words')]);
+  setMe({ ...person, ...words });
   addEventListener('popstate', navigate);
   document.addEventListener('click', follow);
   await navigate();
