@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
 import type { RedisClient } from '../redis/client.ts';
@@ -14,9 +15,29 @@ export type TrustedProxy = { header: string; role: Role; isTrusted(address: stri
 export const cookieName = 'expunge_session';
 const longestName = 100;
 const longestSecret = 200;
+const longestWaitMs = 3_000;
 
-/** Who sends a request: by a token, by a trusted proxy, or by a session; null for nobody. Throws what Redis throws. */
+/** Who sends a request: by a token, by a trusted proxy, or by a session; null for nobody. Throws `unavailable` if Redis does not say so in time. */
 export async function authenticate(
+  context: Context,
+  redis: RedisClient,
+  proxy: TrustedProxy | null,
+  now: number,
+): Promise<Caller | null> {
+  const late = new AbortController();
+  const waited = sleep(longestWaitMs, undefined, { signal: late.signal, ref: false });
+  const refused = waited.then(() => {
+    throw new Problem('unavailable', 'Redis does not answer', 'try it again soon');
+  });
+  refused.catch(() => {}); // it was answered in time
+  try {
+    return await Promise.race([findCaller(context, redis, proxy, now), refused]);
+  } finally {
+    late.abort();
+  }
+}
+
+async function findCaller(
   context: Context,
   redis: RedisClient,
   proxy: TrustedProxy | null,

@@ -3,7 +3,7 @@ import type { Session } from '../commands/session.ts';
 import { readTargetStatus, targetStatusFacts } from '../commands/target-status.ts';
 import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
-import { RunIndex } from '../ledger/run-index.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
@@ -18,18 +18,16 @@ const shownHistory = 5;
 export class OverviewReader {
   readonly #session: Session;
   readonly #separateLimits: boolean;
-  readonly #index: RunIndex;
   #meters = new Map<string, RateMeter>();
 
   constructor(session: Session, separateLimits: boolean) {
     this.#session = session;
     this.#separateLimits = separateLimits;
-    this.#index = new RunIndex(session.redis);
   }
 
   async read() {
     const now = Date.now();
-    const { active, recent, ended, targets } = await this.#index.read();
+    const { active, recent, ended, targets } = await runIndexOf(this.#session.redis).read();
     this.#measure(active, now);
     const each = await Promise.all(targets.map((target) => this.#readTarget(target, active, now)));
     return {

@@ -19,7 +19,7 @@ const flag = z.enum(['true', 'false']).optional();
 /** How the ids of a list are deleted: what a plan seals beside the list. As texts for the flags of `run`. */
 const rules = {
   ...{ rate: text.describe('200/s'), burst: text, canary: text, max_failures: text, on_status: text, window: text },
-  expect_absent: flag,
+  ...{ expect_absent: flag, max_deletes: text.describe('send no more ids than this, then halt') },
 };
 
 const planQuery = z.strictObject({
@@ -30,7 +30,7 @@ const planQuery = z.strictObject({
     .default('list')
     .describe('of the list, for people'),
   resource: z.enum(resources).optional(),
-  ...{ column: text, resource_column: text, delimiter: text, limit: text, max_deletes: text, expect_count: text },
+  ...{ column: text, resource_column: text, delimiter: text, limit: text, expect_count: text },
   ...{ no_header: flag, allow_placeholders: flag, expect_rejected: flag, allow_id_chars: text },
   ...rules,
   approve_by: z.string().min(1).max(100).optional().describe('who has to apply it'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
-import { RunIndex } from '../ledger/run-index.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import type { Edition } from './live.ts';
 import { OverviewReader, runSummary, targetFacts, wholeSchedule, workersOf } from './overview.ts';
@@ -82,7 +82,7 @@ export const readRoutes: readonly Route[] = [
     ...{ method: 'get', path: '/targets', role: 'read', summary: 'every target, with its stop, rate and waits' },
     answer: shapes.list(shapes.target),
     handle: async ({ deps: { session, config } }) => {
-      const { active, targets } = await new RunIndex(session.redis).read();
+      const { active, targets } = await runIndexOf(session.redis).read();
       const facts = targets.map((target) => targetFacts(session, target, config.separateLimits, active));
       return { items: await Promise.all(facts) };
     },
@@ -160,7 +160,7 @@ function readCursor(text: string): RunCursor {
 
 async function targetDetail({ session, config }: ApiDeps, fp: string) {
   const target = await knownTargetOf(session, fp);
-  const { active } = await new RunIndex(session.redis).read();
+  const { active } = await runIndexOf(session.redis).read();
   const [facts, workers, audit] = await Promise.all([
     targetFacts(session, target, config.separateLimits, active),
     workersOf(session, target),

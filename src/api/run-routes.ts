@@ -1,13 +1,11 @@
 import { z } from 'zod';
-import { changeRunPriority } from '../commands/priority.ts';
-import { changeRunRate, jsonPace, readPace } from '../commands/rate.ts';
-import { steerRun } from '../commands/steer.ts';
+import type { Verb } from '../commands/command.ts';
 import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
 import { isSealed, pendingOf, priorities, type Run } from '../ledger/run.ts';
 import { parseRetrySelection } from '../model/selection.ts';
-import { type Target, targetOf } from '../model/target.ts';
-import { invokeVerb } from './invoke.ts';
+import { targetOf } from '../model/target.ts';
+import { invokeVerb, type Order } from './invoke.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
@@ -19,7 +17,7 @@ export const reason = z.string().trim().max(500).default('').describe('why, for 
 
 const waitMs = 2_000;
 
-/** What steers a run: each order is checked and recorded as that of the command. */
+/** What steers a run: each order goes the way of the command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [
   route({
     ...{ method: 'post', path: '/runs/{run}/pause', role: 'operate', summary: 'pause a run' },
@@ -32,9 +30,14 @@ export const runRoutes: readonly Route[] = [
       reason,
       expect_absent: z.boolean().default(false).describe('absent ids do not halt it any more'),
       detach: z.boolean().default(false).describe('leave a run whose command has ended to the workers'),
+      max_deletes: z.int().min(1).optional().describe('how many ids it may send in all'),
     }),
     answer: shapes.runSummary,
-    handle: (call) => (call.body.detach ? resumeDetached(call) : steer(call, 'resume', call.body.expect_absent)),
+    handle: (call) => {
+      const { expect_absent: expectAbsent, detach, max_deletes: maxDeletes } = call.body;
+      const settings = expectAbsent ? { expectAbsent: 'true' } : {};
+      return steer(call, 'resume', { detach: detach || undefined, maxDeletes }, settings);
+    },
   }),
   route({
     ...{ method: 'post', path: '/runs/{run}/cancel', role: 'operate', summary: 'cancel a run for good' },
@@ -57,23 +60,13 @@ export const runRoutes: readonly Route[] = [
       burst: z.int().min(1).max(1_000_000).optional(),
     }),
     answer: z.looseObject({ run: z.string(), state: z.string(), rate: z.string().nullable() }),
-    handle: async ({ deps: { session }, params, body, caller }) => {
-      const wanted = readPace(body.rate ?? 'none', body.burst);
-      const run = await findRunById(session, params.run!);
-      const { state, before } = await changeRunRate(session, run, wanted, { who: caller.name, reason: body.reason });
-      return { run: run.id, state, ...jsonPace({ ...before, ...wanted }), before: jsonPace(before) };
-    },
+    handle: (call) => change(call, 'rate', call.body.rate ?? 'none', { burst: call.body.burst }),
   }),
   route({
     ...{ method: 'post', path: '/runs/{run}/priority', role: 'operate', summary: 'give a run another share' },
     body: z.strictObject({ reason, priority: z.enum(priorities) }),
     answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string() }),
-    handle: async ({ deps: { session }, params, body: { priority, reason }, caller }) => {
-      const run = await findRunById(session, params.run!);
-      const by = { who: caller.name, reason };
-      const { state, before } = await changeRunPriority(session, run, priority, by);
-      return { run: run.id, state, priority, before: { priority: before } };
-    },
+    handle: (call) => change(call, 'priority', call.body.priority),
   }),
   route({
     ...{
@@ -84,50 +77,66 @@ export const runRoutes: readonly Route[] = [
     },
     body: z.strictObject({
       reason,
-      only: z.array(z.string().max(50)).min(1).max(50).optional(),
+      only: z.array(z.string().max(50)).min(1).max(50).optional().describe('outcomes and codes; all that failed'),
       priority: z.enum(priorities).optional(),
     }),
     ...{ answer: shapes.made, status: 201, isCreating: true },
-    handle: retry,
+    handle: async (call) => {
+      const only = call.body.only && readSelection(call.body.only.join(','));
+      const options = { detach: true, only, priority: call.body.priority };
+      const { lines } = await order(call, { verb: 'retry', options }, () => import('../commands/retry.ts'));
+      const last = lines.at(-1);
+      if (last?.type === 'summary') return { run: String(last.run) };
+      throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);
+    },
   }),
   route({
     ...{ method: 'delete', path: '/runs/{run}', role: 'operate', summary: 'remove a run that has ended' },
     query: z.strictObject({ reason }),
     answer: z.looseObject({ run: z.string() }),
-    handle: async ({ deps, params, query, caller }) => {
-      const run = await findRunById(deps.session, params.run!);
-      const order = { verb: 'runs remove', args: [run.id], options: { reason: query.reason }, target: placeOf(run) };
-      return (await invokeVerb(deps, caller, order, () => import('../commands/runs.ts'))).lines.at(-1);
+    handle: async (call) => {
+      const given = { ...call, body: call.query };
+      return (await order(given, { verb: 'runs remove' }, () => import('../commands/runs.ts'))).lines.at(-1);
     },
   }),
 ];
 
-/** Answers after two seconds at the latest: a cancelled run ends when its requests in flight have their answers. */
-async function steer(
-  { deps: { session, log }, params, body, caller }: Call<unknown, { reason: string }>,
-  action: 'pause' | 'resume' | 'cancel',
-  expectAbsent = false,
+type RunCall = Call<unknown, { reason: string }>;
+
+/** Does a verb on the run of the path. */
+async function order(
+  { deps, params, body, caller }: RunCall,
+  { verb, args = [], options = {}, settings = {} }: Omit<Order, 'target'>,
+  load: () => Promise<Verb>,
 ) {
-  const run = await findRunById(session, params.run!);
-  const by = { who: caller.name, reason: body.reason };
-  const done = steerRun(session, run, action, { by, expectAbsent, say: () => {} });
-  done.catch((error) => log.info({ run: run.id, reason: messageOf(error) }, 'an order over HTTP was not carried out'));
-  const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), waitMs).unref());
-  const after = (await Promise.race([done, late])) ?? (await findRunById(session, run.id));
-  return runSummary(after, Date.now());
+  const run = await findRunById(deps.session, params.run!);
+  const given = Object.entries({ reason: body.reason, ...options }).filter(([, value]) => value !== undefined);
+  const target = targetOf(run.baseUrl, run.account);
+  const whole: Order = { verb, args: [run.id, ...args], options: Object.fromEntries(given), settings, target };
+  return invokeVerb(deps, caller, whole, load);
 }
 
-async function resumeDetached({
-  deps,
-  params,
-  body,
-  caller,
-}: Call<unknown, { reason: string; expect_absent: boolean }>) {
-  const run = await findRunById(deps.session, params.run!);
-  const settings = body.expect_absent ? { expectAbsent: 'true' } : {};
-  const order = { args: [run.id], options: { reason: body.reason, detach: true }, target: placeOf(run), settings };
-  await invokeVerb(deps, caller, { verb: 'resume', ...order }, () => import('../commands/steer.ts'));
-  return runSummary(await findRunById(deps.session, run.id), Date.now());
+/** Answers after two seconds at the latest: a cancelled run ends when its requests in flight have their answers. */
+async function steer(
+  call: RunCall,
+  verb: 'pause' | 'resume' | 'cancel',
+  options: Record<string, unknown> = {},
+  settings: Order['settings'] & object = {},
+) {
+  const { session, log } = call.deps;
+  const done = order(call, { verb, options, settings }, () => import('../commands/steer.ts'));
+  done.catch((error) => log.info({ verb, reason: messageOf(error) }, 'an order was not carried out'));
+  const late = new Promise((resolve) => setTimeout(resolve, waitMs).unref());
+  await Promise.race([done, late]);
+  return runSummary(await findRunById(session, call.params.run!), Date.now());
+}
+
+const changes = { rate: () => import('../commands/rate.ts'), priority: () => import('../commands/priority.ts') };
+
+async function change(call: RunCall, verb: keyof typeof changes, to: string, options: Record<string, unknown> = {}) {
+  const { lines } = await order(call, { verb, args: [to], options }, changes[verb]);
+  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
+  return facts;
 }
 
 /** Throws conflict unless what was typed is what was shown, and that can be what is left now. */
@@ -141,31 +150,10 @@ export function refuseOtherCount(run: Run, { left, shown }: { left: number; show
   throw new Problem('conflict', what, 'look at the run again, and type how many rows are left', { left: now });
 }
 
-async function retry({
-  deps,
-  params,
-  body,
-  caller,
-}: Call<unknown, { reason: string; only?: string[] | undefined; priority?: string | undefined }>) {
-  const run = await findRunById(deps.session, params.run!);
-  const { reason, priority } = body;
-  const only = body.only && readSelection(body.only.join(','));
-  const options = { reason, detach: true, ...(only && { only }), ...(priority && { priority }) };
-  const order = { verb: 'retry', args: [run.id], options, target: placeOf(run) };
-  const { lines } = await invokeVerb(deps, caller, order, () => import('../commands/retry.ts'));
-  const last = lines.at(-1);
-  if (last?.type !== 'summary') throw new Problem('conflict', `run ${run.id} has nothing of that to retry`);
-  return { run: String(last.run) };
-}
-
 function readSelection(text: string) {
   try {
     return parseRetrySelection(text);
   } catch (error) {
     throw new Problem('invalid', `body.only: ${messageOf(error)}`);
   }
-}
-
-function placeOf({ baseUrl, account }: Run): Target {
-  return targetOf(baseUrl, account);
 }

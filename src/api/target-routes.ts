@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
-import { RunIndex } from '../ledger/run-index.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
 import { forgetRate, pinRate, releaseTarget, setBudget, startTarget, stopTarget } from '../ledger/steer-target.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
@@ -66,7 +66,7 @@ async function change({ deps, params, body, caller }: Call<unknown, { reason: st
   const { session, config } = deps;
   const target = await knownTargetOf(session, params.fp!);
   const isChanged = await work(session.redis, target, { who: caller.name, reason: body.reason, at: Date.now() });
-  const { active } = await new RunIndex(session.redis).read();
+  const { active } = await runIndexOf(session.redis).read();
   return { ...(await targetFacts(session, target, config.separateLimits, active)), changed: isChanged };
 }
 

@@ -1,11 +1,11 @@
 import type { Session } from '../commands/session.ts';
-import { RunIndex } from '../ledger/run-index.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
 import type { Target } from '../model/target.ts';
 import { Problem } from './problem.ts';
 
 /** Every target that this Redis knows. */
 export async function targetsOf({ redis }: Pick<Session, 'redis'>): Promise<Target[]> {
-  return (await new RunIndex(redis).read()).targets;
+  return (await runIndexOf(redis).read()).targets;
 }
 
 /** The target with this fingerprint. Throws not_found: the API steers only what workers, runs and schedules made known. */

@@ -1,8 +1,8 @@
 import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { isSealed, type Priority, priorities, type Run } from '../ledger/run.ts';
+import { isSealed, type Priority, priorities } from '../ledger/run.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { findRun, sayOf, whoAmI, withRedis } from './session.ts';
 
 /**
  * Gives a live run another share of the workers, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice
@@ -13,25 +13,13 @@ export async function execute(invocation: Invocation): Promise<number> {
   const priority = readPriority(args[1] ?? '');
   return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
-    const by = { who: whoAmI(env), reason: reasonOf(options) };
-    const { state, before } = await changeRunPriority(session, run, priority, by);
+    const order = { priority, by: 'operator' as const, who: whoAmI(env), reason: reasonOf(options) };
+    const { state, priority: before } = await session.ledger.changePriority(run.id, Date.now(), order);
+    if (state === 'missing' || isSealed(state)) throw nothingToShare(run.id, state);
     stderr.write(`${changeText(run.id, before, priority)}\n`);
     jsonLines(stdout, options.json)('priority', { run: run.id, state, priority, before: { priority: before } });
     return 0;
   });
-}
-
-/** The same for a run that was found. Returns its state, and the priority before. */
-export async function changeRunPriority(
-  { ledger }: Session,
-  { id }: Run,
-  priority: Priority,
-  by: { who: string; reason: string },
-) {
-  const order = { priority, by: 'operator' as const, ...by };
-  const { state, priority: before } = await ledger.changePriority(id, Date.now(), order);
-  if (state === 'missing' || isSealed(state)) throw nothingToShare(id, state);
-  return { state, before };
 }
 
 function readPriority(text: string): Priority {

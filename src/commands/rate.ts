@@ -13,10 +13,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
   return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
     const run = await findRun(session, args[0]);
-    const { state, before } = await changeRunRate(session, run, wanted, {
-      who: whoAmI(env),
-      reason: reasonOf(options),
-    });
+    const { state, before } = await change(session, run, wanted, { who: whoAmI(env), reason: reasonOf(options) });
     const now = { ...before, ...wanted };
     stderr.write(`${changeText(run.id, before, now)}\n`);
     sayOf(invocation)(`  Follow it: expunge status ${run.id} --watch`);
@@ -25,8 +22,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-/** A rate and a burst as they are given. A burst that is not given stays as it is; without a rate (`none`) there is none. Throws USAGE. */
-export function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
+/** A burst that is not given stays as it is; without a rate there is none. */
+function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
   throw new ExpungeError('USAGE', '--burst needs a rate, and "none" is no rate');
@@ -40,13 +37,7 @@ function readRate(text: string): Rate {
   }
 }
 
-/** Gives a live run another rate, and returns its state and the rate before. Throws USAGE for a run that has ended. Repeating it changes nothing. */
-export async function changeRunRate(
-  session: Session,
-  run: Run,
-  wanted: Partial<Pace>,
-  by: { who: string; reason: string },
-) {
+async function change(session: Session, run: Run, wanted: Partial<Pace>, by: { who: string; reason: string }) {
   const order = { ...wanted, ...by, by: 'operator' as const };
   const { state, ...before } = await session.ledger.changeRate(run.id, Date.now(), order);
   if (state === 'missing') {
@@ -69,7 +60,6 @@ function paceText({ rate, burst }: Pace): string {
   return `${rateText(rate)}${burst === null ? '' : `, in bursts of ${burst}`}`;
 }
 
-/** The rate of a run for `--json`. */
-export function jsonPace({ rate, burst }: Pace) {
+function jsonPace({ rate, burst }: Pace) {
   return { rate: rate && rateSetting(rate), burst };
 }

@@ -33,7 +33,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     const by = { who: whoAmI(env), reason: reasonOf(options) };
     if (action === 'resume') await allowMore(session, run, options.maxDeletes as number | undefined, by);
     if (options.detach) await releaseFromForeground(session, run, by);
-    const now = await steerRun(session, run, action, { by, expectAbsent: config.expectAbsent, say: sayOf(invocation) });
+    // An ended run keeps its setting: its exit code depends on it.
+    const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
+    if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
+    const now = await steer(session, run, action, { by, expectAbsent, say: sayOf(invocation) });
     if (options.detach) {
       const { detach } = await import('./run-list.ts'); // no other order needs what deletes
       return detach(invocation, session, now);
@@ -103,19 +106,12 @@ async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: R
   await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
 }
 
-/**
- * Pauses, resumes or cancels a run, and returns it as it is then; a cancelled one once its requests in flight have their answers. With
- * `expectAbsent` absent ids do not halt it any more. Throws USAGE where there is nothing to do. Repeating it changes nothing.
- */
-export async function steerRun(
+async function steer(
   session: Session,
   run: Run,
   action: Action,
-  { by, say, ...wanted }: { by: By; expectAbsent: boolean; say: (line: string) => void },
+  { by, expectAbsent, say }: { by: By; expectAbsent: boolean; say: (line: string) => void },
 ): Promise<Run> {
-  // An ended run keeps its setting: its exit code depends on it.
-  const expectAbsent = action === 'resume' && wanted.expectAbsent && !isSealed(run.state);
-  if (expectAbsent) await session.redis.hset(keys.run(run.id), 'expectAbsent', 1);
   const order = { action: action === 'resume' ? 'start' : action, ...by, by: 'operator' } as const;
   const steering: Steering = expectAbsent ? { ...order, more: { expectAbsent } } : order;
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);

@@ -10,12 +10,8 @@ import { type Session, sayOf, whoAmI, withRedis } from './session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, options } = invocation;
   const act = { 'token add': add, 'token list': list, 'token revoke': revoke }[verb]!;
-  return withRedis(
-    invocation,
-    options.json ? () => {} : sayOf(invocation),
-    (session) => act(invocation, session),
-    true,
-  );
+  const say = options.json ? () => {} : sayOf(invocation);
+  return withRedis(invocation, say, (session) => act(invocation, session));
 }
 
 async function add({ args, options, env, stdout, stderr }: Invocation, { redis }: Session): Promise<number> {

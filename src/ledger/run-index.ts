@@ -17,11 +17,13 @@ type Ended = Pick<ListedRun, 'baseUrl' | 'account' | 'endedAt'>;
 
 const runsAtOnce = 1_000;
 const recentRuns = 10;
+const readAgainMs = 600_000; // runs that have expired meanwhile are found then
 
 /** Reads the runs of a Redis again and again: each time only those that have not ended, however many have. It keeps a few facts of each of those. */
-export class RunIndex {
+class RunIndex {
   readonly #redis: RedisClient;
   #ended = new Map<string, Ended>();
+  #begunAt = performance.now();
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
@@ -30,6 +32,7 @@ export class RunIndex {
   /** Throws what Redis throws. Calls may overlap. */
   async read(): Promise<RunsNow> {
     const ids = await this.#redis.zrevrange(keys.runs, 0, -1);
+    if (performance.now() - this.#begunAt > readAgainMs) this.#forget();
     const known = new Map<string, Ended>();
     const open: string[] = [];
     for (const id of ids) {
@@ -53,6 +56,11 @@ export class RunIndex {
     return { active, recent, ended: known.size, targets: await this.#targets([...active, ...known.values()]) };
   }
 
+  #forget(): void {
+    this.#ended = new Map();
+    this.#begunAt = performance.now();
+  }
+
   async #targets(runs: readonly Pick<Target, 'baseUrl' | 'account'>[]): Promise<Target[]> {
     const noted = (await this.#redis.zrange(keys.targets, 0, '-1')).map((name) => JSON.parse(name) as [string, string]);
     const found = new Map(
@@ -65,4 +73,13 @@ export class RunIndex {
 
 function endedOf({ baseUrl, account, endedAt }: ListedRun): Ended {
   return { baseUrl, account, endedAt };
+}
+
+const indexes = new WeakMap<RedisClient, RunIndex>();
+
+/** The one index of a connection. */
+export function runIndexOf(redis: RedisClient): RunIndex {
+  const index = indexes.get(redis) ?? new RunIndex(redis);
+  indexes.set(redis, index);
+  return index;
 }

@@ -21,6 +21,7 @@ export type Api = {
   server: Running;
   url: string;
   redis: RedisClient;
+  redisPid: number;
   /** A token for a role, made once. */
   token(role: Role): Promise<string>;
   /** A request as this role; null: without a login. The path is below /api/v1, or begins with `//`. */
@@ -62,5 +63,5 @@ export async function openApi(
       body: isJson && text !== '' ? JSON.parse(text) : null,
     };
   };
-  return { harness, server, url, redis, token, call };
+  return { harness, server, url, redis, redisPid: own.pid, token, call };
 }

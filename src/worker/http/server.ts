@@ -26,7 +26,7 @@ export type HttpOptions = {
 };
 
 /** What is served beside probes. `admit` lets a scrape pass, or answers it. */
-export type Site = { app: Hono; admit: MiddlewareHandler };
+type Site = { app: Hono; admit: MiddlewareHandler };
 
 /** The part of a worker that serves health checks and metrics at the address. Its start throws USAGE if it cannot listen there. */
 export function openHttp(

@@ -56,7 +56,7 @@ describe('access', () => {
     expect(login.status).toBe(303);
     const cookie = login.headers.get('set-cookie')!.split(';')[0]!;
     const me = () => call(null, '/me', { headers: { cookie } });
-    expect((await me()).body).toEqual({ name: 'test-operate', role: 'operate' });
+    expect((await me()).body).toMatchObject({ name: 'test-operate', role: 'operate' });
     const stream = await fetch(`${url}/api/v1/events`, { headers: { cookie } });
     const ended = (async () => {
       for await (const _ of stream.body!);
@@ -141,6 +141,20 @@ describe('access', () => {
   });
 });
 
+describe('while Redis hangs', () => {
+  test('requests are answered that it does, probes go on, and so do requests once it is back', async () => {
+    const { call, token, redisPid } = await openApi(onTestFinished, { args: ['worker', '--http', '0'] });
+    await token('read');
+    await until('it is up', async () => (await call(null, '//readyz')).status === 200);
+    process.kill(redisPid, 'SIGSTOP');
+    const away = await call('read', '/overview');
+    expect(away.body).toMatchObject({ status: 503, code: 'unavailable' });
+    expect((await call(null, '//healthz')).status).toBe(200);
+    process.kill(redisPid, 'SIGCONT');
+    await until('it answers again', async () => (await call('read', '/overview')).status === 200);
+  });
+});
+
 describe('worker --http', () => {
   const proxied = [
     '--trust-proxy-user',
@@ -155,7 +169,10 @@ describe('worker --http', () => {
   test('serves the same beside its probes, and believes a proxy that it trusts', async () => {
     const { call } = await worker(['0', ...proxied]);
     await until('it is up', async () => (await call(null, '//readyz')).status === 200);
-    expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).body).toEqual({ name: 'ana', role: 'operate' });
+    expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).body).toMatchObject({
+      name: 'ana',
+      role: 'operate',
+    });
     expect((await call(null, '/me')).status).toBe(401);
     expect((await call(null, '/runs/x/pause', { method: 'POST', body: {}, headers: { 'x-user': 'ana' } })).status).toBe(
       403,
@@ -194,7 +211,7 @@ describe('expunge token', () => {
     const { token, ...facts } = JSON.parse(made.stdout);
     expect(facts).toMatchObject({ type: 'token', name: 'ana', role: 'operate', expires_at: expect.any(String) });
     const me = () => call(null, '/me', { headers: { authorization: `Bearer ${token}` } });
-    expect((await me()).body).toEqual({ name: 'ana', role: 'operate' });
+    expect((await me()).body).toMatchObject({ name: 'ana', role: 'operate' });
     expect((await harness.expunge(['token', 'add', 'ana'])).code).toBe(2);
     const { stdout } = await harness.expunge(['token', 'list']);
     expect(stdout).toMatch(/ana +operate/);

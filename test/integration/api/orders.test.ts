@@ -81,7 +81,7 @@ describe('a list over HTTP', () => {
       body: { code: 'usage', title: expect.any(String), detail: expect.any(String) },
     });
     expect(wrong.headers.get('content-type')).toBe('application/problem+json');
-    expect((await planOf(api, 'id\na\nb\n', '&max_deletes=1')).body).toMatchObject({ status: 409, code: 'guard' });
+    expect((await planOf(api, 'id\na\nb\n', '&expect_count=3')).body).toMatchObject({ status: 409, code: 'guard' });
     expect((await planOf(api, 'id\na\n', '&rate=fast')).body).toMatchObject({ status: 400, code: 'invalid' });
     const elsewhere = await call('operate', '/plans?target=0123456789abcdef', {
       method: 'POST',
