@@ -47,6 +47,11 @@ async function call(path, request) {
   return content;
 }
 
+/** Whether the server has no such thing. @param {unknown} error */
+export function isMissing(error) {
+  return error instanceof Refusal && error.status === 404;
+}
+
 /** What went wrong, for people. @param {unknown} error */
 export function wordsOf(error) {
   if (!(error instanceof Error)) return String(error);

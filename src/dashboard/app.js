@@ -26,6 +26,7 @@ const connectionWords = {
   live: 'Live',
   lost: 'Connection lost, trying again. What stands here may be old.',
   hidden: 'Waits while nobody looks.',
+  none: '',
 };
 
 function show() {
@@ -52,7 +53,7 @@ function layout(page) {
     <header>
       <a class="brand" href="/">expunge</a>
       <nav aria-label="Pages">${link('/', 'Runs')}${mayOperate() ? link('/new', 'New run') : nothing}</nav>
-      ${connection ? html`<p class="connection ${connection}"><span>${connectionWords[connection]}</span></p>` : nothing}
+      ${connection && connection !== 'none' ? html`<p class="connection ${connection}"><span>${connectionWords[connection]}</span></p>` : nothing}
       <form class="who" method="post" action="/logout"><span>${me.name} <small>${me.role}</small></span><button>Sign out</button></form>
     </header>
     <main id="main" tabindex="-1">${page ? page.view() : html`<p>Loading …</p>`}</main>`;

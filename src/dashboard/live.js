@@ -1,26 +1,24 @@
-import { address, get, problemText } from './api.js';
+import { address, isMissing, problemText, wordsOf } from './api.js';
 
-/** @typedef {'connecting' | 'live' | 'lost' | 'hidden'} Connection */
+/** @typedef {'connecting' | 'live' | 'lost' | 'hidden' | 'none'} Connection */
 
 const silentMs = 15_000; // the server sends about once a second
 const retryMs = 2_000;
 
 /**
  * Follows an event stream until the returned function is called. While nobody looks at the page there is no connection; one that is lost or
- * silent is opened again, without end.
+ * silent is opened again, without end, unless there is no such thing.
  *
- * @param {string} path
- * @param {string} event
- * @param {(data: any) => void} onData
- * @param {(state: Connection) => void} onState
- * @param {(words: string) => void} onProblem what the server says instead of data
+ * @param {{ path: string, event: string, read: () => Promise<any>, onData: (data: any) => void, onState: (state: Connection) => void,
+ *   onProblem: (words: string) => void }} options `read`: asks for the same once; `onProblem`: what the server says instead of data
  * @returns {() => void}
  */
-export function follow(path, event, onData, onState, onProblem) {
+export function follow({ path, event, read, onData, onState, onProblem }) {
   /** @type {EventSource | null} */
   let source = null;
   let timer = 0;
   let isOver = false;
+  let hasData = false;
 
   const close = () => {
     clearTimeout(timer);
@@ -34,12 +32,25 @@ export function follow(path, event, onData, onState, onProblem) {
   };
   const reopen = () => {
     close();
-    // A stream does not say why it was refused. This does: without a session it leads to the login.
-    get('/me').then(open, () => later(reopen, retryMs));
+    // A stream does not say why it was refused. A single answer does: without a session it leads to the login.
+    read().then(
+      (data) => {
+        if (isOver) return;
+        hasData = true;
+        onData(data);
+        open();
+      },
+      (error) => {
+        if (isOver) return;
+        if (!isMissing(error)) return later(reopen, retryMs);
+        onState('none');
+        onProblem(wordsOf(error));
+      },
+    );
   };
   const lost = () => {
-    onState('lost');
-    later(reopen, retryMs);
+    if (hasData) onState('lost');
+    later(reopen, hasData ? retryMs : 0);
   };
   const open = () => {
     close();
@@ -47,6 +58,7 @@ export function follow(path, event, onData, onState, onProblem) {
     const opened = new EventSource(address(path));
     source = opened;
     opened.addEventListener(event, (message) => {
+      hasData = true;
       onState('live');
       later(lost, silentMs);
       onData(JSON.parse(message.data));

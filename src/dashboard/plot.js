@@ -12,6 +12,9 @@ import { strokes } from './words.js';
 const drawn = new WeakMap();
 const height = 160;
 
+/** Between two times of an axis, in seconds. */
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400, 604_800];
+
 /** @type {Promise<typeof import('uplot')> | null} */
 let loading = null;
 
@@ -57,7 +60,7 @@ export async function drawPlot(place, chart, points, events, onPoint) {
  */
 function columnsOf({ series, isStacked }, points) {
   /** @type {[number, Point, boolean][]} */
-  const steps = points.flatMap((point, i) => {
+  const levels = points.flatMap((point, i) => {
     const to = Date.parse(point.to) / 1_000;
     const from = Math.max(Date.parse(point.from) / 1_000, to - point.active_seconds);
     const next = points[i + 1];
@@ -68,10 +71,10 @@ function columnsOf({ series, isStacked }, points) {
       ? step
       : [...step, [Math.max(to, from + 0.001), point, true], [Math.max(to, from) + 0.002, point, false]];
   });
-  const values = series.map(({ of }) => steps.map(([, point, isThere]) => (isThere ? of(point) : null)));
+  const values = series.map(({ of }) => levels.map(([, point, isThere]) => (isThere ? of(point) : null)));
   const shown = isStacked ? stacked(values) : values;
-  const data = /** @type {import('uplot').AlignedData} */ ([steps.map(([at]) => at), ...shown]);
-  return { data, columns: steps.map(([, point, isThere]) => (isThere ? point : null)) };
+  const data = /** @type {import('uplot').AlignedData} */ ([levels.map(([at]) => at), ...shown]);
+  return { data, columns: levels.map(([, point, isThere]) => (isThere ? point : null)) };
 }
 
 /** @param {(number | null)[][]} values */
@@ -104,6 +107,8 @@ function optionsOf(uPlot, chart, width, state) {
         ...axis,
         font: '12px system-ui',
         size: 26,
+        space: 90,
+        incrs: steps,
         values: (_, at, __, ___, step) => at.map((one) => axisTime(one, step)),
       },
       {

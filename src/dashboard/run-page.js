@@ -1,5 +1,5 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
-import { address } from './api.js';
+import { address, get } from './api.js';
 import { Charts } from './charts.js';
 import { Failures } from './failures.js';
 import { duration, endRange, hostOf, leftText, percent, plural, rangeOf, rate } from './format.js';
@@ -20,10 +20,14 @@ export function openRun(id, { show, go, connection, say }) {
   let problem = '';
   const charts = new Charts(show);
   const failures = new Failures(id, show);
-  const close = follow(
-    `/runs/${id}/events`,
-    'run',
-    (/** @type {{ run: Run, history: RunHistory }} */ found) => {
+  const close = follow({
+    path: `/runs/${id}/events`,
+    event: 'run',
+    read: async () => {
+      const [run, history] = await Promise.all([get(`/runs/${id}`), get(`/runs/${id}/history`)]);
+      return { run, history };
+    },
+    onData: (/** @type {{ run: Run, history: RunHistory }} */ found) => {
       if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${reasonOf(found.run)}`);
       ({ run, history } = found);
       problem = '';
@@ -31,12 +35,12 @@ export function openRun(id, { show, go, connection, say }) {
       failures.expect(failuresOf(run), isSealed(run));
       show();
     },
-    connection,
-    (words) => {
+    onState: connection,
+    onProblem: (words) => {
       problem = words;
       show();
     },
-  );
+  });
   return {
     title: () => (run ? `${percent(idsOf(run) - run.pending, idsOf(run))} ${run.state} · ${id}` : id),
     view: () =>

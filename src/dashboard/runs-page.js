@@ -15,22 +15,23 @@ export function openRuns({ show, connection, say, query }) {
   let overview = null;
   let problem = '';
   const ended = new EndedRuns(query, show);
-  const close = follow(
-    '/events',
-    'snapshot',
-    (/** @type {Overview} */ snapshot) => {
+  const close = follow({
+    path: '/events',
+    event: 'snapshot',
+    read: () => get('/overview'),
+    onData: (/** @type {Overview} */ snapshot) => {
       if (overview) tellChanges(overview.runs.active, snapshot.runs.active, say);
       if (overview && overview.runs.ended !== snapshot.runs.ended) ended.load();
       overview = snapshot;
       problem = '';
       show();
     },
-    connection,
-    (words) => {
+    onState: connection,
+    onProblem: (words) => {
       problem = words;
       show();
     },
-  );
+  });
   ended.load();
   return {
     title: () => (overview ? plural(overview.runs.active.length, 'active runs') : 'Runs'),
