@@ -48,10 +48,7 @@ export type Claim = {
   known: KnownCells;
 };
 
-/**
- * The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: the chunk was handed
- * back with it.
- */
+/** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: so is the chunk. */
 export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
 
 /** A change of state that an operator, a signal or a guard asks for. */
@@ -114,10 +111,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /**
-     * Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. `isLast`: it needs the
-     * chunk no more; if every id is settled, the chunk may be handed back with this step.
-     */
+    /** Joins results, then marks the next indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
     async step(
       run: string,
       chunk: number,
