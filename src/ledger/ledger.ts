@@ -243,15 +243,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Makes orphaned chunks due again, and the run in doubt. Returns its state. */
     recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
-      return scripts.expungeRecover(
-        keys.run(run),
-        keys.open(run),
-        keys.later(run),
-        keys.audit(run),
-        now(),
-        reason,
-        ...chunks,
-      );
+      const all = [keys.run(run), keys.open(run), keys.later(run), keys.audit(run)];
+      return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
 
     /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing, but is recorded in the audit trail. */
