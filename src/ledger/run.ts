@@ -62,7 +62,7 @@ export type Run = {
   sha256: string;
   list: string;
   note: string; // --reason
-  retryOf: string; // the run whose ids it deletes; '' = its ids come from a list
+  retryOf: string; // the run whose ids it sends again, in a run of a schedule beside those of a list; '' = none
   retriedBy: string[]; // the runs that retry ids of this one, the oldest first
   plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
   rate: Rate | null;
