@@ -95,9 +95,9 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
 /** A chunk is fed because ids are due. If none is, another Redis with another clock took over: then the ids that wait shortest are due. */
-function dueIndexes({ ledgerChunk: { cells }, passedMs }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
-  const waitsMs = cells.map((cell) =>
-    isSettled(cell) ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
+function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
+  const waitsMs = cells.map((cell, index) =>
+    isSettled(cell) || index >= sendable ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
   );
   const shortest = waitsMs.reduce((least, wait) => Math.min(least, wait), Number.MAX_VALUE);
   const longest = Math.max(shortest, passedMs);
@@ -158,7 +158,7 @@ async function handBack(
   deps: DeleteDeps,
 ): Promise<ChunkResult> {
   const waits = cells.flatMap((cell, index) => {
-    if (isSettled(cell)) return [];
+    if (isSettled(cell) || index >= claim.sendable) return [];
     return Math.max(retryDelayMs(attemptsOf(cell), deps.retryDelaysMs), (waitsUntil.get(index) ?? 0) - deps.clock());
   });
   // An operator may lift a throttle or change the run's rate, and the chunk must be due then: so a longer wait is cut to 5 s.
@@ -168,7 +168,8 @@ async function handBack(
   const state = await persist(async () => {
     // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
     if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
-    return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
+    const cut = claim.sendable < cells.length ? claim.sendable : '';
+    return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut);
   }, deps);
   if (state !== 'running') return { state, dueInMs: null };
   // Its claim fed nothing, so the next rung of a canary may have waited for it.

@@ -96,9 +96,19 @@ export class ByteIndex {
   }
 }
 
-/** FNV-1a with a final mix, since neighbouring ids differ only in their last bytes. */
+/** Four bytes at a time, mixed after each step, since neighbouring ids differ only in their last bytes. */
 function hashOf(bytes: Buffer, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
-  return (hash ^ (hash >>> 15)) >>> 0;
+  let hash = end - start;
+  let at = start;
+  for (; at + 4 <= end; at += 4) {
+    const word = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+    hash = mix(hash ^ word);
+  }
+  for (; at < end; at++) hash = mix(hash ^ bytes[at]!);
+  return hash >>> 0;
+}
+
+function mix(hash: number): number {
+  const product = Math.imul(hash, 0x9e3779b1);
+  return product ^ (product >>> 15);
 }

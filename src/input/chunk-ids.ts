@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { perResource, type Resource, resources } from '../model/resource.ts';
 import { type Chunk, chunkSize, type Position, type Row, type SettledBlock, type SettledRow } from '../model/row.ts';
-import type { Spool } from './spool.ts';
+import type { HeldBack, Spool } from './spool.ts';
 import {
   BlockReader,
   cutId,
@@ -66,22 +66,36 @@ export function* readChunks(spool: Spool, first: readonly number[] = []): Genera
 }
 
 /** A row and its result: it is to be sent if both `reject` and `settled` are null. */
-type SpooledRow = Row & Settled;
+export type SpooledRow = Row & Settled;
 
-/** All rows of a spool in input order, in bounded memory. It can be read repeatedly. */
+/** The rows of a spool in input order, without those held back, in bounded memory. It can be read repeatedly. */
 export function* readSpool(spool: Spool): Generator<SpooledRow> {
+  for (const { row, isHeldBack } of readAll(spool)) if (!isHeldBack) yield row;
+}
+
+/** All rows of a spool, and which of them are held back; see `takeIds`. */
+export function* readAll(spool: Spool): Generator<{ n: number; row: SpooledRow; isHeldBack: boolean }> {
+  const { heldBack } = spool;
   const rows = new BlockReader(spoolFile.rows(spool.folder));
   const positions = new BlockReader(spoolFile.positions(spool.folder));
   const settled = new SettledRange(spool.folder);
   try {
-    for (let n = 0; n < spool.rows; n++) {
+    const count = spool.rows + (heldBack?.rows ?? 0);
+    for (let n = 0; n < count; n++) {
       settled.moveTo(n);
-      yield { ...readRow(rows), ...readPosition(positions), ...settled.at(n) };
+      const row = { ...readRow(rows), ...readPosition(positions), ...settled.at(n) };
+      yield { n, row, isHeldBack: heldBack !== undefined && n >= heldBack.row && isBehind(row, heldBack) };
     }
   } finally {
     rows.close();
     positions.close();
   }
+}
+
+/** Whether a row behind the last id that is taken is held back: it has an id to send, or repeats one that is held back. */
+function isBehind({ reject, settled, first }: SpooledRow, from: HeldBack): boolean {
+  if (reject !== null || settled === 'protected') return false;
+  return first === null || first.file > from.file || (first.file === from.file && first.line >= from.line);
 }
 
 /** The partial chunks and block: one chunk a resource and one block. */

@@ -95,7 +95,8 @@ function severalFrames(name: string, packing: Packing): Error {
   return inputError(name, null, `something follows the first ${packing} frame, which we cannot unpack`, next);
 }
 
-async function* resume(head: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+/** What a reader has left: `head`, then the rest of its chunks. Leaving the loop early closes them. */
+export async function* resume(head: Buffer, iterator: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   try {
     if (head.length > 0) yield head;
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) yield next.value;

@@ -1,9 +1,10 @@
 import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
 import { suggest } from '../model/suggest.ts';
-import { peek } from './decompress.ts';
+import { peek, resume } from './decompress.ts';
 import { inputError, shown } from './input-error.ts';
 import type { InputOptions, RowMaker } from './input-options.ts';
+import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
 import { refuseHeader } from './refuse-header.ts';
 
@@ -55,21 +56,38 @@ function withoutLineEnds(raw: string): string {
   return raw.slice(start, end);
 }
 
-type Take = (cells: string[], line: number, raw: string) => void;
-
 /** Calls `take` with each record; yields after each chunk of the text. `hasRaw`: also with its text, which costs time. */
 async function* parse(
   name: string,
   chunks: AsyncIterable<Buffer>,
   delimiter: string,
-  take: Take,
+  take: TakeRecord,
   hasRaw = false,
 ): AsyncGenerator<void> {
-  const lines = new CsvLines();
   const { head, all } = await peek(chunks, 1024);
+  try {
+    const { line, bytes } = hasRaw ? textBegin : yield* takePlain(all, delimiter, take);
+    yield* parseFrom(line, resume(bytes, all), { name, delimiter, head, hasRaw }, take);
+  } finally {
+    await all.return(null); // closes the file, also where a record is refused
+  }
+}
+
+const textBegin: PlainEnd = { line: 1, bytes: Buffer.alloc(0) };
+
+type Parsing = { name: string; delimiter: string; head: Buffer; hasRaw: boolean };
+
+/** The same with the parser, for the part that begins with this line. */
+async function* parseFrom(
+  line: number,
+  chunks: AsyncIterable<Buffer>,
+  { name, delimiter, head, hasRaw }: Parsing,
+  take: TakeRecord,
+): AsyncGenerator<void> {
+  const lines = new CsvLines(line);
   const onRecord = (cells: string[], raw: string) => take(cells, lines.advance(cells, parser.info), raw);
   const parser = openParser(delimiter, onRecord, hasRaw);
-  for await (const step of feed(parser, all)) {
+  for await (const step of feed(parser, chunks)) {
     yield;
     if (step) throw explain(name, lines.next(parser.info), step, delimiterHint(head, delimiter));
   }
@@ -206,9 +224,14 @@ const delimiters = [
  * messages name the first.
  */
 class CsvLines {
-  #end = 0; // last line of the last record
+  #end: number; // last line of the last record
   #blank = 0; // blank lines up to there
   #parserLines = 0; // the parser's count up to there
+
+  /** `first`: the number of the line where the parser begins. */
+  constructor(first: number) {
+    this.#end = first - 1;
+  }
 
   /** The line where this record, which the parser has just finished, begins. */
   advance(cells: string[], info: Info): number {

@@ -40,8 +40,8 @@ export async function* splitLines(name: string, chunks: AsyncIterable<Buffer>): 
   if (rest !== '') yield { first, texts: [rest.replace(/\r$/, '')] };
 }
 
-/** The last text is the line that has not ended. A CR at the end stays with it: its LF may follow. */
-function split(text: string): string[] {
+/** The lines of a text. The last one is the line that has not ended. A CR at the end stays with it: its LF may follow. */
+export function split(text: string): string[] {
   if (!text.includes('\r')) return text.split('\n');
   const isOpen = text.endsWith('\r');
   const texts = (isOpen ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);

@@ -25,13 +25,23 @@ export const placeBytes = 12; // number of the row, file, line
 /** The first line of a protected row: real lines count from 1. */
 export const protectedLine = 0;
 
-/** Writes a row, in the form of `rows`, to the beginning of `into` and returns its length. Throws for an id that does not fit. */
-export function encodeRow(into: Buffer, resource: Resource | null, reject: RejectCode | null, id: string): number {
-  const length = into.write(id, headerBytes);
-  if (length > into.length - headerBytes - 4) throw new Error('a row does not fit: its id would be cut'); // 4: one character
-  into[0] = resource === null ? 0 : resources.indexOf(resource) + 1;
-  into[1] = reject === null ? 0 : rejectCodes.indexOf(reject) + 1;
-  into.writeUInt16LE(length, 2);
+/** The most bytes of a row: an id that can be sent has at most 1 KiB, others are cut. */
+export const mostRowBytes = 8192;
+
+/** Writes a row, in the form of `rows`, into a block with room for `mostRowBytes`, and returns its length. Throws for an id that does not fit. */
+export function encodeRow(
+  into: Buffer,
+  at: number,
+  resource: Resource | null,
+  reject: RejectCode | null,
+  id: string,
+): number {
+  const length = into.write(id, at + headerBytes, mostRowBytes - headerBytes);
+  if (length > mostRowBytes - headerBytes - 4) throw new Error('a row does not fit: its id would be cut'); // 4: one character
+  into[at] = resource === null ? 0 : resources.indexOf(resource) + 1;
+  into[at + 1] = reject === null ? 0 : rejectCodes.indexOf(reject) + 1;
+  into[at + 2] = length & 0xff;
+  into[at + 3] = length >>> 8;
   return headerBytes + length;
 }
 
@@ -43,10 +53,14 @@ export function rejectAt(bytes: Buffer, at: number): RejectCode | null {
   return rejectCodes[bytes[at + 1]! - 1] ?? null;
 }
 
-/** The bucket of an id: the same for every resource, since a protected id protects all of them. */
-export function bucketOf(id: string): number {
+/**
+ * The bucket of an id, whose bytes in UTF-8 are those of `bytes`: the same for every resource, since a protected id protects all of them.
+ * The bytes of ASCII are its characters, and read faster. The order of protected rows is part of what identifies a list, and follows from this.
+ */
+export function bucketOf(id: string, bytes: Buffer, start: number, end: number): number {
   let hash = id.length;
-  for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;
+  if (end - start === id.length) for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0;
+  else for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;
   return Math.imul(hash, 0x9e3779b1) >>> 24;
 }
 
@@ -74,11 +88,21 @@ export class BlockFile {
 
   /** Makes room for a record and returns where it begins in `block`. */
   reserve(length: number): number {
-    if (this.block.length === 0) this.block = Buffer.allocUnsafeSlow(this.#size);
-    if (this.#used + length > this.#size) this.flush();
-    const at = this.#used;
+    const at = this.room(length);
     this.#used += length;
     return at;
+  }
+
+  /** Makes room for a record of at most this length, which `add` adds, and returns where it has to begin in `block`. */
+  room(most: number): number {
+    if (this.block.length === 0) this.block = Buffer.allocUnsafeSlow(this.#size);
+    if (this.#used + most > this.#size) this.flush();
+    return this.#used;
+  }
+
+  /** Adds the record that was written where there is room. */
+  add(length: number): void {
+    this.#used += length;
   }
 
   flush(): void {

@@ -3,11 +3,21 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import type { Resource } from '../model/resource.ts';
-import type { Row } from '../model/row.ts';
+import type { Position, Row } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
-import { BlockFile, bucketCount, bucketOf, cutId, encodeRow, placeBytes, spoolFile } from './spool-files.ts';
+import {
+  BlockFile,
+  bucketCount,
+  bucketOf,
+  cutId,
+  encodeRow,
+  headerBytes,
+  mostRowBytes,
+  placeBytes,
+  spoolFile,
+} from './spool-files.ts';
 
 /** One list on disk: every row in order, with duplicates and protected ids marked. */
 export type Spool = {
@@ -25,7 +35,11 @@ export type Spool = {
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
+  heldBack?: HeldBack; // see `takeIds`
 };
+
+/** The first row whose id is not taken, its position, and how many rows are held back: later ids, too, and their duplicates. */
+export type HeldBack = Position & { row: number; rows: number };
 
 /** The content of a file of protected ids when it was read. */
 export type ProtectedList = { ids: number; sha256: string };
@@ -131,7 +145,7 @@ class SpoolWriter {
   readonly #positions: BlockFile;
   readonly #buckets: BlockFile[];
   readonly #protect: BlockFile[];
-  readonly #scratch = Buffer.alloc(8192); // an id that can be sent has at most 1 KiB, others are cut
+  readonly #scratch = Buffer.alloc(mostRowBytes);
   readonly hash = createHash('sha256');
   readonly layout = createHash('sha256'); // over the positions
   rows = 0;
@@ -139,7 +153,7 @@ class SpoolWriter {
 
   constructor(folder: string) {
     const each = (path: (folder: string, n: number) => string) =>
-      Array.from({ length: bucketCount }, (_, n) => new BlockFile(path(folder, n), 16 * 1024));
+      Array.from({ length: bucketCount }, (_, n) => new BlockFile(path(folder, n), 32 * 1024));
     this.#rows = new BlockFile(spoolFile.rows(folder), 256 * 1024, (block) => this.hash.update(block));
     this.#positions = new BlockFile(spoolFile.positions(folder), 64 * 1024, (block) => this.layout.update(block));
     this.#buckets = each(spoolFile.bucket);
@@ -148,17 +162,20 @@ class SpoolWriter {
 
   add(row: Row): void {
     const id = row.reject === null ? row.id : cutId(row.id);
-    const length = encodeRow(this.#scratch, row.resource, row.reject, id);
-    copyTo(this.#rows, this.#scratch, length);
+    const at = this.#rows.room(mostRowBytes);
+    const length = encodeRow(this.#rows.block, at, row.resource, row.reject, id);
+    this.#rows.add(length);
     this.#addPosition(row);
-    if (row.reject === null) this.#addToBucket(row, length);
+    if (row.reject === null) this.#addToBucket(row, at, length);
     else this.rejected[row.reject] = (this.rejected[row.reject] ?? 0) + 1;
     this.rows += 1;
   }
 
   addProtected(id: string): void {
-    const length = encodeRow(this.#scratch, null, null, id);
-    copyTo(this.#protect[bucketOf(id)]!, this.#scratch, length);
+    const length = encodeRow(this.#scratch, 0, null, null, id);
+    const file = this.#protect[bucketOf(id, this.#scratch, headerBytes, length)]!;
+    const at = file.reserve(length);
+    this.#scratch.copy(file.block, at, 0, length);
   }
 
   /** Puts everything on disk. */
@@ -172,17 +189,14 @@ class SpoolWriter {
     this.#positions.block.writeUInt32LE(row.line, at + 4);
   }
 
-  #addToBucket(row: Row, length: number): void {
-    const bucket = this.#buckets[bucketOf(row.id)]!;
-    const at = bucket.reserve(placeBytes + length);
-    bucket.block.writeUInt32LE(this.rows, at);
-    bucket.block.writeUInt32LE(row.file, at + 4);
-    bucket.block.writeUInt32LE(row.line, at + 8);
-    this.#scratch.copy(bucket.block, at + placeBytes, 0, length);
+  /** `at`: where the row is in the block of `rows`. */
+  #addToBucket(row: Row, at: number, length: number): void {
+    const { block } = this.#rows;
+    const bucket = this.#buckets[bucketOf(row.id, block, at + headerBytes, at + length)]!;
+    const start = bucket.reserve(placeBytes + length);
+    bucket.block.writeUInt32LE(this.rows, start);
+    bucket.block.writeUInt32LE(row.file, start + 4);
+    bucket.block.writeUInt32LE(row.line, start + 8);
+    block.copy(bucket.block, start + placeBytes, at, at + length);
   }
-}
-
-function copyTo(file: BlockFile, bytes: Buffer, length: number): void {
-  const at = file.reserve(length);
-  bytes.copy(file.block, at, 0, length);
 }

@@ -46,6 +46,7 @@ export type Claim = {
   passedMs: number; // since the last pass over it ended
   ids: ChunkIds;
   known: KnownCells;
+  sendable: number; // how many of its ids may be marked, from the first one
 };
 
 /** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. */
@@ -142,17 +143,18 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
       const known = await servers.of(run);
-      const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at] = (await scripts.expungeClaimBuffer(
-        keys.run(run),
-        keys.open(run),
-        keys.later(run),
-        keys.ledger(run, chunk),
-        keys.manifest(run, chunk),
-        keys.audit(run),
-        chunk,
-        now(),
-        ...serverIdentityArguments(known),
-      )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number];
+      const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at, sendable] =
+        (await scripts.expungeClaimBuffer(
+          keys.run(run),
+          keys.open(run),
+          keys.later(run),
+          keys.ledger(run, chunk),
+          keys.manifest(run, chunk),
+          keys.audit(run),
+          chunk,
+          now(),
+          ...serverIdentityArguments(known),
+        )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number, number];
       if (epoch === 0) return state.toString('latin1') as ObservedState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
@@ -170,16 +172,21 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         onStatus: onStatus.toString('latin1'),
         server,
         doubt: doubt.toString('latin1'),
+        sendable: sendable < 0 ? ledgerChunk.cells.length : sendable,
       };
     },
 
-    /** Hands a chunk back. `dueInMs` null: all its cells are settled. `resetsMarks`: see `resetMarks`. Returns the state of the run. */
+    /**
+     * Hands a chunk back. `dueInMs` null: all its cells are settled, or the first `sendable` of them. `resetsMarks`: see `resetMarks`. Returns the
+     * state of the run.
+     */
     handBack(
       run: string,
       chunk: number,
       epoch: number,
       dueInMs: number | null,
       resetsMarks = false,
+      sendable: number | '' = '',
     ): Promise<ObservedState> {
       return scripts.expungeHandBack(
         keys.run(run),
@@ -191,6 +198,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         now(),
         dueInMs === null ? '' : Math.ceil(dueInMs),
         resetsMarks ? 1 : 0,
+        sendable,
       );
     },
 
@@ -251,12 +259,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });
       const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
       const pairs = ['rate', stored, 'burst', burst === undefined ? 'keep' : (burst ?? '')];
-      const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(
-        keys.run(run),
-        keys.audit(run),
-        entry,
-        ...pairs,
-      );
+      const all = [keys.run(run), keys.audit(run), entry, ...pairs];
+      const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(...all);
       return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
     },
 
@@ -267,13 +271,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       { priority, by, who, reason }: PriorityOrder,
     ): Promise<PriorityBefore> {
       const entry = storedEntry({ at: now, action: 'priority', by, who, reason, priority });
-      const [state, before = ''] = await scripts.expungeChangeRun(
-        keys.run(run),
-        keys.audit(run),
-        entry,
-        'priority',
-        priority,
-      );
+      const all = [keys.run(run), keys.audit(run), entry, 'priority', priority];
+      const [state, before = ''] = await scripts.expungeChangeRun(...all);
       return { state, priority: priorityFromStored(before) };
     },
   };

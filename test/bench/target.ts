@@ -1,84 +1,32 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Seen } from './target-server.ts';
 
 /** The token that every peer sends. */
 export const benchToken = 'sandbox-token';
 
-/** Something that answers 204 to the ids of a list, fast. `refill` makes it ready for the same list once more. */
-export type BenchTarget = { name: string; url: string; refill(): Promise<void>; stop(): void };
+/** A server that answers 204. `ca`: the file of the authority to trust, '' without TLS. `take`: what it saw since the last call. */
+export type BenchTarget = { url: string; ca: string; take(): Promise<Seen>; stop(): void };
 
-/** nginx with one worker where it is installed, else the sandbox in a process of its own, holding the ids of this CSV. */
-export async function startTarget(csv: string): Promise<BenchTarget> {
-  const port = await freePort();
-  const hasNginx = spawnSync('nginx', ['-v']).status === 0;
-  return hasNginx ? startNginx(port) : startSandbox(port, csv);
-}
-
-async function startNginx(port: number): Promise<BenchTarget> {
-  const folder = mkdtempSync(join(tmpdir(), 'expunge-bench-'));
-  const path = join(folder, 'nginx.conf');
-  writeFileSync(
-    path,
-    `worker_processes 1; daemon off; pid ${folder}/pid; error_log stderr;
-     events { worker_connections 4096; }
-     http { access_log off; keepalive_requests 1000000000;
-            server { listen 127.0.0.1:${port}; location / { return 204; } } }`,
-  );
-  const child = spawn('nginx', ['-e', 'stderr', '-c', path], { stdio: 'ignore' });
-  await reachable(port);
-  const stop = () => {
-    child.kill('SIGTERM');
-    rmSync(folder, { recursive: true, force: true });
+/** A server in a process of its own, whose certificate is made in the folder. */
+export async function startTarget(folder: string, latencyMs: number, tls: boolean): Promise<BenchTarget> {
+  const files = tls ? makeCertificate(folder) : [];
+  const child = fork(join(import.meta.dirname, 'target-server.ts'), [String(latencyMs), ...files]);
+  const [port] = await once(child, 'message');
+  const take = async () => {
+    child.send('take');
+    const [seen] = await once(child, 'message');
+    return seen as Seen;
   };
-  return { name: 'nginx', url: `http://127.0.0.1:${port}`, refill: async () => {}, stop };
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+  return { url, ca: files[0] ?? '', take, stop: () => child.disconnect() };
 }
 
-async function startSandbox(port: number, csv: string): Promise<BenchTarget> {
-  const objects = `${csv}.objects`;
-  writeFileSync(
-    objects,
-    readFileSync(csv, 'utf8')
-      .replace(/^(.+)$/gm, 'annotations,$1')
-      .replace(/^.*\n/, 'resource,id\n'),
-  );
-  const bin = join(import.meta.dirname, '../../src/bin.js');
-  const start = async () => {
-    const child = spawn(process.execPath, [bin, 'sandbox', '--port', String(port), '--objects', objects], {
-      stdio: 'ignore',
-    });
-    await reachable(port);
-    return child;
-  };
-  let child = await start();
-  const refill = async () => {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    child = await start();
-  };
-  return { name: 'the sandbox', url: `http://127.0.0.1:${port}`, refill, stop: () => child.kill('SIGKILL') };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-async function reachable(port: number): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (Date.now() < deadline) {
-    const isUp = await fetch(`http://127.0.0.1:${port}/`).then(
-      () => true,
-      () => false,
-    );
-    if (isUp) return;
-  }
-  throw new Error('the bench target did not start');
+function makeCertificate(folder: string): [cert: string, key: string] {
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+  const names = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  execFileSync('openssl', ['req', '-x509', ...kind, ...names, '-keyout', key, '-out', cert], { stdio: 'ignore' });
+  return [cert, key];
 }

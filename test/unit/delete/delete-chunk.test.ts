@@ -226,7 +226,7 @@ describe('a chunk is handed back', () => {
       },
     });
     expect(await start()).toEqual({ state: 'running', dueInMs: 0 });
-    expect(back).toEqual([['r', 0, 1, 0, false]]);
+    expect(back).toEqual([['r', 0, 1, 0, false, '']]);
   });
 
   test('with its marks counted anew where an id has many', async () => {

@@ -1,0 +1,58 @@
+import { maxRecordSize, split } from './read-lines.ts';
+
+const quote = 0x22;
+const lineFeed = 0x0a;
+
+/** Takes a record of a CSV, the line where it begins, and its text, '' where nobody asked for it. */
+export type TakeRecord = (cells: string[], line: number, raw: string) => void;
+
+/** Where a parser goes on: the number of the line after the last record, and the bytes from there on that are read already. */
+export type PlainEnd = { line: number; bytes: Buffer };
+
+/**
+ * Calls `take` with the records of a CSV up to the first piece with a quote: without one each line is a record, and splitting costs a
+ * fraction of parsing. The line that ends with the file is not among them. Yields after each piece, then throws what `take` threw.
+ */
+export async function* takePlain(
+  chunks: AsyncIterator<Buffer>,
+  delimiter: string,
+  take: TakeRecord,
+): AsyncGenerator<void, PlainEnd> {
+  let rest: Buffer = Buffer.alloc(0); // of the piece before: a line that has not ended
+  let line = 1;
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
+    const piece = next.value;
+    if (piece.includes(quote) || rest.length + piece.length > maxRecordSize) {
+      return { line, bytes: Buffer.concat([rest, piece]) };
+    }
+    const end = piece.lastIndexOf(lineFeed) + 1;
+    if (end > 0) {
+      const lines = split(rest.toString() + piece.toString('utf8', 0, end));
+      lines.pop(); // nothing: a line feed ends the text
+      const failure = takeLines(lines, line, delimiter, take);
+      yield;
+      if (failure !== null) throw failure.error;
+      line += lines.length;
+    }
+    rest = end > 0 ? Buffer.from(piece.subarray(end)) : Buffer.concat([rest, piece]);
+  }
+  return { line, bytes: rest };
+}
+
+/** Returns what `take` threw. Empty lines are no records. */
+function takeLines(
+  lines: readonly string[],
+  first: number,
+  delimiter: string,
+  take: TakeRecord,
+): { error: unknown } | null {
+  try {
+    for (let n = 0; n < lines.length; n++) {
+      const text = lines[n]!;
+      if (text !== '') take(text.includes(delimiter) ? text.split(delimiter) : [text], first + n, '');
+    }
+    return null;
+  } catch (error) {
+    return { error };
+  }
+}
