@@ -49,8 +49,11 @@ export type Claim = {
   sendable: number; // how many of its ids may be marked, from the first one
 };
 
-/** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. */
-export type Grant = { state: ObservedState; cells: Cell[] };
+/**
+ * The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: the chunk was handed
+ * back with it.
+ */
+export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
 
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
@@ -112,7 +115,10 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. */
+    /**
+     * Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. `isLast`: it needs the
+     * chunk no more; if every id is settled, the chunk may be handed back with this step.
+     */
     async step(
       run: string,
       chunk: number,
@@ -120,10 +126,11 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       joins: Join[],
       wanted: number[],
       known?: KnownCells,
+      isLast = false,
     ): Promise<Grant> {
-      const planned = known?.plan(joins, wanted);
+      const planned = known?.plan(joins, wanted, isLast);
       if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
-        return { state: 'running', cells: known.accept(planned, wanted) };
+        return { state: 'running', cells: known.accept(planned, wanted), isHandedBack: planned.handsBack };
       // The comparison may have been made by another Redis than that of the claim, which was asked before it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
@@ -242,15 +249,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Makes orphaned chunks due again, and the run in doubt. Returns its state. */
     recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
-      return scripts.expungeRecover(
-        keys.run(run),
-        keys.open(run),
-        keys.later(run),
-        keys.audit(run),
-        now(),
-        reason,
-        ...chunks,
-      );
+      const all = [keys.run(run), keys.open(run), keys.later(run), keys.audit(run)];
+      return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
 
     /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing, but is recorded in the audit trail. */

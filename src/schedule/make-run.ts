@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
+import { chunkSizes, readTakenChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { noteRetry } from '../ledger/retries.ts';
@@ -132,7 +132,7 @@ async function start(
     });
   }
   if ((await updateSchedule(ledger.redis, lease, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
-  await writeRun(ledger.redis, id, plan, readChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
+  await writeRun(ledger.redis, id, plan, readTakenChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
     lease.signal.throwIfAborted(),
   );
   const carried = list.carried === 0 ? null : await writeCarried(ledger.redis, lease, id, spool);
