@@ -42,7 +42,7 @@ export async function invokeVerb(
 
 /** The order as a verb reads it: nobody types anything, nothing is drawn, and the result is JSON. */
 export function invocationOf(
-  { config, sources, env }: ApiDeps,
+  { config, sources, env, session: { address } }: ApiDeps,
   { name }: Caller,
   { verb, args = [], options = {}, target, settings: texts = {} }: Order,
   stdout = collect(0).stream,
@@ -57,7 +57,7 @@ export function invocationOf(
     clientId: undefined,
   };
   return {
-    ...{ verb, args, argv: [], verbosity: 'quiet', stdout, stderr },
+    ...{ address, verb, args, argv: [], verbosity: 'quiet', stdout, stderr },
     options: { json: true, yes: true, sentByWorkers: true, ...options },
     config: Object.freeze({ ...config, ...place, ...given }) as Config,
     sources: sourcesOf(sources, Object.keys(given) as SettingName[]),

@@ -1,4 +1,4 @@
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+import { setFlagsFromString } from 'node:v8';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
 import { complain, executeLine } from './execute.ts';
@@ -7,15 +7,8 @@ import { complain, executeLine } from './execute.ts';
 // of millions of ids under 200 MB at no measurable cost.
 setFlagsFromString('--heap-growing-percent=50');
 
-// New objects live in a space that begins with 1 MB and doubles, up to 64 MB. While it is small, collections copy what is in flight again and again;
-// beyond 32 MB it only takes memory. So it grows to 32 MB in one step, once much is allocated, and stays there.
+// The space of new objects begins with 1 MB and doubles step by step; while it is small, collections copy again and again what is in flight.
 setFlagsFromString('--semi-space-growth-factor=32');
-const growth = setInterval(() => {
-  const newSpace = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
-  if (newSpace === undefined || newSpace.space_size < 32 * 2 ** 20) return;
-  setFlagsFromString('--semi-space-growth-factor=1');
-  clearInterval(growth);
-}, 50).unref();
 
 const { env, stdin, stdout, stderr } = process;
 const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug' || process.argv.some((arg) => arg === '-v' || arg === '--verbose');

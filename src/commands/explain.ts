@@ -94,7 +94,8 @@ async function searchRun(redis: RedisClient, run: Run, wanted: Wanted, onRows: (
 
 function print({ options, stdout }: Invocation, run: Run, found: FoundRows): void {
   const now = Date.now();
-  if (!options.json) stdout.write(`${explainText(run, found, now, styleOf(stdout))}\n`);
+  const look = { style: styleOf(stdout), columns: stdout.columns || Number.POSITIVE_INFINITY };
+  if (!options.json) stdout.write(`${explainText(run, found, now, look)}\n`);
   const line = jsonLines(stdout, options.json);
   for (const row of found.rows)
     line('appearance', { run: run.id, state: run.state, ...factsOf(row), why: whyText(run, row, now) });

@@ -165,14 +165,14 @@ async function handBack(
   const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
   const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
-  const state = isHandedBack
-    ? 'running'
-    : await persist(async () => {
-        // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
-        if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
-        const cut = claim.sendable < cells.length ? claim.sendable : '';
-        return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut);
-      }, deps);
+  const park = () =>
+    persist(async () => {
+      // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
+      if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
+      const cut = claim.sendable < cells.length ? claim.sendable : '';
+      return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut);
+    }, deps);
+  const state = isHandedBack ? 'running' : await park();
   if (state !== 'running') return { state, dueInMs: null };
   // Its claim fed nothing, so the next rung of a canary may have waited for it.
   if (dueInMs === null && claim.fed.length === 0) return { state, dueInMs: 0 };

@@ -21,6 +21,7 @@ export class TargetConnection {
   #dispatcher: Client | ProxyAgent;
   #exchange: Exchange | null = null;
   #deadline: NodeJS.Timeout | null = null;
+  #expiresAt = 0;
   #headers: string[] = [];
 
   constructor(options: TargetConnectionOptions) {
@@ -55,22 +56,30 @@ export class TargetConnection {
   }
 
   // A timer of our own: undici's timeouts are up to a second late, and an AbortSignal does nothing while a request waits for its
-  // connection. One timer per connection, restarted by each request, costs a tenth of one timer per request.
+  // connection. One timer per connection that, when it fires, waits for what is left to the present request costs next to nothing.
   #startDeadline(): void {
-    if (this.#deadline) this.#deadline.refresh();
-    else this.#deadline = setTimeout(() => this.#expire(), this.#options.requestTimeoutMs);
+    const { requestTimeoutMs } = this.#options;
+    this.#expiresAt = performance.now() + requestTimeoutMs;
+    this.#deadline ??= setTimeout(() => this.#checkDeadline(), requestTimeoutMs);
   }
 
-  #expire(): void {
+  #checkDeadline(): void {
+    this.#deadline = null;
     if (this.#exchange === null || this.#exchange.isOver) return;
-    if (this.#exchange.isWritten) {
-      this.#exchange.expire();
+    const leftMs = this.#expiresAt - performance.now();
+    if (leftMs > 0) this.#deadline = setTimeout(() => this.#checkDeadline(), Math.ceil(leftMs));
+    else this.#expire(this.#exchange);
+  }
+
+  #expire(exchange: Exchange): void {
+    if (exchange.isWritten) {
+      exchange.expire();
       return;
     }
     // The request still waits for its connection: drop both. The new dispatcher comes first, because the next request may come at once.
     const abandoned = this.#dispatcher;
     this.#dispatcher = openDispatcher(this.#options);
-    this.#exchange.expire();
+    exchange.expire();
     abandoned.destroy().catch(() => {});
   }
 }

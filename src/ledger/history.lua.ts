@@ -4,7 +4,7 @@ import { activeTimeFunctions, longestSilenceMs } from './active-time.lua.ts';
 /** How many samples of a run are kept. Once there are as many, every second one goes and the time between two doubles. */
 export const samplesMax = 144;
 
-/** How many events are kept, and how many bytes of a reason. With the samples that is less than 64 KB. */
+/** How many waits and rates are kept, and how many bytes of a reason. With the samples that is less than 64 KB. */
 export const eventsMax = 50;
 export const reasonBytes = 100;
 
@@ -56,6 +56,28 @@ end
 
 const shortestMs = 1_000; // between the begin of a wait and its end: processes see both a little apart
 const rateFactor = 1.5;
+const shortWaitMs = 10_000;
+
+// A server that throttles may cause a wait every few seconds: the end of an outage long ago tells more. So the shortest wait
+// goes, both its ends, or the oldest rate, of whichever there are more; a long wait only where there is no rate.
+const leastTellingFunction = `
+local function leastTelling(all)
+  local began, rate, rates, wait, waitMs = nil, nil, 0, nil, math.huge
+  for i, text in ipairs(all) do
+    local one = cjson.decode(text)
+    if one.event == 'rate' then
+      rate, rates = rate or i, rates + 1
+    elseif one.event == 'waiting' then
+      began = {i, one.at}
+    elseif began then
+      if one.at - began[2] < waitMs then wait, waitMs = {began[1], i}, one.at - began[2] end
+      began = nil
+    end
+  end
+  if wait and (not rate or (waitMs < ${shortWaitMs} and 2 * rates <= #all)) then return wait end
+  return {rate or 1}
+end
+`;
 
 /**
  * Adds a sample if one is due, and an event if sending was stopped or went on, or the rate is another one. Every process that works on the
@@ -64,15 +86,16 @@ const rateFactor = 1.5;
  * KEYS  1 run  2 measures  3 history  4 historyEvents
  * ARGV  1 the rate that is allowed, '' = none is known  2 why nothing may be sent, '' = requests may be sent
  */
-export const noteHistoryLua = `${sampleFunction}
+export const noteHistoryLua = `${sampleFunction}${leastTellingFunction}
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return end
 local now = redisTime()
 local known = redis.call('HMGET', KEYS[2], 'sampledAt', 'sampleMs', 'isHeld', 'heldAt', 'rateNoted')
 
 local function note(event, reason)
-  redis.call('RPUSH', KEYS[4], cjson.encode({at = now, event = event, reason = reason}))
-  redis.call('LTRIM', KEYS[4], ${-eventsMax}, -1)
+  if redis.call('RPUSH', KEYS[4], cjson.encode({at = now, event = event, reason = reason})) <= ${eventsMax} then return end
+  for _, i in ipairs(leastTelling(redis.call('LRANGE', KEYS[4], 0, -1))) do redis.call('LSET', KEYS[4], i - 1, '') end
+  redis.call('LREM', KEYS[4], 0, '')
 end
 
 local isHeld = ARGV[2] ~= ''

@@ -32,6 +32,7 @@ export type HistoryPoint = {
   activeMs: number; // the deleting time in it, without pauses
   requests: number;
   refused: number; // throttled requests
+  retried: number; // answers after which an id was tried again
   waitedMs: number; // part of `activeMs`: no request was allowed
   achieved: number | null; // without throttled requests
   allowed: number | null; // on average, while a limit was known
@@ -110,21 +111,41 @@ const nothing = Object.fromEntries(sampleSums.map((name) => [name, 0])) as Recor
 export function pointsOf(samples: readonly Sample[], run: Pick<Run, 'state' | 'startedAt' | 'changedAt' | 'endedAt'>) {
   const until = run.state === 'running' ? samples.at(-1)!.at : isSealed(run.state) ? run.endedAt : run.changedAt;
   const points: HistoryPoint[] = [];
+  const retried = retriedUntil(samples);
   let before: Sample = { ...nothing, at: run.startedAt || until, latencies: new Array(latencyBuckets).fill(0) };
   for (const [i, sample] of samples.entries()) {
     const isLast = i === samples.length - 1;
     const now = isLast ? { ...sample, at: Math.max(before.at, until) } : sample;
-    if (!isLast || hasChanged(before, now)) points.push(pointBetween(before, now));
+    const more = retried[i]! - (retried[i - 1] ?? 0);
+    if (!isLast || hasChanged(before, now)) points.push(pointBetween(before, now, more));
     before = now;
   }
   return points;
+}
+
+const sentOutcomes = idOutcomes.filter((outcome) => outcome !== 'not_attempted');
+
+/**
+ * How many answers until each sample settled no id. Outcomes are joined a moment after their answers, so it is never more than at any later
+ * sample. Pure.
+ */
+function retriedUntil(samples: readonly Sample[]): number[] {
+  let least = Number.POSITIVE_INFINITY;
+  return samples
+    .toReversed()
+    .map((sample) => {
+      const settled = sentOutcomes.reduce((sum, outcome) => sum + sample[outcome], 0);
+      least = Math.min(least, Math.max(0, sample.requests - sample.refused - settled));
+      return least;
+    })
+    .reverse();
 }
 
 function hasChanged(before: Sample, now: Sample): boolean {
   return sampleSums.some((name) => name !== 'at' && now[name] !== before[name]);
 }
 
-function pointBetween(before: Sample, now: Sample): HistoryPoint {
+function pointBetween(before: Sample, now: Sample, retried: number): HistoryPoint {
   const more = (name: Sum) => now[name] - before[name];
   const activeMs = more('activeMs');
   const perSecond = (n: number, ms: number) => (ms > 0 ? (n / ms) * 1_000 : null);
@@ -135,6 +156,7 @@ function pointBetween(before: Sample, now: Sample): HistoryPoint {
     activeMs,
     requests: more('requests'),
     refused: more('refused'),
+    retried,
     waitedMs: more('workMs') > 0 ? Math.min(1, more('heldMs') / more('workMs')) * activeMs : 0,
     achieved: perSecond(more('requests') - more('refused'), activeMs),
     allowed: perSecond(more('allowed'), more('limitedMs')),
@@ -159,6 +181,21 @@ function percentile(buckets: readonly number[], nth: number): number {
     return false;
   });
   return latencyAt(bucketsOfOne * Math.max(0, found - 1 + left / buckets[found]!));
+}
+
+/** A time in which nothing was sent; `to` null: it has not ended. */
+type Wait = { from: number; to: number | null; text: string };
+
+/** The waits among the events, and all others. Pure. */
+export function waitsIn(events: readonly HistoryEvent[]): { waits: Wait[]; others: HistoryEvent[] } {
+  const waits: Wait[] = [];
+  const others = events.filter(({ at, event, text }) => {
+    const open = waits.at(-1)?.to === null ? waits.at(-1)! : null;
+    if (open && (event === 'resumed' || event === 'waiting')) open.to = at;
+    if (event === 'waiting') waits.push({ from: at, to: null, text: text.replace(/^waiting(: )?/, '') });
+    return event !== 'waiting' && event !== 'resumed';
+  });
+  return { waits, others };
 }
 
 const words = { waiting: 'waiting', resumed: 'sending again', rate: 'allowed rate' } as const;
@@ -198,10 +235,10 @@ function withReason(text: string, reason: string): string {
 
 /** A point for `--json`. */
 export function pointFacts(point: HistoryPoint): Record<string, unknown> {
-  const { from, to, activeMs, requests, refused, waitedMs, takeovers, counts, latencyMs } = point;
+  const { from, to, activeMs, requests, refused, retried, waitedMs, takeovers, counts, latencyMs } = point;
   return {
     ...{ from: new Date(from).toISOString(), to: new Date(to).toISOString(), active_seconds: activeMs / 1_000 },
-    ...{ requests, throttled: refused, waited_seconds: Math.round(waitedMs) / 1_000 },
+    ...{ requests, throttled: refused, retried, waited_seconds: Math.round(waitedMs) / 1_000 },
     ...{
       rate_achieved: tenths(point.achieved),
       rate_allowed: tenths(point.allowed),

@@ -1,7 +1,7 @@
 import { count, rate, utcTime } from '../format.ts';
 import { idOutcomes, isSuccess } from '../model/outcome.ts';
 import { statusesText } from '../model/status.ts';
-import type { History, HistoryPoint } from './history.ts';
+import { type History, type HistoryPoint, waitsIn } from './history.ts';
 import { html, type Markup } from './html.ts';
 
 // Charts over the time of a run, as SVG. A shape is stretched to the width of the page; texts stand beside it, so that they stay readable. All
@@ -60,6 +60,12 @@ const charts: readonly Chart[] = [
     text: rate,
   },
   {
+    title: 'Retried',
+    series: [{ name: 'errors, no answer', color: 3, of: ({ retried, activeMs }) => perSecond(retried, activeMs) }],
+    isStacked: true,
+    text: rate,
+  },
+  {
     title: 'Latency',
     series: [
       { name: 'p95', color: 4, of: ({ latencyMs }) => latencyMs?.p95 ?? null },
@@ -76,17 +82,27 @@ const charts: readonly Chart[] = [
   },
 ];
 
-/** The charts of a run, each with its events as lines. A chart without a value is left out. */
+/** The charts of a run, each with its events: waits as areas, the others as lines. A chart without a value is left out. */
 export function drawCharts({ points, events }: History): Markup[] {
   if (points.length === 0) return [html`<p>Nothing was measured.</p>`];
   const from = points[0]!.from;
   const to = Math.max(from + 1, points.at(-1)!.to);
   const across = (at: number) => round((width * (Math.min(to, Math.max(from, at)) - from)) / (to - from));
-  const marks = [...new Set(events.map(({ at }) => across(at)))].map((x) => `M${x} 0V${height}`).join('');
+  const { waits, others } = waitsIn(events);
+  const areas = waits.map((wait) => areaOf(across(wait.from), across(wait.to ?? to))).join('');
+  const lines = [...new Set(others.filter(({ event }) => event !== 'rate').map(({ at }) => across(at)))]
+    .map((x) => `M${x} 0V${height}`)
+    .join('');
+  const marks = html`<path class="wait" d="${areas}"/><path class="mark" d="${lines}"/>`;
   return charts.flatMap((chart) => {
     const shown = chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0));
     return shown.length === 0 ? [] : [drawChart({ ...chart, series: shown }, points, across, marks, [from, to])];
   });
+}
+
+function areaOf(left: number, right: number): string {
+  const wide = round(Math.max(1, right - left));
+  return `M${left} 0h${wide}V${height}h${-wide}z`;
 }
 
 type Across = (at: number) => number;
@@ -95,7 +111,7 @@ function drawChart(
   chart: Chart,
   points: readonly HistoryPoint[],
   across: Across,
-  marks: string,
+  marks: Markup,
   ends: number[],
 ): Markup {
   const { title, series, isStacked, text } = chart;
@@ -109,7 +125,7 @@ function drawChart(
   );
   return html`<figure><figcaption><b>${title}</b>${keys}<span class="soft">up to ${text(most)}</span></figcaption>
 <svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}, up to ${text(most)}">
-${paths}<path class="mark" d="${marks}"/></svg>
+${marks}${paths}</svg>
 <div class="axis">${ends.map((at) => html`<span>${utcTime(at, 'second')}</span>`)}</div></figure>
 `;
 }

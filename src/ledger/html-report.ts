@@ -3,7 +3,7 @@ import { isSuccess, type Outcome, outcomes, outcomeText, sumOutcomes } from '../
 import { rateText } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AuditEntry, readAudit } from './audit.ts';
-import { type History, readHistory } from './history.ts';
+import { type History, readHistory, waitsIn } from './history.ts';
 import { cut, facts, html, type Markup, noMarkup, page, section, table } from './html.ts';
 import { drawCharts } from './html-charts.ts';
 import { type Measures, readMeasures } from './measures.ts';
@@ -142,9 +142,16 @@ function pace(run: Run, measures: Measures): Markup {
 }
 
 function eventTable({ events }: History): Markup {
-  const rows = events.slice(-eventsMax).map(({ at, text }) => [utcTime(at, 'second'), cut(text, textLength)]);
-  const hidden = Math.max(0, events.length - eventsMax);
-  return html`<h3>Events</h3>${earlier(hidden, 'events')}${table(['at', 'event'], rows)}`;
+  const { waits, others } = waitsIn(events);
+  const waited = waits.map(({ from, to, text }) => {
+    const how = to === null ? 'waiting' : `waited ${duration(to - from)}`;
+    return { at: from, text: text === '' ? how : `${how}: ${text}` };
+  });
+  const all = [...others, ...waited].sort((a, b) => a.at - b.at);
+  const rows = all.slice(-eventsMax).map(({ at, text }) => [utcTime(at, 'second'), cut(text, textLength)]);
+  const hidden = Math.max(0, all.length - eventsMax);
+  return html`<p class="soft">Shaded: nothing was sent. Dashed: an event. Of many waits, the longest are kept.</p>
+<h3>Events</h3>${earlier(hidden, 'events')}${table(['at', 'event'], rows)}`;
 }
 
 function failureTables(groups: readonly SampledGroup[]): Markup[] {

@@ -82,7 +82,8 @@ h1{font-size:1.4rem;margin:.5rem 0;overflow-wrap:anywhere}h2{font-size:1.1rem;ma
 p{margin:.3rem 0;overflow-wrap:anywhere}.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}
 .wide{overflow-x:auto}th{white-space:nowrap}table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere;min-width:4rem}
-th{color:var(--soft);font-weight:500}.n{text-align:right;font-variant-numeric:tabular-nums}
+th{color:var(--soft);font-weight:500}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-right:1.2rem;min-width:0}
+td:first-child{overflow-wrap:break-word}
 dl{display:grid;grid-template-columns:minmax(7rem,auto) 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}
 figure{margin:1rem 0;padding:.8rem;background:var(--panel);border-radius:6px}
@@ -90,8 +91,12 @@ figcaption{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.9rem}figcaption
 .key::before{content:"";display:inline-block;width:.7em;height:.7em;margin-right:.35em;border-radius:2px;background:var(--c)}
 svg{display:block;width:100%;height:9rem;border-bottom:1px solid var(--line)}
 .fill{fill:var(--c);stroke:none}.step{fill:none;stroke:var(--c);stroke-width:1.5;vector-effect:non-scaling-stroke}
+.wait{fill:var(--soft);opacity:.25}
 .mark{stroke:var(--soft);stroke-width:1;stroke-dasharray:3 3;vector-effect:non-scaling-stroke;fill:none;opacity:.6}
-.axis{display:flex;justify-content:space-between;color:var(--soft);font-size:.8rem}
-@media (max-width:36rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}}
+.axis{display:flex;justify-content:space-between;gap:1.5rem;color:var(--soft);font-size:.8rem}
+@media (max-width:36rem){dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}.axis span+span{text-align:right}
+table:has(.n) :is(thead,tbody){display:block}table:has(.n) tr{display:flex;flex-wrap:wrap;border-bottom:1px solid var(--line)}
+table:has(.n) :is(th,td){border:0}table:has(.n) :first-child{flex:1}table:has(.n) .n{min-width:4.5rem;padding-right:.6rem}
+table:has(.n) td:last-child{flex-basis:100%;padding-top:0;color:var(--soft)}table:has(.n) th:last-child{display:none}}
 `,
 };

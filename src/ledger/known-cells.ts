@@ -42,7 +42,7 @@ export class KnownCells {
 
   /**
    * The step, if all its results are 204s or open ids; what others count for (halts, doubt) is for the merge. Null = the merge has to decide.
-   * `isLast`: this holder has nothing more to do with the chunk.
+   * `isLast`: the holder needs the chunk no more; if every id is settled, it is handed back.
    */
   plan(joins: readonly Join[], wanted: readonly number[], isLast = false): KnownStep | null {
     if (this.#cells === null || joins.length + wanted.length === 0) return null;

@@ -49,10 +49,7 @@ export type Claim = {
   sendable: number; // how many of its ids may be marked, from the first one
 };
 
-/**
- * The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: the chunk was handed
- * back with it.
- */
+/** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: so is the chunk. */
 export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
 
 /** A change of state that an operator, a signal or a guard asks for. */
@@ -115,10 +112,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /**
-     * Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. `isLast`: it needs the
-     * chunk no more; if every id is settled, the chunk may be handed back with this step.
-     */
+    /** Joins results, then marks the next indexes, if this holder still has the chunk. `known`, `isLast`: see `KnownCells.plan`. */
     async step(
       run: string,
       chunk: number,
@@ -133,7 +127,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         return { state: 'running', cells: known.accept(planned, wanted), isHandedBack: planned.handsBack };
       // The comparison may have been made by another Redis than that of the claim, which was asked before it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
-      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
+      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
       const merge = [chunk, holds ? epoch : noEpoch, packJoins(joins), packIndexes(wanted)];
       const [state, cells] = (await scripts.expungeStepBuffer(...all, ...merge)) as [Buffer, Buffer];
       const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
@@ -279,7 +273,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 }
 
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
+  redis.defineCommand('expungeStep', { numberOfKeys: 5, lua: stepLua(haltRules) });
   redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua });
   redis.defineCommand('expungeFeed', { numberOfKeys: 4, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });

@@ -5,7 +5,7 @@ import { type ListedRun, readListed } from './list-runs.ts';
 import { isSealed } from './run.ts';
 
 /** The runs of a Redis at one moment. */
-export type RunsNow = {
+type RunsNow = {
   active: ListedRun[]; // newest first
   recent: ListedRun[]; // those that ended last
   ended: number;

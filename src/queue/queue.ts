@@ -73,7 +73,10 @@ export function openQueue(address: QueueAddress): ChunkQueue {
   return {
     open: () => void queue(),
     add: async (jobs) => {
-      if (jobs.length > 0)
+      const [first] = jobs;
+      // Usually a claim has opened one chunk: then the transaction of a bulk would cost more than the job.
+      if (jobs.length === 1) await addJob(queue(), first!);
+      else if (jobs.length > 1)
         await queue().addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
     },
     restore: (jobs) => restore(queue(), jobs),
@@ -139,9 +142,13 @@ async function restore(queue: Queue, jobs: ChunkJob[]): Promise<void> {
     const state = await queue.getJobState(jobId(data));
     if (state === 'completed' || state === 'failed' || state === 'unknown') {
       await queue.remove(jobId(data));
-      await queue.add('chunk', data, { jobId: jobId(data) });
+      await addJob(queue, data);
     }
   }
+}
+
+function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
+  return queue.add('chunk', data, { jobId: jobId(data) });
 }
 
 /** A value that is made with its first use: the objects of BullMQ connect when they are made. `made`: null before that. */

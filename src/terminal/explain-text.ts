@@ -4,25 +4,40 @@ import type { Run, RunState } from '../ledger/run.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { cancelCode } from '../model/selection.ts';
 import { factsOf, successStatus } from '../model/status.ts';
+import { hanging } from './render-markdown.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
 
-type RunFacts = Pick<Run, 'id' | 'state' | 'doubt'>;
+type RunFacts = Pick<Run, 'id' | 'state' | 'doubt' | 'retryOf'>;
+
+/** `columns`: how wide a line may be. */
+type Look = { style?: Style; columns?: number };
 
 const shownLines = 5;
 
 /** What became of an id in one run that has it. `now`: ms since 1970. Pure. */
-export function explainText(run: RunFacts, found: FoundRows, now: number, style: Style = plainStyle): string {
+export function explainText(run: RunFacts, found: FoundRows, now: number, look: Look = {}): string {
+  const { style = plainStyle, columns = Number.POSITIVE_INFINITY } = look;
   const [first, ...others] = found.rows;
   const places = others.slice(0, shownLines).map((row) => `${place(row)} ${row.outcome}`);
   const more = Math.max(0, others.length - shownLines) + found.more;
   const also = [...places, ...(more > 0 ? [`${plural(more, 'other lines')}`] : [])];
+  const details = [
+    plainLine(whyText(run, first!, now)),
+    ...excerptLines(first!),
+    ...(also.length === 0 ? [] : [`Also at ${also.join(', ')}`]),
+    ...(run.retryOf === '' ? [] : [`Retry of run ${run.retryOf}`]),
+  ];
   return [
     `Run ${run.id} · ${run.state} · ${place(first!)}`,
     `  ${[style.bold(first!.outcome), ...facts(first!)].join(' · ')}`,
-    `  ${plainLine(whyText(run, first!, now))}`,
-    ...(first!.excerpt !== '' && first!.outcome !== 'duplicate' ? [`  It answered: ${plainLine(first!.excerpt)}`] : []),
-    ...(also.length === 0 ? [] : [`  Also at ${also.join(', ')}`]),
+    ...details.map((text) => hanging(text, '  ', columns)),
   ].join('\n');
+}
+
+/** What the API answered, or why there was no answer. */
+function excerptLines({ excerpt, outcome, status }: FoundRow): string[] {
+  if (excerpt === '' || outcome === 'duplicate') return [];
+  return [`${status === null ? 'The last error' : 'It answered'}: ${plainLine(excerpt)}`];
 }
 
 function place({ file, line }: FoundRow): string {

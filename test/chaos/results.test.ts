@@ -1,36 +1,48 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, test } from 'vitest';
 import { resultFiles } from '../../src/ledger/result-files.ts';
 import { readUndelivered } from '../../src/ledger/results.ts';
-import { startRun } from '../support/fleet.ts';
 import { type AtEnd, type Harness, openHarness } from '../support/harness.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { type Running, until } from '../support/processes.ts';
-import { openReceiver } from '../support/receiver.ts';
+import { openReceiver, type ReceiverServer } from '../support/receiver.ts';
 import { sized } from '../support/size.ts';
 
-const names = Object.keys(resultFiles).sort();
+const names = Object.keys(resultFiles);
+const sorted = names.toSorted();
 const idsOfRun = 40;
+const runsOfTest = sized(6, 20);
+const runsOfKill = 3;
 
-/** Submits runs for workers that are to be killed, and returns their ids. */
-async function submitRuns(harness: Harness, count: number): Promise<string[]> {
-  const ids = makeIds('k', count * idsOfRun);
-  for (let n = 0; n < count; n++) await startRun(harness, ids.slice(n * idsOfRun, (n + 1) * idsOfRun), ['--detach']);
-  return (await harness.runs()).map(({ id }) => id);
+type Stage = { harness: Harness; runs: string[]; results: string; drafts: string };
+
+/**
+ * Two workers with --results, and runs that end while those workers are killed in turn: each time the one that is in the middle of a delivery.
+ * `drafts`: the folder in which a set is written first.
+ */
+async function runAndKill(atEnd: AtEnd, destination: (folder: string) => Pick<Stage, 'results' | 'drafts'>) {
+  const ids = makeIds('k', runsOfTest * idsOfRun);
+  const harness = await openHarness(atEnd, { objects: annotations(ids) });
+  const { results, drafts } = destination(harness.folder);
+  const start = () => harness.spawnWorker(['--results', results]);
+  let workers: Running[] = await Promise.all([start(), start()]);
+  for (let n = 0; n < runsOfTest; n++) {
+    const list = harness.file(`list-${n}.txt`, `${ids.slice(n * idsOfRun, (n + 1) * idsOfRun).join('\n')}\n`);
+    await harness.run([list, '--resource', 'annotations', '--detach', '--yes']);
+    if ((n + 1) % runsOfKill !== 0) continue;
+    const found = await until('a worker delivers', () => workers.find(({ pid }) => isDelivering(drafts, pid)));
+    found.signal('SIGKILL');
+    await found.ended;
+    workers = [...workers.filter((worker) => worker !== found), await start()];
+  }
+  const runs = (await harness.runs()).map(({ id }) => id);
+  return { harness, runs, results, drafts };
 }
 
-/** Kills the workers in turn, each in the middle of a delivery, and starts another in its place. */
-async function killInTurn(harness: Harness, args: string[], isDelivering: () => boolean): Promise<Running[]> {
-  let workers = [await harness.spawnWorker(args), await harness.spawnWorker(args)];
-  for (let round = 0; round < sized(2, 6); round++) {
-    await until('results are on their way', isDelivering);
-    const [next, other] = workers as [Running, Running];
-    next.signal('SIGKILL');
-    await next.ended;
-    workers = [other, await harness.spawnWorker(args)];
-  }
-  return workers;
+function isDelivering(drafts: string, pid: number): boolean {
+  return existsSync(drafts) && readdirSync(drafts).some((name) => name.startsWith('.') && name.includes(`-${pid}-`));
 }
 
 async function allDelivered({ redis, target, runs }: Harness): Promise<void> {
@@ -40,63 +52,95 @@ async function allDelivered({ redis, target, runs }: Harness): Promise<void> {
   });
 }
 
-function expectComplete(outcomes: string, summary: string, run: string): void {
-  expect(outcomes.trimEnd().split('\n')).toHaveLength(1 + idsOfRun);
-  expect(JSON.parse(summary)).toMatchObject({ run, state: 'completed', rows: idsOfRun, pending: 0, adds_up: true });
+/** Whether the files of a run's results hold all of it. */
+function isComplete(run: string, outcomes: string, summary: string): boolean {
+  const facts = JSON.parse(summary);
+  const isSummary =
+    facts.run === run && facts.state === 'completed' && facts.rows === idsOfRun && facts.pending === 0 && facts.adds_up;
+  return isSummary && outcomes.trimEnd().split('\n').length === 1 + idsOfRun;
 }
 
-function openStage(atEnd: AtEnd, runs: number): Promise<Harness> {
-  return openHarness(atEnd, { objects: annotations(makeIds('k', runs * idsOfRun)) });
-}
+/** What a server does to those that send results to it, until it is well again. */
+type Trouble = [what: string, begin: (receiver: ReceiverServer) => Promise<() => void | Promise<void>>];
 
-const runsOfTest = sized(6, 20);
+const troubles: Trouble[] = [
+  [
+    'never answers for a summary',
+    async (receiver) => {
+      let getWell = () => {};
+      const well = new Promise<void>((resolve) => {
+        getWell = resolve;
+      });
+      receiver.answer = async ({ path }) => {
+        if (path.endsWith('summary.json')) await well;
+        return 200;
+      };
+      return getWell;
+    },
+  ],
+  [
+    'is slow',
+    async (receiver) => {
+      receiver.answer = () => sleep(300, 200);
+      return () => {};
+    },
+  ],
+  [
+    'answers 5xx to two of three requests',
+    async (receiver) => {
+      let requests = 0;
+      receiver.answer = () => [500, 503, 200][requests++ % 3]!;
+      return () => {
+        receiver.answer = () => 200;
+      };
+    },
+  ],
+  [
+    'is away',
+    async (receiver) => {
+      await receiver.leave();
+      return () => receiver.comeBack();
+    },
+  ],
+];
 
-test('each run has one complete set in the folder, though its workers are killed in turn', async ({
-  onTestFinished,
-}) => {
-  const harness = await openStage(onTestFinished, runsOfTest);
-  const folder = join(harness.folder, 'results');
-  const runs = await submitRuns(harness, runsOfTest);
-  const sets = () => readdirSync(folder, { withFileTypes: true }).map(({ name }) => name);
-  let seen = 0;
-  await killInTurn(harness, ['--results', folder], () => {
-    const found = existsSync(folder) ? sets().length : 0;
-    if (found <= seen) return false;
-    seen = found;
-    return true;
+describe.concurrent('while two workers are killed in turn', () => {
+  test('each run has one complete set in the folder', async ({ expect, onTestFinished }) => {
+    const { harness, runs, results } = await runAndKill(onTestFinished, (folder) => {
+      const results = join(folder, 'results');
+      return { results, drafts: results };
+    });
+    await allDelivered(harness);
+    expect(runs).toHaveLength(runsOfTest);
+    expect(readdirSync(results).sort()).toEqual(runs.toSorted());
+    for (const run of runs) {
+      expect(readdirSync(join(results, run)).sort()).toEqual(sorted);
+      const [outcomes, summary] = ['outcomes.csv', 'summary.json'].map((name) =>
+        readFileSync(join(results, run, name), 'utf8'),
+      );
+      expect(isComplete(run, outcomes!, summary!)).toBe(true);
+    }
   });
-  await allDelivered(harness);
-  expect(sets().sort()).toEqual(runs.toSorted());
-  for (const run of runs) {
-    expect(readdirSync(join(folder, run)).sort()).toEqual(names);
-    const [outcomes, summary] = ['outcomes.csv', 'summary.json'].map((name) =>
-      readFileSync(join(folder, run, name), 'utf8'),
-    );
-    expectComplete(outcomes!, summary!, run);
-  }
-});
 
-test('each run has one complete set at the URL, though its workers are killed while they send', async ({
-  onTestFinished,
-}) => {
-  const harness = await openStage(onTestFinished, runsOfTest);
-  const receiver = await openReceiver(onTestFinished);
-  let holdsSummaries = true;
-  receiver.answer = async ({ path }) => {
-    if (path.endsWith('summary.json')) await until('the test lets it pass', () => !holdsSummaries);
-    return 200;
-  };
-  const runs = await submitRuns(harness, runsOfTest);
-  let killedAt = '';
-  await killInTurn(harness, ['--results', receiver.url], () => {
-    const path = [...receiver.open].find((open) => open !== killedAt);
-    if (path === undefined) return false;
-    killedAt = path;
-    return true;
+  test.for(troubles)('each run has one complete set at the URL, whose server %s', async ([, begin], context) => {
+    const { expect, onTestFinished } = context;
+    const receiver = await openReceiver(onTestFinished);
+    const end = await begin(receiver);
+    const { harness, runs, drafts } = await runAndKill(onTestFinished, (folder) => ({
+      results: receiver.url,
+      drafts: join(folder, 'state', 'results'),
+    }));
+    await end();
+    await allDelivered(harness);
+    const taken = receiver.received.filter(({ status }) => status === 200).map(({ path }) => path);
+    const files = receiver.files();
+    expect(runs).toHaveLength(runsOfTest);
+    expect([...files.keys()].sort()).toEqual(runs.flatMap((run) => sorted.map((name) => `/${run}/${name}`)).sort());
+    for (const run of runs) {
+      const last = names.map((name) => taken.lastIndexOf(`/${run}/${name}`));
+      expect(last).toEqual(last.toSorted((a, b) => a - b)); // the summary behind the files that it stands for
+      expect(isComplete(run, files.get(`/${run}/outcomes.csv`)!, files.get(`/${run}/summary.json`)!)).toBe(true);
+    }
+    expect(readdirSync(drafts)).toEqual([]);
   });
-  holdsSummaries = false;
-  await allDelivered(harness);
-  const files = receiver.files();
-  expect([...files.keys()].sort()).toEqual(runs.flatMap((run) => names.map((name) => `/${run}/${name}`)).sort());
-  for (const run of runs) expectComplete(files.get(`/${run}/outcomes.csv`)!, files.get(`/${run}/summary.json`)!, run);
 });

@@ -24,22 +24,30 @@ export type ReceiverServer = {
   /** The bodies of requests that were answered with 200, the last one of each path. */
   files(): Map<string, string>;
   answer: (request: Omit<Received, 'status'>) => Answer | Promise<Answer>;
+  /** Closes its port: who connects is refused, until it is back. */
+  leave(): Promise<void>;
+  comeBack(): Promise<void>;
 };
 
 export async function openReceiver(atEnd: AtEnd): Promise<ReceiverServer> {
   const server = createServer((request, response) => void handle(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  atEnd(async () => {
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const leave = async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-  });
+  };
+  await listen(0);
+  atEnd(leave);
+  const { port } = server.address() as AddressInfo;
   const receiver: ReceiverServer = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     received: [],
     open: new Set(),
     files: () =>
       new Map(receiver.received.filter(({ status }) => status === 200).map(({ path, body }) => [path, body])),
     answer: () => 200,
+    leave,
+    comeBack: () => listen(port),
   };
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     let body = '';

@@ -165,6 +165,38 @@ describe('a retry', () => {
     expect(await readRun(harness.redis, run)).toMatchObject({ retriedBy: [first.run] });
   });
 
+  test('of conflicts, locks and lost answers sends each until it is settled, and explain tells all three runs', async ({
+    onTestFinished,
+  }) => {
+    const words = ['ok', 'conflict', 'lock', 'conflict', 'lost', 'lock'];
+    const ids = Array.from({ length: 12 }, (_, n) => `${words[n % 6]}-${n}`);
+    const made = ids.map((id) => ({ resource: 'views' as const, id }));
+    const answers = { conflict: 'status-409', lock: 'status-423', lost: 'status-200-executed', ok: null } as const;
+    const script = (_: string, id: string) => answers[id.split('-')[0] as 'ok'];
+    const harness = await openHarness(onTestFinished, { objects: made, faults: { script } });
+    const refused = ['--on-status', '409=failed,423=failed']; // kept by each retry
+    const list = harness.list(ids);
+    const first = summaryIn(await harness.run([list, '--resource', 'views', ...refused, ...yes]));
+    expect(first).toMatchObject({ deleted: 2, failed: 8, unknown: 2 });
+    const again = (run: string, ...more: string[]) => harness.expunge(['retry', run, ...more, ...yes]);
+    const sent = () => harness.sandbox.seen.length;
+    let before = sent();
+    const second = summaryIn(await again(first.run, '--only', 'http_409,http_423'));
+    expect([second, sent() - before]).toMatchObject([{ rows: 8, failed: 8 }, 8]);
+    harness.sandbox.faults = {};
+    before = sent();
+    const third = summaryIn(await again(second.run));
+    expect([third, sent() - before]).toMatchObject([{ rows: 8, deleted: 8 }, 8]);
+    const lost = summaryIn(await again(first.run, '--only', 'unknown'));
+    expect(lost).toMatchObject({ rows: 2, absent: 2 });
+    const { stdout } = await harness.expunge(['explain', 'views', ids[1]!]);
+    expect(stdout.match(/^Run \S+|^ {2}\w+ · \S+ · \d attempts?|^ {2}Retry of .*/gm)).toEqual([
+      ...[`Run ${third.run}`, '  deleted · http_204 · 1 attempt', `  Retry of run ${second.run}`],
+      ...[`Run ${second.run}`, '  failed · http_409 · 1 attempt', `  Retry of run ${first.run}`],
+      ...[`Run ${first.run}`, '  failed · http_409 · 1 attempt'],
+    ]);
+  });
+
   test('keeps what the run was told, unless it is told otherwise', async ({ onTestFinished }) => {
     const harness = await openHarness(onTestFinished, {
       objects,

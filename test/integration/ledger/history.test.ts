@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventsMax, firstSampleMs, samplesMax } from '../../../src/ledger/history.lua.ts';
-import { noteHistory, readHistory } from '../../../src/ledger/history.ts';
+import { noteHistory, readHistory, waitsIn } from '../../../src/ledger/history.ts';
 import { openLedger } from '../../../src/ledger/ledger.ts';
 import { addMeasures } from '../../../src/ledger/measures.ts';
 import { readRun } from '../../../src/ledger/run.ts';
@@ -51,7 +51,7 @@ describe('the history of a run', () => {
       await note(n % 2 === 0 ? '' : `"\u2028\\ü${'"/é'.repeat(200)}`, n % 2 === 0 ? 10 * n ** 3 : 1);
     }
     expect(await redis.llen(keys.history(id))).toBeLessThan(samplesMax);
-    expect(await redis.llen(keys.historyEvents(id))).toBe(eventsMax);
+    expect(await redis.llen(keys.historyEvents(id))).toBeLessThanOrEqual(eventsMax);
     expect(await memory()).toBeLessThan(65_536);
     const { points, events } = await history();
     expect(points.length).toBeGreaterThanOrEqual(samplesMax / 2);
@@ -86,6 +86,30 @@ describe('the history of a run', () => {
       'rate allowed rate: 40/s',
       'state paused by ana: the release',
     ]);
+  });
+
+  test('keeps the longest of many waits, and the last rates', async () => {
+    const wait = async (reason: string, ms: number) => {
+      await later();
+      await note(reason);
+      const [text] = (await redis.lrange(keys.historyEvents(id), -1, -1)) as [string];
+      const noted = JSON.parse(text);
+      await redis.lset(keys.historyEvents(id), -1, JSON.stringify({ ...noted, at: noted.at - ms }));
+      await later();
+      await note('');
+    };
+    await wait('the API answers 503 to everything', 60_000);
+    for (let n = 0; n < 60; n++) await wait('the server answered 429', 1_000 + n);
+    await wait('somebody stopped it', 5_000);
+    const longest = ['the API answers 503 to everything', 'somebody stopped it'];
+    const waits = async () => waitsIn((await history()).events).waits.map(({ text }) => text);
+    expect(await waits()).toEqual(expect.arrayContaining(longest));
+    expect((await waits()).length).toBeGreaterThan(eventsMax / 2 - 2);
+    for (let n = 0; n < 60; n++) await note('', n % 2 === 0 ? 100 : 1_000 + n);
+    expect(await waits()).toEqual(expect.arrayContaining(longest));
+    expect((await waits()).length).toBeGreaterThan(eventsMax / 4 - 2);
+    expect((await history()).events.at(-1)!.text).toBe('allowed rate: 1,059/s');
+    expect(await redis.llen(keys.historyEvents(id))).toBeLessThanOrEqual(eventsMax);
   });
 
   test('counts the chunks that were taken over from a process that is gone', async () => {

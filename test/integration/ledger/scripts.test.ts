@@ -5,6 +5,7 @@ import {
   type Cell,
   decodeLedgerChunk,
   isDoubtful,
+  isSettled,
   type Join,
   settle,
   unmark,
@@ -54,6 +55,7 @@ const op = fc.oneof(
       wanted: fc.uniqueArray(index, { maxLength: 5 }),
       twice: fc.boolean(),
       knows: fc.boolean(), // whether the holder uses what it knows of the cells
+      isLast: fc.boolean(), // whether it needs the chunk no more
     }),
   },
   {
@@ -144,19 +146,23 @@ class Play {
     this.#holders.push({ chunk, epoch, seen: [...this.#model.cells[chunk]!], known });
   }
 
-  async #step({ holder, results, wanted, twice, knows }: Extract<Op, { op: 'step' }>): Promise<void> {
+  async #step({ holder, results, wanted, twice, knows, isLast }: Extract<Op, { op: 'step' }>): Promise<void> {
     const lost: Holder = { chunk: 0, epoch: 77, seen: [0] };
     const { chunk, epoch, seen, known } = this.#holders.at(-1 - holder) ?? lost;
     const size = sizes[chunk]!;
     const joins: Join[] = results
       .filter(([i]) => i < size && seen[i] !== undefined)
       .map(([i, of]) => ({ index: i, cell: cellOf(seen[i]!, of) }));
-    const marks = wanted.filter((i) => i < size);
+    const marks = isLast ? [] : wanted.filter((i) => i < size);
     for (let n = twice ? 2 : 1; n > 0; n--) {
-      const grant = await ledger.step(this.#id, chunk, epoch, joins, marks, knows ? known : undefined);
+      const grant = await ledger.step(this.#id, chunk, epoch, joins, marks, knows ? known : undefined, isLast);
       const holds = this.#model.open.get(chunk) === epoch;
       const cells = this.#model.step(chunk, epoch, joins, marks);
       expect(grant).toMatchObject({ state: holds ? this.#model.state : 'stale', cells });
+      if (grant.isHandedBack) {
+        expect(this.#model.cells[chunk]!.every(isSettled)).toBe(true);
+        this.#model.handBack(chunk, epoch, null);
+      }
       for (const [at, i] of marks.entries()) if (cells[at] !== undefined) seen[i] = cells[at];
     }
   }

@@ -176,4 +176,36 @@ describe('a run with a window', () => {
     queue.receive({ ...given, rate: '', window: '' }, 5_000 - closes);
     expect(queue.isOpen).toBe(true);
   });
+
+  // From noon to noon, in UTC: 22:00 to 06:00 is seven hours long in spring and nine in autumn.
+  const nights = [
+    ['22:00-06:00 Europe/Berlin', '2027-03-27T12:00Z', 7 * 60],
+    ['22:00-06:00 Europe/Berlin', '2027-10-30T12:00Z', 9 * 60],
+    ['02:15-02:45 Europe/Berlin', '2027-03-27T12:00Z', 0],
+    ['02:15-02:45 Europe/Berlin', '2027-10-30T12:00Z', 2 * 30],
+    ['22:00-02:30 Europe/Berlin', '2027-10-30T12:00Z', 5 * 60 + 30 - 30],
+    ['01:45-02:15 Australia/Lord_Howe', '2027-04-03T00:00Z', 2 * 15 + 15],
+  ] as const;
+
+  test.each(nights)('%s from %s on: four workers send in %i minutes, by the clocks of the zone', (text, from, open) => {
+    const [, opens, closes, zone] = /^(.*)-(.*) (.*)$/.exec(text)!;
+    const clockOf = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' });
+    let at = Date.parse(from);
+    const begin = at;
+    const workers = [0, 86_400_000, -7_777_777, 1_234].map((ahead) => {
+      const queue = new RunRequestQueue(() => at - begin + ahead); // monotonic, each from another time on
+      queue.receive({ ...given, rate: '', window: text }, ahead - begin);
+      return queue.handleFor(openPool().pool);
+    });
+    const minutes = new Set<number>();
+    for (; at < begin + 86_400_000; at += 15_000) {
+      const rooms = workers.map((worker) => worker.room(1));
+      expect(new Set(rooms).size).toBe(1);
+      if (rooms[0] === 0) continue;
+      minutes.add(Math.floor(at / 60_000));
+      const shown = clockOf.format(at);
+      expect(opens! < closes! ? shown >= opens! && shown < closes! : shown >= opens! || shown < closes!).toBe(true);
+    }
+    expect(minutes.size).toBe(open);
+  });
 });

@@ -63,6 +63,21 @@ describe('the points of a run', () => {
     expect(pointsOf([...seconds, more], ended).at(-1)).toMatchObject({ to: start + 60_500, counts: { deleted: 10 } });
   });
 
+  it('tell how many answers settled no id, though outcomes are joined later than their answers come', () => {
+    const sums = [
+      { requests: 100, deleted: 60 }, // 40 are on their way to the ledger
+      { requests: 200, deleted: 195, refused: 5 },
+      { requests: 320, deleted: 210, refused: 5, failed: 5 },
+      { requests: 420, deleted: 300, refused: 5, failed: 15, not_attempted: 5_000 },
+    ];
+    const points = pointsOf(
+      sums.map((one, i) => sample({ at: start + 1_000 * (i + 1), activeMs: 1_000 * (i + 1), ...one })),
+      running,
+    );
+    expect(points.map(({ retried }) => retried)).toEqual([0, 0, 100, 0]);
+    expect(pointFacts(points[2]!)).toMatchObject({ retried: 100 });
+  });
+
   it('know no rate of a time in which no process worked', () => {
     const [point] = pointsOf([sample({ at: start + 5_000, failed: 1 })], running);
     expect(point).toMatchObject({ achieved: null, allowed: null, inFlight: null, latencyMs: null });

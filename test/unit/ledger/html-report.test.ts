@@ -40,7 +40,7 @@ function pageWith(text: string, rows: OutcomeRow[], wish: Partial<PageFacts> = {
 function point(n: number): HistoryPoint {
   return {
     ...{ from: start + 1_000 * n, to: start + 1_000 * (n + 1), activeMs: 1_000, requests: 100, refused: 3 },
-    ...{ waitedMs: 0, achieved: 97 + (n % 7) / 3, allowed: 400 + n, inFlight: 3.3 + n, takeovers: 0 },
+    ...{ waitedMs: 0, achieved: 97 + (n % 7) / 3, allowed: 400 + n, inFlight: 3.3 + n, takeovers: 0, retried: n % 4 },
     counts: Object.fromEntries(idOutcomes.map((outcome, i) => [outcome, 17 * i + n + 1])),
     latencyMs: { p50: 7 + n / 3, p95: 20 + n / 7 },
   };
@@ -113,6 +113,24 @@ describe('the page of a run', () => {
       'halt rate ana',
     ])
       expect(text).toContain(words);
+  });
+
+  it('shows a wait as one event with its length, and as an area in each chart', () => {
+    const events = [
+      { at: start, event: 'state', text: 'running by ana' },
+      { at: start + 1_000, event: 'waiting', text: 'waiting: the API answers 503' },
+      { at: start + 2_000, event: 'rate', text: 'allowed rate: 40/s' },
+      { at: start + 4_000, event: 'resumed', text: 'sending again' },
+      { at: start + 9_000, event: 'waiting', text: 'waiting' },
+    ] as const;
+    const points = Array.from({ length: 10 }, (_, n) => point(n));
+    const page = pageWith('ana', [], { history: { points, events: [...events] } });
+    const text = textOf(page);
+    for (const words of ['running by ana', 'waited 3 s: the API answers 503', 'allowed rate: 40/s', 'waiting'])
+      expect(text).toContain(words);
+    expect(text).not.toContain('sending again');
+    expect(page).toContain('<path class="wait" d="M100 0h300V100h-300zM900 0h100V100h-100z"/>');
+    expect(page).toContain('<path class="mark" d="M0 0V100"/>');
   });
 
   it('stays below 1 MB, whatever the ids, the answers and the reasons are', () => {

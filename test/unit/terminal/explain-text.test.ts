@@ -4,7 +4,7 @@ import { outcomes } from '../../../src/model/outcome.ts';
 import { explainText, whyText } from '../../../src/terminal/explain-text.ts';
 
 const now = Date.UTC(2026, 10, 20, 16);
-const run = { id: 'r1', state: 'completed', doubt: '' } as const;
+const run = { id: 'r1', state: 'completed', doubt: '', retryOf: '' } as const;
 const row: FoundRow = {
   ...{ file: 'old.csv', line: 18, resource: 'views', id: 'v-1', outcome: 'deleted', status: 204, attempts: 1 },
   ...{ settledAt: '2026-11-20T15:49:00.000Z', code: 'http_204', excerpt: '', open: null },
@@ -88,6 +88,20 @@ describe('an id in a run', () => {
       '  The API refused it: the last answer was 403. It presumably still exists.',
       '  It answered: not yours',
       `  Also at ${[40, 41, 42, 43, 44].map((line) => `old.csv:${line} duplicate`).join(', ')}, 5 other lines`,
+    ]);
+  });
+
+  it('is broken between words on a terminal, and says what it retries and what came instead of an answer', () => {
+    const lost = { ...row, outcome: 'unknown', status: null, code: 'reset', attempts: 8, excerpt: 'connection reset' };
+    const found = { rows: [lost as FoundRow], more: 0 };
+    const lines = explainText({ ...run, retryOf: 'r0' }, found, now, { columns: 80 }).split('\n');
+    expect(lines).toEqual([
+      'Run r1 · completed · old.csv:18',
+      '  unknown · reset · 8 attempts · 2026-11-20 15:49:00 UTC',
+      '  No definite answer: the connection broke before an answer, after 8 attempts. A',
+      '  request may have been executed.',
+      '  The last error: connection reset',
+      '  Retry of run r0',
     ]);
   });
 });
