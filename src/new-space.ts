@@ -8,7 +8,7 @@ export function keepNewSpace(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** Lets it grow again, which is for deleting: in a small space V8 copies what is in flight again and again. */
+/** Lets it grow, at once instead of doubling step by step, for deleting: in a small space V8 copies what is in flight again and again. */
 export function growNewSpace(): void {
-  setFlagsFromString('--semi-space-growth-factor=2');
+  setFlagsFromString('--semi-space-growth-factor=32');
 }

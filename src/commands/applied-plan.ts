@@ -53,7 +53,8 @@ export function refuseOtherRun({ plan, sha256 }: AppliedPlan, last: Run | null):
 }
 
 function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
-  const before = { canary: run.canaryOf, maxFailures: run.maxFailures, onStatus: run.onStatus };
+  const maxDeletes = run.maxDeletes === null ? '' : String(run.maxDeletes);
+  const before = { canary: run.canaryOf, maxDeletes, maxFailures: run.maxFailures, onStatus: run.onStatus };
   const names = Object.keys(before) as (keyof typeof before)[];
   const others = names.filter((name) => before[name] !== (rules[name] ?? ''));
   if (run.expectAbsent && rules.expectAbsent !== 'true') others.push('expectAbsent' as never);

@@ -6,7 +6,7 @@ import { refuseCode, refuseDrift } from './applied-plan.ts';
 import type { Invocation } from './command.ts';
 import { readCredentials } from './credentials.ts';
 import { isSamePerson, sealFiles } from './make-plan.ts';
-import { checkExpectedCount, checkMaxDeletes } from './plan.ts';
+import { checkExpectedCount } from './plan.ts';
 import { readPlanFile } from './plan-file.ts';
 import { refuseOfWorkers, withNamedList } from './run.ts';
 import { otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
@@ -26,7 +26,6 @@ export async function execute(invocation: Invocation): Promise<number> {
   const credentials = readCredentials(given);
   refuseDrift(otherInput(plan, await sealFiles(given.args)));
   return withNamedList(given, async (list) => {
-    checkMaxDeletes(list.spool.ids, given.config.maxDeletes);
     checkExpectedCount(list.spool.ids, given.config.expectCount);
     refuseDrift(otherIds(plan, list));
     const { runList } = await import('./run-list.ts');

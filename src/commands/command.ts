@@ -145,3 +145,8 @@ export const share: OwnOption = {
   help: 'its share of the workers: high, normal or low (default: normal)',
   parse: parse.oneOf(priorities),
 };
+
+/** Chooses rows of a run. */
+export function only(help: string): OwnOption {
+  return { flags: '--only <rows>', help, parse: parse.selection };
+}

@@ -1,10 +1,12 @@
 import * as parse from '../config/parse-setting.ts';
+import { resources } from '../model/resource.ts';
 import {
   type Command,
   input,
   json,
   type OwnOption,
   ofRuns,
+  only,
   reason,
   sending,
   share,
@@ -13,7 +15,7 @@ import {
   targetName,
 } from './command.ts';
 
-// What is agreed on before a run, and what proves it afterwards.
+// What is agreed on before a run, and what tells and proves afterwards what became of it.
 
 const planFile: OwnOption = { flags: '-o, --output <file>', help: 'the file of the plan; needed' };
 
@@ -79,4 +81,62 @@ export const certificate: Command = {
     },
   ],
   load: null,
+};
+
+export const report: Command = {
+  name: 'report',
+  summary: 'write what happened to every row of a run',
+  arguments: '<run>',
+  settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
+  options: [
+    {
+      flags: '--format <format>',
+      help: 'csv, ndjson, or html: a page about the run (default: csv)',
+      parse: parse.oneOf(['csv', 'ndjson', 'html']),
+    },
+    { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
+    only('only these rows, by outcome or code: failed,unknown,http_409'),
+    {
+      flags: '--join <files...>',
+      help: 'the CSV files of the run as they are, with the outcome of each row behind it',
+    },
+    {
+      flags: '--certificate',
+      help: 'all rows of an ended run as a chain of hashes with one root, so that any edit shows',
+    },
+    { flags: '--sign-key <file>', help: 'sign the certificate with this Ed25519 key, in PEM' },
+    {
+      flags: '--hash-ids <file>',
+      help: 'hash the ids of the certificate, with the salt in this file; it is made if it is not there',
+    },
+    { flags: '--verify', help: 'check that every row has exactly one outcome' },
+    { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
+    { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
+  ],
+  examples: [
+    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
+    ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
+    [
+      'expunge report 20261120-1602-m4tz --join old.csv --column view_id -o joined.csv',
+      'beside the columns of the list',
+    ],
+    ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
+    ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
+    ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
+    ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
+  ],
+  load: () => import('./report.ts'),
+};
+
+export const explain: Command = {
+  name: 'explain',
+  summary: 'tell what became of one id in each run of the target, and why',
+  arguments: `<${resources.join('|')}> <id>`,
+  settings: ['baseUrl', 'account', 'clientId', ...store],
+  options: [json],
+  examples: [
+    ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
+    ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
+  ],
+  load: () => import('./explain.ts'),
 };

@@ -4,7 +4,7 @@ import { openInputs } from '../input/open-inputs.ts';
 import { planText } from '../terminal/plan-text.ts';
 import { quoteForShell, styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { checkExpectedCount, checkMaxDeletes, noListHistory, planOf } from './plan.ts';
+import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
 import { writePlanFile } from './plan-file.ts';
 import { withNamedList } from './run.ts';
 import { planCode, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
@@ -19,7 +19,6 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseLoneBurst(invocation, null);
   const input = await sealFiles(invocation.args);
   return withNamedList(invocation, async (list) => {
-    checkMaxDeletes(list.spool.ids, config.maxDeletes);
     checkExpectedCount(list.spool.ids, config.expectCount);
     const origin = {
       planned_at: new Date().toISOString(),

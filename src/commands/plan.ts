@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import { ExpungeError } from '../errors.ts';
-import { count } from '../format.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
 import { formatOf } from '../input/input-options.ts';
 import type { Spool } from '../input/spool.ts';
@@ -63,6 +62,7 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     tokenSource: tokenSource(config, env),
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
+    maxDeletes: config.maxDeletes ?? existing?.maxDeletes ?? null,
     maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
     stopAt: Number(options.stopAt ?? existing?.stopAt ?? 0),
     maxActiveMs: Number(options.maxDuration ?? existing?.maxActiveMs ?? 0),
@@ -124,19 +124,6 @@ function retriesOf({ run, chosen }: Retries, existing: Run | null): Plan['retrie
 
 function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
   return { runId: id, state, endedAt, counts };
-}
-
-/** Throws GUARD if the list holds more ids than `--max-deletes` allows; nothing was sent by then. */
-export function checkMaxDeletes(ids: Record<Resource, number>, most: number | undefined): void {
-  const total = sumIds(ids);
-  if (most === undefined || total <= most) return;
-  throw new ExpungeError(
-    'GUARD',
-    `the list holds ${count(total)} ids, --max-deletes allows ${count(most)}; nothing was sent`,
-    {
-      next: 'check the list; if it is right, raise --max-deletes, or take a part of it with --limit',
-    },
-  );
 }
 
 /** Throws GUARD if the list does not hold as many ids as `--expect-count` says; nothing was sent by then. */

@@ -15,7 +15,7 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { quoteForShell } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { readCredentials } from './credentials.ts';
-import { checkExpectedCount, checkMaxDeletes, noListHistory, planOf } from './plan.ts';
+import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
 import { inherit, refuseLive } from './retried-run.ts';
 import { refuseOfWorkers, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
@@ -38,7 +38,6 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   return withSpoolFolder(config.stateDir, async (folder) => {
     const { spool, chosen } = await spoolRetried(invocation, session, { run, only, folder });
     if (spool.rows === 0) return sayNothing(invocation, run, only);
-    checkMaxDeletes(spool.ids, config.maxDeletes);
     checkExpectedCount(spool.ids, config.expectCount);
     const list = { spool, rejectsFile: null };
     const retries = { run, chosen };

@@ -1,13 +1,13 @@
 import * as parse from '../config/parse-setting.ts';
 import { runOrders } from '../ledger/list-runs.ts';
 import { runStates } from '../ledger/run.ts';
-import { resources } from '../model/resource.ts';
 import {
   type Command,
   input,
   json,
   type OwnOption,
   ofRuns,
+  only,
   reason,
   sending,
   share,
@@ -43,11 +43,6 @@ const deletion: readonly OwnOption[] = [
   json,
   reason,
 ];
-
-/** Chooses rows of a run. */
-function only(help: string): OwnOption {
-  return { flags: '--only <rows>', help, parse: parse.selection };
-}
 
 export const run: Command = {
   name: 'run',
@@ -181,6 +176,11 @@ export const resume: Command = {
   settings: [...store, 'expectAbsent'],
   options: [
     { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
+    {
+      flags: '--max-deletes <n>',
+      help: 'go on until so many ids of the run have an outcome, and send no other',
+      parse: parse.positiveInteger,
+    },
     reason,
     json,
   ],
@@ -239,62 +239,4 @@ export const priority: Command = {
     ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
   ],
   load: () => import('./priority.ts'),
-};
-
-export const report: Command = {
-  name: 'report',
-  summary: 'write what happened to every row of a run',
-  arguments: '<run>',
-  settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
-  options: [
-    {
-      flags: '--format <format>',
-      help: 'csv, ndjson, or html: a page about the run (default: csv)',
-      parse: parse.oneOf(['csv', 'ndjson', 'html']),
-    },
-    { flags: '-o, --output <file>', help: 'write to this file instead of stdout' },
-    only('only these rows, by outcome or code: failed,unknown,http_409'),
-    {
-      flags: '--join <files...>',
-      help: 'the CSV files of the run as they are, with the outcome of each row behind it',
-    },
-    {
-      flags: '--certificate',
-      help: 'all rows of an ended run as a chain of hashes with one root, so that any edit shows',
-    },
-    { flags: '--sign-key <file>', help: 'sign the certificate with this Ed25519 key, in PEM' },
-    {
-      flags: '--hash-ids <file>',
-      help: 'hash the ids of the certificate, with the salt in this file; it is made if it is not there',
-    },
-    { flags: '--verify', help: 'check that every row has exactly one outcome' },
-    { flags: '--spreadsheet-safe', help: 'also neutralise ids a spreadsheet could take for formulas' },
-    { flags: '--json', help: 'with --output or --verify: print JSON on stdout about what was done' },
-  ],
-  examples: [
-    ['expunge report 20261120-1602-m4tz --output report.csv', 'one line a row, in input order'],
-    ['expunge report 20261120-1602-m4tz --only rejected,http_403 -o rest.csv', 'some of the rows; a list again'],
-    [
-      'expunge report 20261120-1602-m4tz --join old.csv --column view_id -o joined.csv',
-      'beside the columns of the list',
-    ],
-    ['expunge report 20261120-1602-m4tz --format ndjson | jq -r .outcome', 'for other tools'],
-    ['expunge report 20261120-1602-m4tz --certificate --sign-key key.pem -o proof.ndjson', 'for an auditor'],
-    ['expunge report 20261120-1602-m4tz --format html --output report.html', 'a page to read, also on a phone'],
-    ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
-  ],
-  load: () => import('./report.ts'),
-};
-
-export const explain: Command = {
-  name: 'explain',
-  summary: 'tell what became of one id in each run of the target, and why',
-  arguments: `<${resources.join('|')}> <id>`,
-  settings: ['baseUrl', 'account', 'clientId', ...store],
-  options: [json],
-  examples: [
-    ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
-    ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
-  ],
-  load: () => import('./explain.ts'),
 };

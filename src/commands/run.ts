@@ -13,7 +13,7 @@ import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
 import { readCredentials } from './credentials.ts';
-import { checkExpectedCount, checkMaxDeletes, noListHistory, planOf } from './plan.ts';
+import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
 import { progressOn } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
@@ -23,7 +23,6 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, async (list) => {
-    checkMaxDeletes(list.spool.ids, config.maxDeletes);
     checkExpectedCount(list.spool.ids, config.expectCount);
     // A failed export is empty, but so is a clean-up that found nothing: no error.
     if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');

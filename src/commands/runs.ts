@@ -80,7 +80,9 @@ function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: strin
 function cellsOf(run: ListedRun): string[] {
   const [first = '', ...others] = run.files;
   const files = others.length > 0 ? `${first} and ${others.length} more` : first;
-  const list = run.retryOf === '' ? files : `retry of ${run.retryOf}`;
+  const isOfSchedule = run.createdBy.startsWith('schedule '); // its ids come from a list, too
+  const retry = isOfSchedule ? `${files} and ids of ${run.retryOf}` : `retry of ${run.retryOf}`;
+  const list = run.retryOf === '' ? files : retry;
   return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(list)];
 }
 

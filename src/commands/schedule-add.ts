@@ -1,6 +1,7 @@
 import { readTarget, refusePlainHttp } from '../config/check-target.ts';
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
+import { duration } from '../format.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Priority } from '../ledger/run.ts';
@@ -9,7 +10,7 @@ import type { Target } from '../model/target.ts';
 import { readProtectedList } from '../schedule/read-scheduled-list.ts';
 import { type Definition, type Schedule, settingTexts } from '../schedule/schedule.ts';
 import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
-import { checkTiming } from '../schedule/slots.ts';
+import { checkTiming, nextSlots, type Timing } from '../schedule/slots.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { unknownLiveness } from './liveness.ts';
@@ -56,6 +57,9 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     });
   }
   checkOptions([], inputOptionsOf(config));
+  const atMost = readAtMost(options, config.maxDeletes);
+  const retryFailed = options.retryFailed === true;
+  if (retryFailed) refuseShortKeep(timing, config.keep);
   const text = (name: string) => (typeof options[name] === 'string' ? options[name] : '');
   const from = text('from');
   if (!isName(from)) {
@@ -71,11 +75,32 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     graceMs: (options.grace as number | undefined) ?? 600_000,
     maxGrowth: (options.maxGrowth as number | undefined) ?? 3,
     allowEmpty: options.allowEmpty === true,
+    ...{ atMost, retryFailed },
     priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),
     heartbeat: readHeartbeat(text('heartbeat'), config),
     note: text('reason'),
   };
+}
+
+/** More than `--max-deletes` can never be sent: such a slot would be refused. */
+function readAtMost({ atMost = 0 }: Invocation['options'], maxDeletes: number): number {
+  const most = Number(atMost);
+  if (most <= maxDeletes) return most;
+  throw new ExpungeError('USAGE', `--at-most ${most}: expected no more than --max-deletes, which is ${maxDeletes}`, {
+    next: `raise --max-deletes, or use --at-most ${maxDeletes}`,
+  });
+}
+
+const comparedSlots = 100;
+
+/** The next slot reads what the run of the last one left, so that run must still be in Redis. */
+function refuseShortKeep(timing: Timing, keepMs: number): void {
+  const slots = nextSlots(timing, Date.now(), comparedSlots);
+  const longest = Math.max(...slots.slice(1).map((slot, i) => slot - slots[i]!));
+  if (keepMs > longest) return;
+  const words = `--retry-failed: runs are kept for ${duration(keepMs)}, but slots can be ${duration(longest)} apart`;
+  throw new ExpungeError('USAGE', words, { next: 'add a longer --keep' });
 }
 
 function readHeartbeat(url: string, { allowHttp }: Invocation['config']): string {

@@ -1,6 +1,6 @@
 import { namedTarget, readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
-import { plural } from '../format.ts';
+import { count, plural } from '../format.ts';
 import { logFor } from '../logger.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
@@ -40,21 +40,29 @@ export async function execute(invocation: Invocation): Promise<number> {
 function reportDryRun(
   { options, stdout, stderr }: Invocation,
   schedule: string,
-  { list, protectedRows, change, refusal, nothing, maxDeletes }: ScheduleDryRun,
+  { list, retried, carried, note, protectedRows, change, refusal, nothing, maxDeletes }: ScheduleDryRun,
 ): number {
   const passed =
     nothing === '' ? `within --max-deletes ${maxDeletes} and the other guards` : `nothing to do, ${nothing}`;
   const guard = refusal === null ? passed : `refused: ${refusal.reason}`;
   stderr.write(`Schedule ${schedule}: ${plural(list.ids, 'ids')} in ${plural(list.rows, 'rows')}, ${guard}.\n`);
+  if (list.left > 0 || carried > 0) stderr.write(`  The run sends ${leftText(list.sends, { retried, carried })}\n`);
+  if (note !== '') stderr.write(`  ${note}\n`);
   const { protectedList, ...others } = list;
   if (protectedList !== null)
     stderr.write(`  ${plural(protectedList.ids, 'protected ids')} read, ${plural(protectedRows, 'rows')} left out\n`);
   if (change !== '') stderr.write(`  ${change}\n`);
   stderr.write('Dry run: nothing was deleted.\n');
-  const facts = { ...others, protected: protectedRows, protected_list: protectedList };
+  const facts = { ...others, retried, carried, protected: protectedRows, protected_list: protectedList };
   const guarded = { guard: refusal?.guard ?? null, reason: refusal?.reason ?? nothing };
   jsonLines(stdout, options.json)('plan', { dry_run: true, schedule, ...facts, ...guarded });
   return 0;
+}
+
+/** `100 ids, 3 of them retried; 900 are carried to the next slot` */
+function leftText(ids: number, { retried, carried }: { retried: number; carried: number }): string {
+  const again = retried === 0 ? '' : `, ${count(retried)} of them retried`;
+  return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next slot`}`;
 }
 
 function reportOutcome(
@@ -66,6 +74,7 @@ function reportOutcome(
   switch (result.outcome) {
     case 'started':
       stderr.write(`Schedule ${schedule}: run ${result.run} of ${plural(result.ids, 'ids')} is left to the workers.\n`);
+      if (result.retried + result.carried > 0) stderr.write(`  It sends ${leftText(result.ids, result)}\n`);
       if (result.reason !== '') stderr.write(`  ${result.reason}\n`);
       if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${result.run} --watch\n`);
       warnIfNoWorkers(stderr, workers, namedTarget(config));

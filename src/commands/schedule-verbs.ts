@@ -36,6 +36,12 @@ const addOptions: readonly OwnOption[] = [
     help: 'call this URL (GET) at the end of each slot that went well, for a monitor that misses it',
     parse: parse.webhookUrl,
   },
+  {
+    flags: '--at-most <n>',
+    help: 'delete this many ids of the list a slot, and carry the others to the next slot (default: all)',
+    parse: parse.integerFrom(1, 1_000_000_000),
+  },
+  { flags: '--retry-failed', help: 'send ids again that the run of the last slot left as failed or unknown' },
   { flags: '--allow-empty', help: 'do not pause for an empty list' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];
@@ -54,6 +60,10 @@ const add: Command = {
     [
       'expunge schedule add hourly --cron "0 * * * *" --from inbox --resource annotations --max-deletes 100 --overlap queue-one',
       'one run after the other',
+    ],
+    [
+      'expunge schedule add backlog --cron "0 1 * * *" --from expired --resource views --max-deletes 5000 --at-most 5000 --retry-failed',
+      'a long list in parts, a part every night',
     ],
   ],
   load: () => import('./schedule-add.ts'),

@@ -54,7 +54,7 @@ export function sealPlan(
   input: SealedInput[],
   { spool }: List,
 ): SealedPlan {
-  const requests = sumIds(spool.ids);
+  const requests = Math.min(sumIds(spool.ids), config.maxDeletes ?? Number.POSITIVE_INFINITY);
   return {
     v: 1,
     type: 'plan',

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
-import { plural } from '../format.ts';
+import { count, plural } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
+import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -30,6 +31,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
     const by = { who: whoAmI(env), reason: reasonOf(options) };
+    if (action === 'resume') await allowMore(session, run, options.maxDeletes as number | undefined, by);
     if (options.detach) await releaseFromForeground(session, run, by);
     // An ended run keeps its setting: its exit code depends on it.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
@@ -56,6 +58,17 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 type By = { who: string; reason: string };
+
+/** Lets a run send another number of ids. Throws USAGE where it has sent all that it may and the number is no higher: it would halt at once. */
+async function allowMore({ redis }: Session, run: Run, most: number | undefined, by: By): Promise<void> {
+  const spent = run.state === 'halted' && run.halt === 'max_deletes' ? (run.maxDeletes ?? 0) : 0;
+  if (spent > 0 && (most ?? 0) <= spent)
+    throw new ExpungeError('USAGE', `run ${run.id} has sent the ${count(spent)} ids that --max-deletes allows`, {
+      next: `let it send more: expunge resume ${run.id} --max-deletes N`,
+    });
+  const entry = { at: Date.now(), action: 'max-deletes', ...by, by: 'operator' } as const;
+  if (most !== undefined) await changeMaxDeletes(redis, run, most, entry);
+}
 
 /** Detaches a foreground run whose command has ended. Throws USAGE while a command is deleting it, and if it has ended. Repeating it is harmless. */
 async function releaseFromForeground(session: Session, run: Run, by: By): Promise<void> {

@@ -5,6 +5,7 @@ import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { type Priority, type Run, readRun } from '../ledger/run.ts';
 import { chunkSize } from '../model/row.ts';
@@ -51,6 +52,10 @@ export async function submitRun(
   }
   const retry = { at: Date.now(), action: 'retry', ...orderOf(invocation) };
   if (retryOf !== '') await noteRetry(redis, retryOf, id, retry);
+  if (config.maxDeletes !== undefined) {
+    const by = { at: Date.now(), action: 'max-deletes', ...orderOf(invocation) };
+    await changeMaxDeletes(redis, await written(redis, id), config.maxDeletes, by);
+  }
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
   if (config.window !== '') await changeWindow(redis, id, config.window);

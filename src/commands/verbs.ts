@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
-import { apply, certificate, plan } from './evidence-verbs.ts';
-import { cancel, explain, pause, priority, rate, report, resume, retry, run, runs, status } from './run-verbs.ts';
+import { apply, certificate, explain, plan, report } from './evidence-verbs.ts';
+import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-verbs.ts';
 import { schedule } from './schedule-verbs.ts';
 import { check, completion, config, help, quickstart, redis, runWorker, sandbox, worker } from './service-verbs.ts';
 import { startAll, stopAll, target } from './target-verbs.ts';

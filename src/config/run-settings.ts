@@ -115,7 +115,7 @@ export const runSettings = {
     arg: '<n>',
     parse: parse.positiveInteger,
     fallback: undefined,
-    help: 'refuse a list with more ids than this; nothing of it is sent',
+    help: 'send no more ids than this, over all processes, then halt; a schedule refuses a longer list',
   }),
   expectCount: setting({
     flag: 'expect-count',

@@ -26,18 +26,57 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
   /** True after so many ms; false as soon as the signal is aborted. */
   sleep(ms: number, ended: AbortSignal): Promise<boolean>;
   /** Whether requests of this run may be sent now. */
-  isOpen: () => boolean;
+  isOpenAt: (nowMs: number) => boolean;
   /** Aborted when nothing of this chunk may be sent any more. */
   closed: AbortSignal;
   /** Whether the run has a rate of its own while another run gets no chunk in this process. */
   shouldYield: () => boolean;
-  /** Joins results and marks the next window; retried while Redis is away. Throws once the shutdown deadline has passed. */
-  step(joins: Join[], wanted: number[]): Promise<Grant>;
+  /**
+   * Joins results and marks the next window; retried while Redis is away. `isLast`: the pass is over with it. Throws once the shutdown
+   * deadline has passed.
+   */
+  step(joins: Join[], wanted: number[], isLast: boolean): Promise<Grant>;
   /** Counts an answer and how long it took, for the measures of the run. */
   measure(answer: Answer, ms: number): void;
   /** Keeps what the server answered for an id that was settled without a 204. */
   note(index: number, cell: Cell, answer: Answer): void;
 };
+
+/** What the requests of one window have in common. */
+type Window = {
+  pathAt: (index: number) => string;
+  waitStatuses: ReadonlySet<number>;
+  authorize(nowMs: number): string | null;
+  answered(index: number, answer: Answer | null, ms: number): void;
+};
+
+/** The first request for an id in this pass: one small object, because there is one for every id. */
+class FirstRequest implements QueuedRequest {
+  readonly #index: number;
+  readonly #window: Window;
+  authorization = '';
+
+  constructor(index: number, window: Window) {
+    this.#index = index;
+    this.#window = window;
+  }
+
+  get path(): string {
+    return this.#window.pathAt(this.#index);
+  }
+
+  get waitStatuses(): ReadonlySet<number> {
+    return this.#window.waitStatuses;
+  }
+
+  authorize(nowMs: number): string | null {
+    return this.#window.authorize(nowMs);
+  }
+
+  answered(answer: Answer | null, ms: number): void {
+    this.#window.answered(this.#index, answer, ms);
+  }
+}
 
 /**
  * One pass over a chunk, window by window. Each step writes the results of the last window and the marks of the next one; no
@@ -49,6 +88,8 @@ export class ChunkPass {
   readonly cells: Cell[];
   /** By index: the earliest time, by the clock, at which a deferred id may be sent again. */
   readonly waitsUntil = new Map<number, number>();
+  /** Whether the last step has handed the chunk back. */
+  isHandedBack = false;
   readonly #waitStatuses: ReadonlySet<number>;
   readonly #pathAt: (index: number) => string;
   readonly #deps: PassDeps;
@@ -59,6 +100,7 @@ export class ChunkPass {
   #marked = 0; // marked and without a result
   #ended = false;
   #wake: () => void = () => {};
+  readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
 
   /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
   constructor(cells: Cell[], pathAt: (index: number) => string, due: number[], deps: PassDeps) {
@@ -84,7 +126,11 @@ export class ChunkPass {
   }
 
   get #isOver(): boolean {
-    return this.#marked === 0 && this.#joins.length === 0 && (this.#ended || this.#next === this.#todo.length);
+    return this.#marked === 0 && this.#joins.length === 0 && this.#hasNoMore;
+  }
+
+  get #hasNoMore(): boolean {
+    return this.#ended || this.#next === this.#todo.length;
   }
 
   /** Whether another call to Redis is worth it: most of the window has results, or every marked id has. */
@@ -117,7 +163,8 @@ export class ChunkPass {
     const { handle, step } = this.#deps;
     handle.reserve(wanted.length);
     try {
-      return await step(this.#takeJoins(), wanted);
+      const isLast = wanted.length === 0 && this.#marked === 0 && this.#hasNoMore;
+      return await step(this.#takeJoins(), wanted, isLast);
     } finally {
       handle.reserve(-wanted.length);
     }
@@ -130,32 +177,33 @@ export class ChunkPass {
   }
 
   #launch(wanted: number[], grant: Grant): void {
+    this.isHandedBack = grant.isHandedBack === true;
     if (grant.state !== 'running' || (wanted.length > 0 && grant.cells.length === 0)) this.#end();
-    const authorize = this.#authorizeWithin(markLifetimeMs);
+    const window = this.#freshWindow();
     for (let i = 0; i < grant.cells.length; i++) {
       const index = wanted[i]!;
       const cell = grant.cells[i]!;
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      const answered: QueuedRequest['answered'] = (answer, ms) => this.#first(index, answer, ms);
-      this.#submit(index, authorize, answered);
+      this.#deps.handle.submit(new FirstRequest(index, window));
     }
   }
 
-  #submit(index: number, authorize: QueuedRequest['authorize'], answered: QueuedRequest['answered']): void {
-    this.#deps.handle.submit({ path: this.#pathAt(index), waitStatuses: this.#waitStatuses, authorize, answered });
-  }
-
-  /** Checks a request just before it is sent. A mark older than `ms` is handed back unused. */
-  #authorizeWithin(ms: number): QueuedRequest['authorize'] {
+  /** What requests that are marked now have in common. A mark older than a second is handed back unused. */
+  #freshWindow(): Window {
     const { clock, token } = this.#deps;
-    const expiresAt = clock() + ms;
-    return () => (clock() < expiresAt && this.#maySend() ? token.authorization() : null);
+    const expiresAt = clock() + markLifetimeMs;
+    return {
+      pathAt: this.#pathAt,
+      waitStatuses: this.#waitStatuses,
+      authorize: (nowMs) => (nowMs < expiresAt && this.#maySend(nowMs) ? token.authorization() : null),
+      answered: this.#answered,
+    };
   }
 
-  #maySend(): boolean {
-    return !this.#ended && this.#deps.isOpen() && !this.#deps.limits.isBlocked;
+  #maySend(nowMs: number): boolean {
+    return !this.#ended && this.#deps.isOpenAt(nowMs) && !this.#deps.limits.isBlocked;
   }
 
   #first(index: number, answer: Answer | null, ms: number): void {
@@ -181,7 +229,9 @@ export class ChunkPass {
             if (answer !== null) this.#deps.measure(answer, ms);
             resolve(answer);
           };
-          this.#submit(index, this.#authorizeWithin(markLifetimeMs), answered);
+          const { waitStatuses, authorize } = this.#freshWindow();
+          const path = this.#pathAt(index);
+          this.#deps.handle.submit({ path, waitStatuses, authorization: '', authorize, answered });
         });
         last = answer ?? last;
         return answer;

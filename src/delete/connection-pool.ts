@@ -8,10 +8,10 @@ export type QueuedRequest = {
   path: string;
   /** The statuses that mean "not now" in its run. */
   waitStatuses: ReadonlySet<number>;
-  /** The authorization header to send with, or null if the request may not be sent. Called just before it is sent. */
-  authorize(): string | null;
+  /** The authorization header to send with, or null if the request may not be sent. Called just before it is sent, at `nowMs` by the clock. */
+  authorize(nowMs: number): string | null;
   /** What `authorize` returned last. */
-  authorization?: string;
+  authorization: string;
   /** Called exactly once; null = the request was not sent. `ms`: how long the answer took. */
   answered(answer: Answer | null, ms: number): void;
 };
@@ -19,6 +19,15 @@ export type QueuedRequest = {
 type PooledConnection = {
   send(path: string, authorization: string, done: (answer: Answer) => void): void;
   close(): void;
+};
+
+/** A connection, and the request on it. One object for as long as the pool is there: a request makes none. */
+type Slot = {
+  readonly connection: PooledConnection;
+  readonly done: (answer: Answer) => void;
+  request: QueuedRequest | null;
+  sentAt: number;
+  epoch: number;
 };
 
 /** What a connection pool reads from the limiter of its target, and reports to it. */
@@ -49,8 +58,8 @@ const shortageMs = 150; // a chunk that waits for room asks ten times a second
  */
 export class ConnectionPool {
   readonly size: number;
-  readonly #connections: PooledConnection[];
-  readonly #free: PooledConnection[];
+  readonly #slots: Slot[];
+  readonly #free: Slot[];
   readonly #limits: PoolLimits;
   readonly #scheduler: FairScheduler<QueuedRequest>;
   readonly #clock: () => number;
@@ -66,12 +75,12 @@ export class ConnectionPool {
     this.size = size;
     this.#limits = limits;
     this.#clock = clock;
-    this.#connections = Array.from({ length: size }, open);
-    this.#free = [...this.#connections];
+    this.#slots = Array.from({ length: size }, () => this.#openSlot(open()));
+    this.#free = [...this.#slots];
     this.#scheduler = new FairScheduler<QueuedRequest>({
       permits: limits.permits,
       hasRoom: () => this.#freeConnections > 0,
-      send: (request) => this.#send(request),
+      send: (request, nowMs) => this.#send(request, nowMs),
       clock,
     });
     this.#tick = setInterval(() => this.#measure(), tickMs).unref();
@@ -143,7 +152,7 @@ export class ConnectionPool {
   close(): void {
     clearInterval(this.#tick);
     this.#scheduler.close();
-    for (const connection of this.#connections) connection.close();
+    for (const { connection } of this.#slots) connection.close();
   }
 
   /** How many requests can be sent within about a quarter of a second. */
@@ -157,18 +166,34 @@ export class ConnectionPool {
     return Math.min(this.#free.length, this.#limits.inFlightShare - this.inFlight);
   }
 
-  #send(request: QueuedRequest): void {
-    const connection = this.#free.pop()!;
-    const sentAt = this.#clock();
-    const epoch = this.#limits.recordSent(sentAt);
-    connection.send(request.path, request.authorization!, (answer) => {
-      const ms = this.#clock() - sentAt;
-      this.#answeredInTick++;
-      this.#free.push(connection);
-      this.#limits.recordAnswer(epoch, answer, ms, request.waitStatuses);
-      this.#scheduler.pump();
-      request.answered(isNoContent(answer) ? noContent : answer, ms);
-    });
+  #openSlot(connection: PooledConnection): Slot {
+    const slot: Slot = {
+      connection,
+      done: (answer) => this.#answered(slot, answer),
+      request: null,
+      sentAt: 0,
+      epoch: 0,
+    };
+    return slot;
+  }
+
+  #send(request: QueuedRequest, nowMs: number): void {
+    const slot = this.#free.pop()!;
+    slot.request = request;
+    slot.sentAt = nowMs;
+    slot.epoch = this.#limits.recordSent(nowMs);
+    slot.connection.send(request.path, request.authorization, slot.done);
+  }
+
+  #answered(slot: Slot, answer: Answer): void {
+    const request = slot.request!;
+    const ms = this.#clock() - slot.sentAt;
+    slot.request = null;
+    this.#answeredInTick++;
+    this.#free.push(slot);
+    this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses);
+    this.#scheduler.pump();
+    request.answered(isNoContent(answer) ? noContent : answer, ms);
   }
 
   #measure(): void {
@@ -179,7 +204,7 @@ export class ConnectionPool {
 }
 
 function isNoContent(answer: Answer): boolean {
-  return answer.kind === 'status' && answer.status === successStatus;
+  return answer === noContent || (answer.kind === 'status' && answer.status === successStatus);
 }
 
 /** `askedMs`: when the queue last asked for room, by the clock. */

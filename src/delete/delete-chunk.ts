@@ -61,7 +61,7 @@ export type ChunkTask = {
 };
 
 const redisRetryMs = 200;
-const widestWindow = 256;
+const widestWindow = 512;
 
 /** The state of the run after the pass, and in how many ms it is to be fed again; null: not before parked chunks are checked. */
 export type ChunkResult = { state: ObservedState; dueInMs: number | null };
@@ -95,9 +95,9 @@ export async function deleteChunk(job: ChunkTask, deps: DeleteDeps): Promise<Chu
 const inDoubtMessage = 'from here on ids that are found gone are gone_unconfirmed, not absent';
 
 /** A chunk is fed because ids are due. If none is, another Redis with another clock took over: then the ids that wait shortest are due. */
-function dueIndexes({ ledgerChunk: { cells }, passedMs }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
-  const waitsMs = cells.map((cell) =>
-    isSettled(cell) ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
+function dueIndexes({ ledgerChunk: { cells }, passedMs, sendable }: Claim, { retryDelaysMs }: DeleteDeps): number[] {
+  const waitsMs = cells.map((cell, index) =>
+    isSettled(cell) || index >= sendable ? Number.POSITIVE_INFINITY : retryDelayMs(attemptsOf(cell), retryDelaysMs),
   );
   const shortest = waitsMs.reduce((least, wait) => Math.min(least, wait), Number.MAX_VALUE);
   const longest = Math.max(shortest, passedMs);
@@ -118,17 +118,17 @@ function passDeps(
     verdicts,
     limits,
     handle: requestQueue.handleFor(connections),
-    window: Math.min(widestWindow, Math.max(16, 4 * connections.size)),
-    isOpen: () => gate.isOpen && requestQueue.isOpen,
+    window: Math.min(widestWindow, Math.max(16, 8 * connections.size)),
+    isOpenAt: (nowMs: number) => gate.isOpenAt(nowMs) && requestQueue.isOpen,
     closed: AbortSignal.any([gate.closed, stop]),
     shouldYield: () => requestQueue.perSecond !== null && deps.isAnyRunStarved(),
     halt: (code: HaltCode, reason: string) => deps.halt(run, code, reason),
-    step: async (joins: Join[], wanted: number[]) => {
+    step: async (joins: Join[], wanted: number[], isLast: boolean) => {
       const grant = await persist(async (n) => {
         const epoch = (await ledger.stillHolds(run, claim)) ? claim.epoch : noEpoch;
         // A repeated step asks for no marks: by then this process may have lost the chunk.
         const known = n === 1 && epoch !== noEpoch ? claim.known : undefined;
-        return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], known);
+        return ledger.step(run, chunk, epoch, joins, n === 1 ? wanted : [], known, isLast);
       }, deps);
       requests.recordResults(joins);
       // The first chunk that finds the run halted stops the other chunks of this process, too.
@@ -153,23 +153,26 @@ function passDeps(
 async function handBack(
   { run, chunk, requestQueue }: ChunkTask,
   claim: Claim,
-  { cells, waitsUntil }: ChunkPass,
+  { cells, waitsUntil, isHandedBack }: ChunkPass,
   { limits }: Sender,
   deps: DeleteDeps,
 ): Promise<ChunkResult> {
   const waits = cells.flatMap((cell, index) => {
-    if (isSettled(cell)) return [];
+    if (isSettled(cell) || index >= claim.sendable) return [];
     return Math.max(retryDelayMs(attemptsOf(cell), deps.retryDelaysMs), (waitsUntil.get(index) ?? 0) - deps.clock());
   });
   // An operator may lift a throttle or change the run's rate, and the chunk must be due then: so a longer wait is cut to 5 s.
   const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
   const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
   let dueInMs = waits.length === 0 ? null : Math.max(throttledMs, permitMs, Math.min(...waits));
-  const state = await persist(async () => {
-    // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
-    if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
-    return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks));
-  }, deps);
+  const state = isHandedBack
+    ? 'running'
+    : await persist(async () => {
+        // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
+        if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
+        const cut = claim.sendable < cells.length ? claim.sendable : '';
+        return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut);
+      }, deps);
   if (state !== 'running') return { state, dueInMs: null };
   // Its claim fed nothing, so the next rung of a canary may have waited for it.
   if (dueInMs === null && claim.fed.length === 0) return { state, dueInMs: 0 };

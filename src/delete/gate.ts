@@ -7,6 +7,7 @@ const staleAfterMs = 1_000;
 export class Gate {
   readonly #now: () => number;
   readonly #closed = new AbortController();
+  #isClosed = false;
   #confirmedAt: number;
 
   /** `now`: monotonic ms, so that a process that was suspended finds its gate closed. */
@@ -20,9 +21,13 @@ export class Gate {
     return this.#closed.signal;
   }
 
-  /** Read before each request is sent. */
   get isOpen(): boolean {
-    return !this.#closed.signal.aborted && this.#now() - this.#confirmedAt < staleAfterMs;
+    return this.isOpenAt(this.#now());
+  }
+
+  /** Read before each request is sent, with the time of now. */
+  isOpenAt(nowMs: number): boolean {
+    return !this.#isClosed && nowMs - this.#confirmedAt < staleAfterMs;
   }
 
   /** Redis has just said that the run is running. `askedAt`: when it was asked. */
@@ -31,6 +36,7 @@ export class Gate {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#closed.abort();
   }
 

@@ -122,7 +122,7 @@ export class RunRequestQueue {
 
   /** Drops queued requests of closed gates. */
   close(): void {
-    for (const queue of this.#queues.values()) queue.revalidate();
+    for (const queue of this.#queues.values()) queue.revalidate(this.#clock());
   }
 
   #change(rate: string): void {
@@ -156,8 +156,8 @@ type RunWindow = { text: string; window: TimeWindow | null; state: WindowState; 
 const alwaysOpen: WindowState = { isOpen: true, until: Infinity };
 const closed: WindowState = { isOpen: false, until: Infinity };
 
-function stillWants(request: QueuedRequest): boolean {
-  const authorization = request.authorize();
+function stillWants(request: QueuedRequest, nowMs: number): boolean {
+  const authorization = request.authorize(nowMs);
   if (authorization === null) request.answered(null, 0);
   else request.authorization = authorization;
   return authorization !== null;

@@ -62,6 +62,11 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
     leave: () => limiter.leave(),
     recordSent: (nowMs) => limiter.recordSent(nowMs),
     recordAnswer: (epoch, answer, ms, waitStatuses) => {
+      if (answer === noContent) {
+        limiter.observe(epoch, 'accepted', ms, '');
+        token.accepted();
+        return;
+      }
       const isLifted = limiter.isReleased(epoch);
       const throttle = answer.kind === 'status' && !isLifted ? requestedThrottle(answer, waitStatuses, now()) : null;
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import type { ReadOutcome } from '../model/outcome.ts';
 import { perResource, type Resource, resources } from '../model/resource.ts';
 import { type Chunk, chunkSize, type Position, type Row, type SettledBlock, type SettledRow } from '../model/row.ts';
-import type { Spool } from './spool.ts';
+import type { HeldBack, Spool } from './spool.ts';
 import {
   BlockReader,
   cutId,
@@ -53,36 +54,59 @@ export function settledIn({ rejected, duplicates, protected: kept }: Spool): Rec
  */
 export function* readChunks(spool: Spool, first: readonly number[] = []): Generator<Chunk | SettledBlock> {
   const open = new OpenChunks(first);
-  for (const row of readSpool(spool)) {
-    if (row.reject !== null || row.settled !== null) {
-      if (open.addSettled(row) === chunkSize) yield open.takeBlock();
-      continue;
-    }
-    open.addId(row);
-    while (open.isFull(row.resource!)) yield open.takeChunk(row.resource!);
+  for (const row of readSpool(spool)) yield* open.add(row);
+  yield* open.takeAll();
+}
+
+const rowsAtOnce = 10_000; // a worker that makes a scheduled run must not block its event loop
+
+/** The same, but lets others work also while it passes over many rows that are held back. */
+export async function* readTakenChunks(
+  spool: Spool,
+  first: readonly number[] = [],
+): AsyncGenerator<Chunk | SettledBlock> {
+  const open = new OpenChunks(first);
+  for (const { n, row, isHeldBack } of readAll(spool)) {
+    if (n % rowsAtOnce === 0) await setImmediate();
+    if (!isHeldBack) yield* open.add(row);
   }
-  for (const resource of resources) while (open.ids[resource].length > 0) yield open.takeChunk(resource);
-  if (open.settled.length > 0) yield open.takeBlock();
+  yield* open.takeAll();
 }
 
 /** A row and its result: it is to be sent if both `reject` and `settled` are null. */
-type SpooledRow = Row & Settled;
+export type SpooledRow = Row & Settled;
 
-/** All rows of a spool in input order, in bounded memory. It can be read repeatedly. */
+/** The rows of a spool in input order, without those held back, in bounded memory. It can be read repeatedly. */
 export function* readSpool(spool: Spool): Generator<SpooledRow> {
+  for (const { row, isHeldBack } of readAll(spool)) if (!isHeldBack) yield row;
+}
+
+/** All rows of a spool, and which of them are held back; see `takeIds`. */
+export function* readAll(spool: Spool): Generator<{ n: number; row: SpooledRow; isHeldBack: boolean }> {
+  const { heldBack } = spool;
   const rows = new BlockReader(spoolFile.rows(spool.folder));
   const positions = new BlockReader(spoolFile.positions(spool.folder));
   const settled = new SettledRange(spool.folder);
   try {
-    for (let n = 0; n < spool.rows; n++) {
+    const count = spool.rows + (heldBack?.rows ?? 0);
+    for (let n = 0; n < count; n++) {
       settled.moveTo(n);
-      yield readRow(rows, positions, settled.at(n));
+      const row = readRow(rows, positions, settled.at(n));
+      yield { n, row, isHeldBack: heldBack !== undefined && n >= heldBack.row && isBehind(row, heldBack) };
     }
   } finally {
     rows.close();
     positions.close();
   }
 }
+
+/** Whether a row behind the last id that is taken is held back: it has an id to send, or repeats one that is held back. */
+function isBehind({ reject, settled, first }: SpooledRow, from: HeldBack): boolean {
+  if (reject !== null || settled === 'protected') return false;
+  return first === null || first.file > from.file || (first.file === from.file && first.line >= from.line);
+}
+
+const nothing: readonly (Chunk | SettledBlock)[] = [];
 
 /** The partial chunks and block: one chunk a resource and one block. */
 class OpenChunks {
@@ -97,20 +121,25 @@ class OpenChunks {
     this.#first = first;
   }
 
-  addId(row: SpooledRow): void {
-    this.ids[row.resource!].push(row);
+  /** The chunks and the block that a row fills; mostly none. */
+  add(row: SpooledRow): readonly (Chunk | SettledBlock)[] {
+    if (row.reject !== null || row.settled !== null)
+      return this.settled.push(toSettledRow(row)) === chunkSize ? [this.takeBlock()] : nothing;
+    const resource = row.resource!;
+    if (this.ids[resource].push(row) < this.#size) return nothing;
+    const full: Chunk[] = [];
+    while (this.ids[resource].length >= this.#size) full.push(this.takeChunk(resource));
+    return full;
   }
 
-  isFull(resource: Resource): boolean {
-    return this.ids[resource].length >= this.#size;
+  /** The partial ones. */
+  *takeAll(): Generator<Chunk | SettledBlock> {
+    for (const resource of resources) while (this.ids[resource].length > 0) yield this.takeChunk(resource);
+    if (this.settled.length > 0) yield this.takeBlock();
   }
 
   get #size(): number {
     return this.#first[this.#chunks] ?? chunkSize;
-  }
-
-  addSettled(row: SpooledRow): number {
-    return this.settled.push(toSettledRow(row));
   }
 
   takeChunk(resource: Resource): Chunk {

@@ -3,7 +3,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import type { Resource } from '../model/resource.ts';
-import type { Row } from '../model/row.ts';
+import type { Position, Row } from '../model/row.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
 import { type DeduplicationResult, deduplicate, type SpooledId } from './deduplicate.ts';
@@ -35,7 +35,11 @@ export type Spool = {
   sha256: string; // over resource, id and reject of each row in order, and which rows are protected
   first: { resource: Resource; id: string } | null; // to be sent
   last: { resource: Resource; id: string } | null;
+  heldBack?: HeldBack; // see `takeIds`
 };
+
+/** The first row whose id is not taken, its position, and how many rows are held back: later ids, too, and their duplicates. */
+export type HeldBack = Position & { row: number; rows: number };
 
 /** The content of a file of protected ids when it was read. */
 export type ProtectedList = { ids: number; sha256: string };

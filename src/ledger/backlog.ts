@@ -2,6 +2,7 @@ import { paceOf } from '../model/rate.ts';
 import { chunkSize } from '../model/row.ts';
 import { type RedisClient, readClock } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { sendableChunks } from './max-deletes.ts';
 import { type RunState, readableRate } from './run.ts';
 
 /** What is left to do in the detached runs of a target that have not ended. */
@@ -34,13 +35,15 @@ const numberFields = ['ids', 'settled', 'chunks', 'next', 'quotaUntil'] as const
 type Left = { state: RunState; pending: number; runnable: number };
 
 async function readLeft(redis: RedisClient, id: string, now: number): Promise<Left | null> {
-  const [state, rate, canary, ...numbers] = await redis.hmget(keys.run(id), 'state', 'rate', 'canary', ...numberFields);
+  const fields = ['state', 'rate', 'canary', 'sendable'] as const;
+  const [state, rate, canary, sendable, ...numbers] = await redis.hmget(keys.run(id), ...fields, ...numberFields);
   if (!state) return null;
   const [all = 0, settled = 0, chunks = 0, next = 0, quotaUntil = 0] = numbers.map(Number);
   const pending = all - settled;
   if (state !== 'running') return { state: state as RunState, pending, runnable: 0 };
   const [open, due] = await Promise.all([redis.hlen(keys.open(id)), redis.zcount(keys.later(id), '-inf', now)]);
-  const feedable = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // those behind a rung of the canary wait
+  const rung = Number(/^\d+:(\d+)/.exec(canary ?? '')?.[1] ?? chunks); // those behind a rung of the canary wait
+  const feedable = Math.min(rung, sendableChunks(sendable ?? '', chunks));
   const allowed = quotaUntil > now ? 0 : inOneMinute(rate ?? '');
   return { state, pending, runnable: Math.min(pending, allowed, chunkSize * (feedable - next + open + due)) };
 }

@@ -3,6 +3,7 @@ import { cellConstants, headerBytes, marksKept } from './cell.ts';
 import { changeFunction } from './changes.lua.ts';
 import { checkServerFunction, doubtCellsFunction, doubtFunction } from './doubt.lua.ts';
 import { haltFunctions } from './halt-rules.ts';
+import { sendableFunctions, spentFunction } from './max-deletes.lua.ts';
 import { priorityWeights, schemaVersion } from './run.ts';
 
 /**
@@ -23,8 +24,9 @@ const weightsLua = Object.entries(priorityWeights)
  * Feeds due chunks of `later`, then new ones, until `open` holds as many unclaimed chunks as the run's priority weight: enough to keep
  * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its deleting time is counted here.
  * A run whose time is up is paused. Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
+ * Chunks behind what --max-deletes allows are not fed.
  */
-const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}
+const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
   local run = redis.call('HMGET', runKey, 'settled', 'expectAbsent', 'maxFailures', 'failuresAtRung')
   local settled, failures, gone = tonumber(run[1]), failuresOf(runKey), goneOf(runKey)
@@ -51,7 +53,7 @@ end
 
 local weights = {${weightsLua}}
 local function feed(runKey, open, later, auditKey, now)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil')
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable')
   if run[1] ~= 'running' then return {} end
   local isClosed = tonumber(run[6] or '0') > now
   if not isClosed then countTime(runKey, redisTime()) end
@@ -67,6 +69,10 @@ local function feed(runKey, open, later, auditKey, now)
     if not passesRung(runKey, auditKey) then return {} end
     canary = string.match(canary, '^%S+ (.*)$') or ''
     redis.call('HSET', runKey, 'canary', canary)
+  end
+  if (run[7] or '') ~= '' then
+    if isSpent(runKey, auditKey) then return {} end
+    last = math.min(last, sendableChunks(run[7], last))
   end
   while unclaimed + #fed < (weights[run[4]] or weights.normal) do
     local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1)[1]
@@ -102,12 +108,13 @@ return feed(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the Redis process
- * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, reason for new doubt or '', now}; epoch 0:
+ * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, reason for new doubt or '', now, how many ids of the
+ *   chunk may be marked (-1 = all)}; epoch 0:
  *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
  *   another release has written the run, in a form of its own
  */
 export const claimLua = `${checkServerFunction}${doubtCellsFunction}${feedFunction}
-local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema')
+local run = redis.call('HMGET', KEYS[1], 'state', 'onStatus', 'schema', 'sendable')
 local state = run[1]
 if not state then return {'missing', 0} end
 if run[3] ~= '${schemaVersion}' then return {'other_release', 0} end
@@ -121,7 +128,8 @@ if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEY
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
 if former ~= '0' then redis.call('HINCRBY', KEYS[1], 'takeovers', 1) end
-return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), run[2] or '', process, doubt, now}
+local fed, sendable = feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), sendableIn(run[4], tonumber(ARGV[1])) or -1
+return {state, epoch, cells, chunk[2], fed, run[2] or '', process, doubt, now, sendable}
 `;
 
 /**
@@ -130,9 +138,10 @@ return {state, epoch, cells, chunk[2], feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], 
  * KEYS  1 run  2 open  3 later  4 ledger chunk
  * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
  *       5 1 = marks of open cells are reset: no request is in flight, and open cells of former holders count for their doubt only
+ *       6 how many ids of the chunk might be marked, if fewer than all, else '': the others are no open cells of 4, and due once they may be sent
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
-export const handBackLua = `${sealFunction}${timeFunctions}${cellConstants}
+export const handBackLua = `${sealFunction}${timeFunctions}${cellConstants}${sendableFunctions}
 local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return 'missing' end
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 'stale' end
@@ -151,7 +160,9 @@ if ARGV[5] == '1' then
   end
   redis.call('SETRANGE', KEYS[4], ${headerBytes}, table.concat(cells))
 end
-if ARGV[4] ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1]) end
+local dueIn = ARGV[4]
+if dueIn == '' and ARGV[6] ~= '' and sendableIn(redis.call('HGET', KEYS[1], 'sendable'), tonumber(ARGV[1])) ~= tonumber(ARGV[6]) then dueIn = 0 end
+if dueIn ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], now + dueIn, ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then
   seal('cancelled', false, KEYS[1], KEYS[3])
@@ -199,15 +210,19 @@ return 'cancelled'
 `;
 
 /**
- * Whether chunks are orphaned: everything is fed, or all up to a rung of the canary, none is open or parked, and yet not all ids of it are settled.
+ * Whether chunks are orphaned: everything is fed, or all up to a rung of the canary, or all that --max-deletes allows, none is open or parked, and yet not all
+ * ids of it are settled.
  *
  * KEYS  1 run  2 open  3 later
  * returns 1 or 0
  */
-export const hasOrphansLua = `
-local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks', 'ids', 'settled', 'canary')
-local ids, chunks = string.match(run[6] or '', '^(%d+):(%d+)')
-if run[1] ~= 'running' or tonumber(run[2]) < tonumber(chunks or run[3]) or run[5] == (ids or run[4]) then return 0 end
+export const hasOrphansLua = `${sendableFunctions}
+local run = redis.call('HMGET', KEYS[1], 'state', 'next', 'chunks', 'ids', 'settled', 'canary', 'sendable', 'maxDeletes')
+if run[1] ~= 'running' then return 0 end
+local rungIds, rungChunks = string.match(run[6] or '', '^(%d+):(%d+)')
+local chunks, ids = tonumber(rungChunks or run[3]), tonumber(rungIds or run[4])
+if (run[7] or '') ~= '' then chunks, ids = math.min(chunks, sendableChunks(run[7], chunks)), math.min(ids, tonumber(run[8])) end
+if tonumber(run[2]) < chunks or tonumber(run[5]) >= ids then return 0 end
 return redis.call('EXISTS', KEYS[2]) + redis.call('EXISTS', KEYS[3]) == 0 and 1 or 0
 `;
 

@@ -15,6 +15,7 @@ import { makeRecordLua, otherCanary, serverIdentityArguments } from './doubt.lua
 import { hasRemains } from './end-run.ts';
 import { forgetExpired } from './list-runs.ts';
 import { writePart } from './manifest.ts';
+import { findSendable } from './max-deletes.ts';
 import { isOver, newRunId, type Priority, type Run, readRun, schemaVersion } from './run.ts';
 
 /** What planning has found; it becomes the run record. */
@@ -36,6 +37,7 @@ export type RunPlan = {
   window: string; // as in the record; '' = at any time
   canary: string; // as in the record
   canaryOf: string;
+  maxDeletes: number | null; // at most so many ids are sent; null = all
   maxFailures: string;
   onStatus: string;
   expectAbsent: boolean;
@@ -50,7 +52,7 @@ export type RunPlan = {
 /** The settings that are stored with a run. */
 export type RunSettings = Pick<
   Config,
-  'rate' | 'burst' | 'window' | 'canary' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
+  'rate' | 'burst' | 'window' | 'canary' | 'maxDeletes' | 'maxFailures' | 'onStatus' | 'expectAbsent' | 'keep'
 >;
 
 /** Who makes a run, why, of which run it retries ids, and how it is to be deleted. */
@@ -77,6 +79,7 @@ export function planRun(settings: RunSettings, target: Target, spool: Spool, ori
     window: settings.window === always ? '' : settings.window,
     canary: storedCanary(rungs, firstIds),
     canaryOf: rungs.join(),
+    maxDeletes: settings.maxDeletes ?? null,
     maxFailures: settings.maxFailures,
     onStatus: settings.onStatus,
     expectAbsent: settings.expectAbsent,
@@ -152,7 +155,8 @@ export async function writeRun(
   await redis.zadd(keys.runs, now, id);
   await forgetExpired(redis).catch(() => {}); // best effort: while a server of a cluster is away, its runs look like expired ones
   await writeParts(redis, id, plan.layout, parts, onProgress);
-  if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout)) === 1) return;
+  const sendable = await findSendable(redis, { ...plan, id }, plan.maxDeletes);
+  if ((await redis.eval(plannedLua, 1, keys.run(id), plan.layout, plan.maxDeletes ?? '', sendable)) === 1) return;
   throw new ExpungeError('USAGE', `run ${id} is being made of the same rows by another command, from other files`, {
     next: `wait until that is done; then the same command resumes it. See: expunge status ${id}`,
   });
@@ -165,12 +169,12 @@ if holder == ARGV[1] or not holder then redis.call('SET', KEYS[1], ARGV[2]) retu
 return holder
 `;
 
-// KEYS 1 run  ARGV 1 layout; does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
+// KEYS 1 run  ARGV 1 layout  2 --max-deletes  3 up to where it sends; does nothing in any other state than `preparing`. Returns 0 if it is being prepared with another layout
 const plannedLua = `
 local is = redis.call('HMGET', KEYS[1], 'state', 'layout')
 if is[1] ~= 'preparing' then return 1 end
 if is[2] ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'state', 'planned')
+redis.call('HSET', KEYS[1], 'state', 'planned', 'maxDeletes', ARGV[2], 'sendable', ARGV[3])
 return 1
 `;
 
@@ -206,6 +210,8 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     priority: plan.priority,
     window: plan.window,
     canary: plan.canary,
+    maxDeletes: plan.maxDeletes ?? '',
+    sendable: '',
     maxFailures: plan.maxFailures,
     onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,

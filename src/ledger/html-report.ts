@@ -168,6 +168,7 @@ function guards(run: Run, audit: readonly AuditEntry[]): Markup {
   const settings = facts([
     ['halted by', run.halt],
     ['canary', run.canary],
+    ['ids sent at most', run.maxDeletes === null ? '' : count(run.maxDeletes)],
     ['failures at most', run.maxFailures],
     ['absent ids', run.expectAbsent ? 'expected' : ''],
     ['in doubt', run.doubtSince > 0 ? cut(run.doubt, textLength) : ''],

@@ -20,6 +20,8 @@ export type KnownStep = {
   attempts: number;
   /** Of the times of outcomes, two bytes each; see writeTimesFunction. */
   places: Buffer;
+  /** Whether it hands the chunk back, of which every id is settled then. */
+  handsBack: boolean;
   cells: Cell[]; // after it, of the whole chunk
 };
 
@@ -38,8 +40,11 @@ export class KnownCells {
     this.server = server;
   }
 
-  /** The step, if all its results are 204s or open ids; what others count for (halts, doubt) is for the merge. Null = the merge has to decide. */
-  plan(joins: readonly Join[], wanted: readonly number[]): KnownStep | null {
+  /**
+   * The step, if all its results are 204s or open ids; what others count for (halts, doubt) is for the merge. Null = the merge has to decide.
+   * `isLast`: this holder has nothing more to do with the chunk.
+   */
+  plan(joins: readonly Join[], wanted: readonly number[], isLast = false): KnownStep | null {
     if (this.#cells === null || joins.length + wanted.length === 0) return null;
     const cells = [...this.#cells];
     const counts = { deleted: 0, attempts: 0 };
@@ -71,6 +76,7 @@ export class KnownCells {
       before: packIndexes(this.#cells.slice(low, high + 1)),
       after: packIndexes(cells.slice(low, high + 1)),
       places: packIndexes([...places]),
+      handsBack: isLast && cells.every(isSettled),
       cells,
     };
   }

@@ -4,10 +4,12 @@ import type { KnownStep } from './known-cells.ts';
 
 /**
  * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing where somebody else has written, where the
- * run is not running, or ends with this step: then the step of step.lua.ts decides. So running it twice is harmless.
+ * run is not running, or ends with this step: then the step of step.lua.ts decides. So running it twice is harmless. With the last id of
+ * a chunk it hands the chunk back as well: as handBackLua, which nobody needs then.
  *
  * KEYS  1 ledger chunk  2 run  3 open
  * ARGV  1 chunk  2 epoch  3 offset  4 bytes before  5 bytes after  6 ids deleted  7 attempts  8 places of times, 2 bytes each
+ *       9 1 = every id of the chunk is settled then: it is handed back
  * returns 1, or 0 if it did nothing
  */
 export const knownStepLua = `${writeTimesFunction}
@@ -30,6 +32,7 @@ if ARGV[8] ~= '' then
   end
   writeTimes(KEYS[1], noted)
 end
+if ARGV[9] == '1' then redis.call('HDEL', KEYS[3], ARGV[1]) end
 return 1
 `;
 
@@ -37,8 +40,8 @@ export function knownStepArguments(
   run: string,
   chunk: number,
   epoch: number,
-  { offset, before, after, deleted, attempts, places }: KnownStep,
+  { offset, before, after, deleted, attempts, places, handsBack }: KnownStep,
 ): (string | number | Buffer)[] {
   const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run)];
-  return [...all, chunk, epoch, offset, before, after, deleted, attempts, places];
+  return [...all, chunk, epoch, offset, before, after, deleted, attempts, places, handsBack ? 1 : 0];
 }

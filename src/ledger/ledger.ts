@@ -46,10 +46,14 @@ export type Claim = {
   passedMs: number; // since the last pass over it ended
   ids: ChunkIds;
   known: KnownCells;
+  sendable: number; // how many of its ids may be marked, from the first one
 };
 
-/** The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. */
-export type Grant = { state: ObservedState; cells: Cell[] };
+/**
+ * The answer of a step; see step.lua.ts. `cells` is parallel to the indexes that were asked for, or empty. `isHandedBack`: the chunk was handed
+ * back with it.
+ */
+export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolean };
 
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
@@ -111,7 +115,10 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       return hasAllOf(await servers.of(run), server);
     },
 
-    /** Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. */
+    /**
+     * Joins results, then marks the next indexes, if this holder still has the chunk. `known`: what it knows of its cells. `isLast`: it needs the
+     * chunk no more; if every id is settled, the chunk may be handed back with this step.
+     */
     async step(
       run: string,
       chunk: number,
@@ -119,10 +126,11 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       joins: Join[],
       wanted: number[],
       known?: KnownCells,
+      isLast = false,
     ): Promise<Grant> {
-      const planned = known?.plan(joins, wanted);
+      const planned = known?.plan(joins, wanted, isLast);
       if (known && planned && (await scripts.expungeKnownStep(...knownStepArguments(run, chunk, epoch, planned))) === 1)
-        return { state: 'running', cells: known.accept(planned, wanted) };
+        return { state: 'running', cells: known.accept(planned, wanted), isHandedBack: planned.handsBack };
       // The comparison may have been made by another Redis than that of the claim, which was asked before it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
       const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
@@ -142,17 +150,18 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
       const known = await servers.of(run);
-      const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at] = (await scripts.expungeClaimBuffer(
-        keys.run(run),
-        keys.open(run),
-        keys.later(run),
-        keys.ledger(run, chunk),
-        keys.manifest(run, chunk),
-        keys.audit(run),
-        chunk,
-        now(),
-        ...serverIdentityArguments(known),
-      )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number];
+      const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at, sendable] =
+        (await scripts.expungeClaimBuffer(
+          keys.run(run),
+          keys.open(run),
+          keys.later(run),
+          keys.ledger(run, chunk),
+          keys.manifest(run, chunk),
+          keys.audit(run),
+          chunk,
+          now(),
+          ...serverIdentityArguments(known),
+        )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number, number];
       if (epoch === 0) return state.toString('latin1') as ObservedState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
@@ -170,16 +179,21 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         onStatus: onStatus.toString('latin1'),
         server,
         doubt: doubt.toString('latin1'),
+        sendable: sendable < 0 ? ledgerChunk.cells.length : sendable,
       };
     },
 
-    /** Hands a chunk back. `dueInMs` null: all its cells are settled. `resetsMarks`: see `resetMarks`. Returns the state of the run. */
+    /**
+     * Hands a chunk back. `dueInMs` null: all its cells are settled, or the first `sendable` of them. `resetsMarks`: see `resetMarks`. Returns the
+     * state of the run.
+     */
     handBack(
       run: string,
       chunk: number,
       epoch: number,
       dueInMs: number | null,
       resetsMarks = false,
+      sendable: number | '' = '',
     ): Promise<ObservedState> {
       return scripts.expungeHandBack(
         keys.run(run),
@@ -191,6 +205,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         now(),
         dueInMs === null ? '' : Math.ceil(dueInMs),
         resetsMarks ? 1 : 0,
+        sendable,
       );
     },
 
@@ -234,15 +249,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
     /** Makes orphaned chunks due again, and the run in doubt. Returns its state. */
     recover(run: string, chunks: number[], reason: string): Promise<ObservedState> {
-      return scripts.expungeRecover(
-        keys.run(run),
-        keys.open(run),
-        keys.later(run),
-        keys.audit(run),
-        now(),
-        reason,
-        ...chunks,
-      );
+      const all = [keys.run(run), keys.open(run), keys.later(run), keys.audit(run)];
+      return scripts.expungeRecover(...all, now(), reason, ...chunks);
     },
 
     /** Changes the rate of a run, unless it is sealed. Repeating it changes nothing, but is recorded in the audit trail. */
@@ -251,12 +259,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       const entry = storedEntry({ at: now, action: 'rate', by, who, reason, ...facts });
       const stored = rate === undefined ? 'keep' : rate === null ? '' : storedRate(rate);
       const pairs = ['rate', stored, 'burst', burst === undefined ? 'keep' : (burst ?? '')];
-      const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(
-        keys.run(run),
-        keys.audit(run),
-        entry,
-        ...pairs,
-      );
+      const all = [keys.run(run), keys.audit(run), entry, ...pairs];
+      const [state, before = '', burstBefore = ''] = await scripts.expungeChangeRun(...all);
       return { state, rate: readableRate(before), burst: burstBefore === '' ? null : Number(burstBefore) };
     },
 
@@ -267,13 +271,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       { priority, by, who, reason }: PriorityOrder,
     ): Promise<PriorityBefore> {
       const entry = storedEntry({ at: now, action: 'priority', by, who, reason, priority });
-      const [state, before = ''] = await scripts.expungeChangeRun(
-        keys.run(run),
-        keys.audit(run),
-        entry,
-        'priority',
-        priority,
-      );
+      const all = [keys.run(run), keys.audit(run), entry, 'priority', priority];
+      const [state, before = ''] = await scripts.expungeChangeRun(...all);
       return { state, priority: priorityFromStored(before) };
     },
   };

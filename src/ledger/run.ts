@@ -32,6 +32,7 @@ export type HaltCode =
   | 'all_absent'
   | 'max_failures'
   | 'canary'
+  | 'max_deletes'
   | 'time_up' // paused by --stop-at or --max-duration
   | 'halting_status' // a status that halts a run at once
   | 'credentials'
@@ -61,7 +62,7 @@ export type Run = {
   sha256: string;
   list: string;
   note: string; // --reason
-  retryOf: string; // the run whose ids it deletes; '' = its ids come from a list
+  retryOf: string; // the run whose ids it sends again, in a run of a schedule beside those of a list; '' = none
   retriedBy: string[]; // the runs that retry ids of this one, the oldest first
   plan: string; // the SHA-256 of the sealed plan that it carries out; '' = none
   rate: Rate | null;
@@ -75,6 +76,8 @@ export type Run = {
   maxActiveMs: number; // the deleting time after its last start at which a guard pauses it; 0 = no bound
   canary: string; // the rungs that are left: ids and chunks before the end of each, `10:2 100:3`; '' = none
   canaryOf: string; // --canary as it was given; '' = none
+  maxDeletes: number | null; // at most so many of its ids are sent; null = all
+  sendable: string; // which those are: `12:100` = the chunks before 12, and the first 100 ids of that one; '' = all
   maxFailures: string; // more failures than `10` or `2.5%` halt the run; '' = no such rule
   onStatus: string; // --on-status: what some answers mean in this run
   expectAbsent: boolean; // absent ids do not halt the run
@@ -182,6 +185,8 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     maxActiveMs: number('maxActiveMs'),
     canary: text('canary'),
     canaryOf: text('canaryOf'),
+    maxDeletes: hash.maxDeletes ? Number(hash.maxDeletes) : null,
+    sendable: text('sendable'),
     maxFailures: text('maxFailures'),
     onStatus: text('onStatus'),
     expectAbsent: text('expectAbsent') === '1',

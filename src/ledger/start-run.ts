@@ -1,6 +1,7 @@
 import { keys } from '../redis/keys.ts';
 import { decodeLedgerChunk, isSettled } from './cell.ts';
 import type { Ledger } from './ledger.ts';
+import { sendableIn } from './max-deletes.ts';
 import { type Run, readRun } from './run.ts';
 import { readNumbered } from './tally.ts';
 
@@ -29,13 +30,18 @@ export async function recoverOrphans(ledger: Ledger, id: string): Promise<boolea
   let found = 0;
   for await (const chunks of readNumbered(ledger.redis, (n) => keys.ledger(id, n), run.next, windowSize)) {
     // A missing chunk is recovered, too: its claim reports that it is broken.
-    const open = chunks.filter(({ bytes }) => bytes === null || !decodeLedgerChunk(bytes).cells.every(isSettled));
+    const open = chunks.filter(({ n, bytes }) => bytes === null || hasOpen(bytes, sendableIn(run, n)));
     if (open.length > 0) await ledger.recover(id, numbersOf(open), recoverReason);
     found += open.length;
   }
   // The scan takes time: another process may have recovered them, and the run may have ended since.
   if (found === 0 && (await ledger.hasOrphans(id))) await haltUnrecoverable(ledger, id);
   return true;
+}
+
+/** Whether one of the first ids, so many, has no outcome. */
+function hasOpen(bytes: Buffer, ids: number): boolean {
+  return !decodeLedgerChunk(bytes).cells.slice(0, ids).every(isSettled);
 }
 
 function numbersOf(chunks: readonly { n: number }[]): number[] {

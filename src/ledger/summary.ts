@@ -37,6 +37,7 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   all_absent: 'GUARD',
   max_failures: 'GUARD',
   canary: 'GUARD',
+  max_deletes: 'GUARD',
   time_up: 'GUARD',
   halting_status: 'GUARD',
   credentials: 'CREDENTIALS',

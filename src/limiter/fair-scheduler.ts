@@ -7,7 +7,7 @@ export type FairSchedulerOptions<T> = {
   /** Whether there is a free slot. */
   hasRoom(): boolean;
   /** Sends the head of a queue; its permits are taken. */
-  send(waiting: T): void;
+  send(waiting: T, nowMs: number): void;
   /** Monotonic ms. */
   clock(): number;
 };
@@ -20,7 +20,7 @@ export type FairSchedulerOptions<T> = {
  */
 export class FairScheduler<T> {
   readonly #options: FairSchedulerOptions<T>;
-  readonly #queues = new Map<FairQueue<T>, number>(); // those that are not empty, and how many each may send in this round; the next one first
+  readonly #turns: Turn<T>[] = []; // of the queues that are not empty, the next one first
   #timer: NodeJS.Timeout | null = null;
   #wakesAt = Number.POSITIVE_INFINITY;
   #starved = false;
@@ -32,36 +32,35 @@ export class FairScheduler<T> {
   /** How many wait in all queues. */
   get length(): number {
     let sum = 0;
-    for (const queue of this.#queues.keys()) sum += queue.length;
+    for (const { queue } of this.#turns) sum += queue.length;
     return sum;
   }
 
   enqueue(queue: FairQueue<T>, waiting: T): void {
     queue.add(waiting);
-    if (!this.#queues.has(queue)) this.#queues.set(queue, queue.weight);
+    if (!this.#turns.some((turn) => turn.queue === queue)) this.#turns.push({ queue, left: queue.weight });
     this.pump();
   }
 
   /** Sends whatever may be sent. */
   pump(): void {
     const { permits, hasRoom, send, clock } = this.#options;
-    while (this.#queues.size > 0 && hasRoom()) {
+    while (this.#turns.length > 0 && hasRoom()) {
       const now = clock();
-      const queue = this.#next(now);
-      if (queue === null || !permits.take(now)) break;
-      const first = queue.take(now);
-      this.#count(queue);
-      send(first);
+      const turn = this.#next(now);
+      if (turn === null || !permits.take(now)) break;
+      const first = turn.queue.take(now);
+      this.#count(turn);
+      send(first, now);
     }
-    if (this.#queues.size > 0) this.#wait();
+    if (this.#turns.length > 0) this.#wait();
   }
 
   /** Drops those that may not be sent any more. */
   revalidate(): void {
-    for (const queue of this.#queues.keys()) {
-      queue.revalidate();
-      if (queue.length === 0) this.#queues.delete(queue);
-    }
+    const now = this.#options.clock();
+    for (const { queue } of this.#turns) queue.revalidate(now);
+    this.#dropEmpty();
   }
 
   /** Whether, since the last call, a permit was due and no slot was free. */
@@ -76,19 +75,25 @@ export class FairScheduler<T> {
   }
 
   /** Counts one sent; at the end of its round the queue goes behind the others. */
-  #count(queue: FairQueue<T>): void {
-    const left = this.#queues.get(queue)! - 1;
-    if (queue.length > 0 && left > 0) return void this.#queues.set(queue, left);
-    this.#queues.delete(queue);
-    if (queue.length > 0) this.#queues.set(queue, queue.weight);
+  #count(turn: Turn<T>): void {
+    const isEmpty = turn.queue.length === 0;
+    if (--turn.left > 0 && !isEmpty) return;
+    this.#turns.splice(this.#turns.indexOf(turn), 1);
+    if (isEmpty) return;
+    turn.left = turn.queue.weight;
+    this.#turns.push(turn);
   }
 
-  #next(now: number): FairQueue<T> | null {
-    for (const queue of this.#queues.keys()) {
-      if (queue.isDue(now)) return queue;
-      if (queue.length === 0) this.#queues.delete(queue);
-    }
-    return null;
+  #next(now: number): Turn<T> | null {
+    const first = this.#turns[0]!; // the usual case: one run
+    if (first.queue.isDue(now)) return first;
+    const due = this.#turns.find((turn) => turn !== first && turn.queue.isDue(now));
+    this.#dropEmpty();
+    return due ?? null;
+  }
+
+  #dropEmpty(): void {
+    for (let i = this.#turns.length - 1; i >= 0; i--) if (this.#turns[i]!.queue.length === 0) this.#turns.splice(i, 1);
   }
 
   /** Something still waits: for room, and then the next `pump` continues, or for a permit that is due later. */
@@ -98,7 +103,7 @@ export class FairScheduler<T> {
     if (isFull && this.#starved) return; // nothing new to note, and a busy process comes here for every request
     const now = clock();
     let soonest = Number.POSITIVE_INFINITY;
-    for (const queue of this.#queues.keys()) soonest = Math.min(soonest, queue.dueMs(now));
+    for (const { queue } of this.#turns) soonest = Math.min(soonest, queue.dueMs(now));
     const next = Math.max(soonest, permits.nextMs(now));
     if (isFull) {
       if (next <= now) this.#starved = true;
@@ -118,6 +123,9 @@ export class FairScheduler<T> {
   }
 }
 
+/** A queue that is not empty, and how many it may still send in this round. */
+type Turn<T> = { readonly queue: FairQueue<T>; left: number };
+
 /** What a queue depends on. */
 export type FairQueueOptions<T> = {
   /** Of this queue alone, as of now; null = it needs none. */
@@ -125,7 +133,7 @@ export type FairQueueOptions<T> = {
   /** How many are sent in one round, as of now; 1 if it is missing. */
   weight?(): number;
   /** Called with the head before it is sent. False: it is dropped, and has been notified. */
-  stillWants(waiting: T): boolean;
+  stillWants(waiting: T, nowMs: number): boolean;
 };
 
 /** Requests that wait for one rate, in order; see `FairScheduler` for when they are sent. */
@@ -159,7 +167,7 @@ export class FairQueue<T> {
   /** Whether the head has a permit now. Drops heads that may not be sent any more. */
   isDue(nowMs: number): boolean {
     while (this.length > 0) {
-      if (this.#options.stillWants(this.#waiting[this.#head]!)) return this.dueMs(nowMs) <= nowMs;
+      if (this.#options.stillWants(this.#waiting[this.#head]!, nowMs)) return this.dueMs(nowMs) <= nowMs;
       this.#shift();
     }
     return false;
@@ -172,10 +180,10 @@ export class FairQueue<T> {
   }
 
   /** Drops those that may not be sent any more. */
-  revalidate(): void {
+  revalidate(nowMs: number): void {
     const all = this.#waiting.splice(0).slice(this.#head);
     this.#head = 0;
-    for (const waiting of all) if (this.#options.stillWants(waiting)) this.#waiting.push(waiting);
+    for (const waiting of all) if (this.#options.stillWants(waiting, nowMs)) this.#waiting.push(waiting);
   }
 
   #shift(): T {

@@ -18,7 +18,7 @@ export class OutageDetector {
 
   /** Counts an answer. True if the circuit has to open. */
   observe(signal: Signal): boolean {
-    if (['refused', 'throttled', 'unavailable', 'nothing'].includes(signal)) return false;
+    if (saysNothing.has(signal)) return false;
     const isTrouble = signal !== 'accepted';
     this.#remember(isTrouble ? 1 : 0);
     this.#trouble = isTrouble ? this.#trouble + 1 : 0;
@@ -55,6 +55,9 @@ export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled
 export function isTrouble(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost' || signal === 'unreachable';
 }
+
+/** Signals that say nothing about whether requests succeed. */
+const saysNothing: ReadonlySet<Signal> = new Set(['refused', 'throttled', 'unavailable', 'nothing']);
 
 /** What a report counts an answer as. */
 const countedAs: Record<Exclude<Signal, 'accepted'>, 'refused' | 'trouble' | null> = {

@@ -59,6 +59,7 @@ export class TargetLimiter {
   #alarm: Alarm | null = null; // that Redis does not know yet
   #claim: TargetCall['claim'] = null;
   #reply: TargetReply | null = null;
+  #epoch = 0; // of the reply
   #stop: Stop | null = null; // of the whole target
   readonly #offset = new ClockOffset();
   #isStarved: () => boolean = () => false;
@@ -145,7 +146,7 @@ export class TargetLimiter {
   recordSent(nowMs: number): number {
     this.#tally.sent++;
     const reply = this.#reply;
-    return reply === null || nowMs - this.#offset.ms < reply.validFrom ? 0 : Number(reply.epoch);
+    return reply === null || nowMs - this.#offset.ms < reply.validFrom ? 0 : this.#epoch;
   }
 
   /** Records what an answer says about the target. `why`: the reason of an outage, for people. */
@@ -157,7 +158,7 @@ export class TargetLimiter {
       this.#unavailableSinceMs = null;
       this.#holds.succeed();
     }
-    if (epoch > 0 && epoch !== Number(this.#reply?.epoch)) return;
+    if (epoch > 0 && epoch !== this.#epoch) return;
     const isProbe = this.#reply !== null && this.#reply.closed !== '' && isTrouble(signal);
     if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }
@@ -266,6 +267,7 @@ export class TargetLimiter {
     if (epoch !== reply.epoch) this.#outage.reset();
     if (Number(epoch) < reply.releasedEpoch) this.#release();
     this.#reply = reply;
+    this.#epoch = Number(reply.epoch);
     this.#stop = stopFromStored(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };

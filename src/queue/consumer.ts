@@ -15,7 +15,7 @@ export type ChunkHandler = (job: ChunkJob, stop: AbortSignal) => Promise<JobResu
 
 export type ConsumerOptions = {
   address: QueueAddress;
-  /** Whether this process can work on another chunk. Called before each job is taken, every 2 ms while idle. */
+  /** Whether this process can work on another chunk. Called before each job is taken, every 5 ms while idle. */
   canTakeMore(): boolean;
   handle: ChunkHandler;
   /** Called when a chunk of the run is due again, after its job has been removed. */
@@ -40,7 +40,7 @@ type Source = {
 
 /** How many jobs a process runs at once. */
 export const maxJobs = 16;
-const pollEveryMs = 2;
+const pollEveryMs = 5;
 const finishMs = 500;
 
 /**

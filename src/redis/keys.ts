@@ -93,6 +93,10 @@ export const keys = {
   scheduleHeartbeat: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:heartbeat`,
   /** string with expiry: the run that was made for a slot of the schedule */
   scheduleSlot: (fp: string, name: string, slot: number) => `expunge:{${fp}}:schedule:${name}:slot:${slot}`,
+  /** hash: block of ids that the schedule carries to its next slot; zstd */
+  scheduleCarried: (fp: string, name: string) => `expunge:{${fp}}:schedule:${name}:carried`,
+  /** hash with expiry: the same of a run that has not claimed its slot */
+  scheduleCarriedNext: (fp: string, name: string, run: string) => `expunge:{${fp}}:schedule:${name}:carried:${run}`,
   /** prefix of the queues of a target */
   queuePrefix: (fp: string) => `expunge:{${fp}}`,
 } as const;

@@ -6,10 +6,10 @@ import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
-import { evaluateList, factsOf, type MakeRunResult, makeRun } from './make-run.ts';
-import { withScheduledList } from './read-scheduled-list.ts';
+import { evaluateList, linkRetried, type MakeRunResult, makeRun } from './make-run.ts';
 import { type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
+import { withSlotList } from './slot-list.ts';
 
 /** Removes a run that a killed process wrote and never started. Repeating it is harmless. */
 export async function removeUnstartedRun(
@@ -31,8 +31,10 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
     return;
   }
   if (last.schema !== schemaVersion) return; // left to the release that wrote it
-  if (last.state === 'planned')
+  if (last.state === 'planned') {
+    await linkRetried(deps, last);
     return startDetachedRun(deps.ledger, deps.feeder, last, { who: last.createdBy, reason: '' });
+  }
   const { id, state, counts } = await sealTally(redis, last);
   const left = sumOutcomes(counts, (outcome) => !isSuccess(outcome));
   const ended = { state, deleted: counts.deleted, gone: sumOutcomes(counts, isGone), left };
@@ -71,6 +73,9 @@ export async function runNow(deps: ScheduleDeps, name: string, stop: AbortSignal
 /** The list of a run, the guard that rejects it or why there is `nothing` to do, and how the protected ids have changed; '' = not at all. */
 export type ScheduleDryRun = {
   list: ListFacts;
+  retried: number;
+  carried: number;
+  note: string;
   protectedRows: number;
   change: string;
   refusal: ListRejection | null;
@@ -82,10 +87,10 @@ export type ScheduleDryRun = {
 export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<ScheduleDryRun> {
   const schedule = await withLastState(deps, (await readSchedule(deps.ledger.redis, deps.target.fp, name))!);
   const { maxDeletes = 0 } = settingsOf(schedule);
-  return withScheduledList(deps, schedule, stop, async (scheduled) => {
-    const list = factsOf(scheduled);
-    const change = protectedChange(list, schedule);
-    return { list, maxDeletes, ...evaluateList(scheduled, schedule), protectedRows: scheduled.spool.protected, change };
+  return withSlotList(deps, schedule, stop, async (slotList) => {
+    const { facts: list, carried, note, spool } = slotList;
+    const parts = { list, retried: slotList.retried.ids, carried, note, protectedRows: spool.protected };
+    return { ...parts, maxDeletes, ...evaluateList(slotList, schedule), change: protectedChange(list, schedule) };
   });
 }
 

@@ -3,8 +3,15 @@ import type { ProtectedList } from '../input/spool.ts';
 import { unexpectedCount } from '../model/brakes.ts';
 import { type GuardCode, type Schedule, settingsOf } from './schedule.ts';
 
-/** The facts of a list that the guards evaluate. */
-export type ListFacts = { rows: number; ids: number; sha256: string; protectedList: ProtectedList | null };
+/** The facts of a list that the guards evaluate; `left`: ids that earlier slots left, `sends`: ids that a run of all this would send. */
+export type ListFacts = {
+  rows: number;
+  ids: number;
+  sha256: string;
+  protectedList: ProtectedList | null;
+  left: number;
+  sends: number;
+};
 
 /** Why a guard rejects a list: an operator must check it first. */
 export type ListRejection = { guard: GuardCode; reason: string };
@@ -14,17 +21,17 @@ const comparedFrom = 3;
 
 /**
  * Why the list of a schedule is rejected, or null. A waived guard accepts this list; `--max-deletes` always applies, since it is what an
- * operator confirmed. Pure.
+ * operator confirmed. `hasList`: false if the source has nothing, and only what earlier slots left is to be deleted. Pure.
  */
-export function rejectionOf(list: ListFacts, schedule: Schedule): ListRejection | null {
+export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
   const { maxDeletes = 0, expectCount } = settingsOf(schedule);
   const rejections = [
     checkMaxDeletes(list, maxDeletes),
-    checkExpectedCount(list, expectCount),
+    hasList ? checkExpectedCount(list, expectCount) : null,
     checkProtected(list, schedule),
-    checkEmpty(list, schedule),
-    checkSame(list, schedule),
-    checkGrowth(list, schedule),
+    hasList ? checkEmpty(list, schedule) : null,
+    hasList ? checkSame(list, schedule) : null,
+    hasList ? checkGrowth(list, schedule) : null,
   ];
   return (
     rejections.find((found) => found !== null && (found.guard === 'too_many' || found.guard !== schedule.waived)) ??
@@ -45,9 +52,11 @@ export function withRows(before: readonly number[], rows: number): number[] {
 
 const comparedAtMost = 10;
 
-function checkMaxDeletes({ ids }: ListFacts, maxDeletes: number): ListRejection | null {
-  if (ids <= maxDeletes) return null;
-  return { guard: 'too_many', reason: `the list holds ${count(ids)} ids, --max-deletes allows ${count(maxDeletes)}` };
+/** Counts what would be sent, also of what earlier slots left. */
+function checkMaxDeletes({ sends, left }: ListFacts, maxDeletes: number): ListRejection | null {
+  if (sends <= maxDeletes) return null;
+  const what = left === 0 ? 'the list holds' : 'the list and what earlier slots left hold';
+  return { guard: 'too_many', reason: `${what} ${count(sends)} ids, --max-deletes allows ${count(maxDeletes)}` };
 }
 
 function checkExpectedCount({ ids }: ListFacts, expected: string | undefined): ListRejection | null {
@@ -70,10 +79,18 @@ function checkEmpty({ rows }: ListFacts, { allowEmpty }: Schedule): ListRejectio
   return rows > 0 || allowEmpty ? null : { guard: 'empty', reason: 'the list is empty: 0 rows' };
 }
 
-/** The list after a cancelled run may be the same again. */
-function checkSame({ rows, sha256 }: ListFacts, { lastRun, lastSha256, lastState }: Schedule): ListRejection | null {
-  if (rows === 0 || sha256 !== lastSha256 || lastState !== 'completed') return null;
-  return { guard: 'same', reason: `the list is the same as last time, that of run ${lastRun}` };
+/** The same list is no reason to stop while earlier slots have left ids: then only those are deleted. */
+function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
+  if (list.left > 0 || !isSameAsLast(list, schedule)) return null;
+  return { guard: 'same', reason: `the list is the same as last time, that of run ${schedule.lastRun}` };
+}
+
+/** Whether a list is that of the last run, which completed, and nobody has accepted it again. After a cancelled run it may be the same. */
+export function isSameAsLast(
+  { rows, sha256 }: Pick<ListFacts, 'rows' | 'sha256'>,
+  { lastSha256, lastState, waived }: Schedule,
+): boolean {
+  return rows > 0 && sha256 === lastSha256 && lastState === 'completed' && waived !== 'same';
 }
 
 function checkGrowth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule): ListRejection | null {

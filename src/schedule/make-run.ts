@@ -1,16 +1,16 @@
 import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
-import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
+import { chunkSizes, readTakenChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
 import { removeRun } from '../ledger/end-run.ts';
-import { isSealed, readRun } from '../ledger/run.ts';
-import { sumIds } from '../model/resource.ts';
+import { noteRetry } from '../ledger/retries.ts';
+import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { isRedisError } from '../redis/errors.ts';
-import { type ListFacts, type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
+import { writeCarried } from './carried.ts';
+import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
-import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
 import { type GuardCode, type HistoryEntry, type Schedule, settingsOf, withEntry } from './schedule.ts';
 import {
   readHistory,
@@ -19,10 +19,11 @@ import {
   steerSchedule,
   updateSchedule,
 } from './schedule-store.ts';
+import { type SlotList, withSlotList } from './slot-list.ts';
 
 /** The result of making a run for a slot. `void`: another process makes it, or the schedule is no longer active. */
 export type MakeRunResult =
-  | { outcome: 'started'; run: string; rows: number; ids: number; reason: string }
+  | { outcome: 'started'; run: string; rows: number; ids: number; retried: number; carried: number; reason: string }
   | { outcome: 'refused'; refusal: ListRejection }
   | { outcome: 'empty' | 'failed' | 'skipped'; reason: string }
   | { outcome: 'void' };
@@ -42,7 +43,7 @@ export async function makeRun(
   trigger: Trigger,
 ): Promise<MakeRunResult> {
   try {
-    return await withScheduledList(deps, schedule, lease.signal, (list) =>
+    return await withSlotList(deps, schedule, lease.signal, (list) =>
       makeFromList(deps, lease, schedule, trigger, list),
     );
   } catch (error) {
@@ -57,27 +58,22 @@ async function makeFromList(
   lease: ScheduleLease,
   schedule: Schedule,
   trigger: Trigger,
-  list: ScheduledList,
+  list: SlotList,
 ): Promise<MakeRunResult> {
   const { refusal, nothing } = evaluateList(list, schedule);
-  if (refusal !== null) return rejectList(deps, lease, trigger, refusal, list.spool.rows);
+  if (refusal !== null) return rejectList(deps, lease, trigger, refusal, list.facts.rows);
   if (nothing !== '') return recordResult(deps, lease, trigger, { outcome: 'empty', reason: nothing });
   return start(deps, lease, schedule, trigger, list);
 }
 
 /** Why a list does not become a run: the guard that rejects it, or `nothing` to do. Both are empty for a list to delete. */
 export function evaluateList(
-  list: ScheduledList,
+  { source: { nothing }, facts, spool }: SlotList,
   schedule: Schedule,
 ): { refusal: ListRejection | null; nothing: string } {
-  const { spool, nothing } = list;
-  if (nothing !== '') return { refusal: null, nothing };
-  const refusal = rejectionOf(factsOf(list), schedule);
+  if (nothing !== '' && facts.left === 0) return { refusal: null, nothing };
+  const refusal = rejectionOf(facts, schedule, nothing === '');
   return { refusal, nothing: refusal === null && spool.rows === 0 ? 'the list is empty' : '' };
-}
-
-export function factsOf({ spool: { rows, ids, sha256, protectedList } }: ScheduledList): ListFacts {
-  return { rows, ids: sumIds(ids), sha256, protectedList };
 }
 
 async function rejectList(
@@ -112,16 +108,15 @@ async function start(
   lease: ScheduleLease,
   schedule: Schedule,
   trigger: Trigger,
-  list: ScheduledList,
+  list: SlotList,
 ): Promise<MakeRunResult> {
-  const { spool, read } = list;
-  const { protectedList } = spool;
+  const { spool, retried } = list;
   const { ledger, target, who } = deps;
-  const settings = settingsOf(schedule);
+  const settings = settingsForRun(schedule, list);
   const { note: why, priority } = schedule;
   const origin = {
     note: why,
-    retryOf: '',
+    retryOf: retried.of,
     priority,
     detached: true,
     who: `schedule ${schedule.name} on ${who}`,
@@ -137,30 +132,49 @@ async function start(
     });
   }
   if ((await updateSchedule(ledger.redis, lease, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
-  await writeRun(ledger.redis, id, plan, readChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
+  await writeRun(ledger.redis, id, plan, readTakenChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
     lease.signal.throwIfAborted(),
   );
-  const reason = protectedChange(factsOf(list), schedule);
-  const result = { outcome: 'started', run: id, rows: spool.rows, ids: plan.ids, reason } as const;
+  const carried = list.carried === 0 ? null : await writeCarried(ledger.redis, lease, id, spool);
+  const reason = [protectedChange(list.facts, schedule), list.note].filter(Boolean).join('; ');
+  const counts = { rows: spool.rows, ids: plan.ids, retried: retried.ids, carried: list.carried };
+  const result = { outcome: 'started', run: id, ...counts, reason } as const;
   const written = (await readRun(ledger.redis, id))!;
   const done = await recordSlot(deps, lease, trigger, result, spool.rows, {
-    claim: { slot: trigger.slot, run: id },
-    fields: {
-      ...{ preparing: '', lastRun: id, lastState: '', lastSha256: spool.sha256, waived: '' },
-      rows: JSON.stringify(withRows(schedule.rows, spool.rows)),
-      protectedList: protectedList === null ? '' : JSON.stringify(protectedList),
-      toArchive: read.length === 0 ? '' : JSON.stringify({ run: id, files: read }),
-    },
+    claim: { slot: trigger.slot, run: id, carried },
+    fields: { ...{ preparing: '', lastRun: id, lastState: '', waived: '' }, ...fieldsOfSource(list, schedule, id) },
   });
   if (done !== 'done') {
     await removeRun(ledger.redis, written);
     return { outcome: 'void' };
   }
   const slot = isoTime(trigger.slot);
-  const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...(reason !== '' && { reason }) };
+  const left = { ...(retried.ids > 0 && { retried: retried.ids }), ...(carried && { carried: carried.ids }) };
+  const facts = { schedule: schedule.name, run: id, rows: spool.rows, slot, ...left, ...(reason !== '' && { reason }) };
   deps.log.info(facts, 'scheduled run started');
+  await linkRetried(deps, written);
   await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
   return result;
+}
+
+/** Of ids that are unknown many may be gone. A few of them must not switch the guard off for a list. */
+function settingsForRun(schedule: Schedule, { facts, retried }: SlotList) {
+  const settings = settingsOf(schedule);
+  return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.unknown > facts.sends };
+}
+
+/** What the schedule keeps of the list of a source, if it gave one. */
+function fieldsOfSource({ source, isRepeated }: SlotList, schedule: Schedule, run: string): ScheduleUpdate['fields'] {
+  const { spool, read, nothing } = source;
+  const { protectedList, rows, sha256 } = spool;
+  const isNew = nothing === '' && !isRepeated;
+  // The files of a list that is not part of this run are done only if this run sends again what the last one left of them.
+  const isToArchive = read.length > 0 && (!isRepeated || schedule.retryFailed);
+  return {
+    ...(isNew && { lastSha256: sha256, rows: JSON.stringify(withRows(schedule.rows, rows)) }),
+    protectedList: protectedList === null ? '' : JSON.stringify(protectedList),
+    toArchive: isToArchive ? JSON.stringify({ run, files: read }) : '',
+  };
 }
 
 async function recordResult(
@@ -198,7 +212,7 @@ async function recordSlot(
   if (result.outcome === 'void') return 'stopped';
   const entry: HistoryEntry = {
     ...{ slot, slots: 1, at: now(), outcome: result.outcome, reason: reasonOf(result), by: who, rows, ended: null },
-    run: result.outcome === 'started' ? result.run : '',
+    ...(result.outcome === 'started' ? partsOf(result) : { run: '', retried: 0, carried: 0 }),
   };
   const history = withEntry(await readHistory(redis, lease.fp, lease.name), entry);
   // A run on request does not use up a slot that waits.
@@ -206,7 +220,18 @@ async function recordSlot(
   return updateSchedule(redis, lease, { ...settlement, fields: { ...fields, ...place }, history, ifActive: !isManual });
 }
 
+function partsOf({ run, retried, carried }: Extract<MakeRunResult, { outcome: 'started' }>) {
+  return { run, retried, carried };
+}
+
 function reasonOf(result: MakeRunResult): string {
   if (result.outcome === 'refused') return result.refusal.reason;
   return 'reason' in result ? result.reason : '';
+}
+
+/** Records in the run of the last slot that a run sends ids of it again. Repeating it changes nothing. */
+export async function linkRetried({ ledger: { redis }, now }: ScheduleDeps, run: Run): Promise<void> {
+  if (run.retryOf === '') return;
+  const order = { at: now(), action: 'retry', by: 'guard', who: run.createdBy, reason: run.note } as const;
+  await noteRetry(redis, run.retryOf, run.id, order);
 }

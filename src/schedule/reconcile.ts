@@ -136,7 +136,7 @@ async function historyWithoutRun(
   outcome: 'missed' | 'skipped',
   reason: string,
 ): Promise<HistoryEntry[]> {
-  const facts = { run: '', rows: null, ended: null };
+  const facts = { run: '', rows: null, retried: 0, carried: 0, ended: null };
   const entry = { slot, slots, at: now(), outcome, reason, by: who, ...facts };
   return withEntry(await readHistory(redis, lease.fp, lease.name), entry);
 }

@@ -7,6 +7,7 @@ import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import type { Carried } from './carried.ts';
 import type { SourceDeps } from './open-source.ts';
 import {
   type Definition,
@@ -54,7 +55,8 @@ export async function readSchedule(redis: RedisClient, fp: string, name: string)
 
 /** The results of its slots, newest first. */
 export async function readHistory(redis: RedisClient, fp: string, name: string): Promise<HistoryEntry[]> {
-  return JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
+  const entries: HistoryEntry[] = JSON.parse((await redis.get(keys.scheduleHistory(fp, name))) ?? '[]');
+  return entries.map((entry) => ({ ...entry, retried: entry.retried ?? 0, carried: entry.carried ?? 0 }));
 }
 
 /** Its audit trail, newest first. */
@@ -76,9 +78,9 @@ export async function addSchedule(
   const fields = definitionFields(definition);
   const done = await redis.eval(
     addLua,
-    5,
+    6,
     ...[...keysOf(fp, name), keys.scheduleLease(fp, name)],
-    ...[name, fields.definition!, fields.note!, replace ? '1' : '', order.at, order.who],
+    ...[name, fields.definition, fields.note, replace ? '1' : '', order.at, order.who],
     ...[auditLine({ ...order, action: 'add' }), auditLine({ ...order, action: 'change' })],
     protectedList === null ? '' : JSON.stringify(protectedList),
   );
@@ -101,7 +103,7 @@ export async function steerSchedule(
 ): Promise<[Schedule['state'] | 'missing', Schedule['state'] | 'missing']> {
   const states = await redis.eval(
     steerLua,
-    6,
+    7,
     ...[...keysOf(fp, name), ...outboxKeys(fp)],
     ...[action, name, order.reason, order.who, order.at, order.guard ?? '', auditLine({ ...order, action })],
     ...[removedKeptMs, ...eventArguments(event)],
@@ -112,7 +114,10 @@ export async function steerSchedule(
 const removedKeptMs = 30 * 86_400_000;
 
 function keysOf(fp: string, name: string): string[] {
-  return [keys.schedule(fp, name), keys.schedules(fp), keys.scheduleAudit(fp, name), keys.scheduleHistory(fp, name)];
+  return [
+    ...[keys.schedule(fp, name), keys.schedules(fp), keys.scheduleAudit(fp, name), keys.scheduleHistory(fp, name)],
+    keys.scheduleCarried(fp, name),
+  ];
 }
 
 function auditLine(entry: AuditEntry): string {
@@ -122,6 +127,7 @@ function auditLine(entry: AuditEntry): string {
 type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
   | 'heartbeatDue'
+  | 'carried'
   | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
 
 /** What reconciling writes to a schedule. */
@@ -129,8 +135,8 @@ export type ScheduleUpdate = {
   /** Fields of the record; '' removes a value. */
   fields?: Partial<Record<UpdatedField, string | number>>;
   history?: HistoryEntry[];
-  /** The slot that the run is made for: of all processes, one makes a run of a slot. */
-  claim?: { slot: number; run: string };
+  /** The slot that the run is made for: of all processes, one makes a run of a slot. What it carries replaces what the schedule carried. */
+  claim?: { slot: number; run: string; carried: Carried | null };
   /** Only if the schedule is active. */
   ifActive?: boolean;
   /** What receivers are told. */
@@ -144,15 +150,18 @@ export type ScheduleUpdate = {
 export async function updateSchedule(
   redis: RedisClient,
   { fp, name, token }: { fp: string; name: string; token: string },
-  { fields = {}, history, claim, ifActive = false, event = null }: ScheduleUpdate,
+  { fields: others = {}, history, claim, ifActive = false, event = null }: ScheduleUpdate,
 ): Promise<'done' | 'lost' | 'stopped' | 'taken'> {
+  const carried = claim?.carried ?? null;
+  const fields = claim === undefined ? others : { ...others, carried: carried === null ? '' : JSON.stringify(carried) };
   const done = await redis.eval(
     updateLua,
-    6,
+    8,
     ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleLease(fp, name)],
     ...[keys.scheduleSlot(fp, name, claim?.slot ?? 0), ...outboxKeys(fp)],
+    ...[keys.scheduleCarried(fp, name), keys.scheduleCarriedNext(fp, name, claim?.run ?? '')],
     ...[token, ifActive ? '1' : '', claim?.run ?? '', claimKeptMs, history ? JSON.stringify(history) : ''],
-    ...eventArguments(event),
+    ...[...eventArguments(event), carried === null ? '' : '1'],
     ...Object.entries(fields).flat(),
   );
   return done as 'done' | 'lost' | 'stopped' | 'taken';
@@ -161,7 +170,7 @@ export async function updateSchedule(
 const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older slots
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 lease
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 lease
  * ARGV  1 name  2 definition  3 note  4 '1' to replace another one  5 now  6 who  7 audit entry of an addition  8 of a change
  *       9 content of the file of protected ids, or ''
  * returns added, same, exists or changed. Repeating it gives same.
@@ -175,21 +184,22 @@ if isThere then
   if ARGV[4] ~= '1' then return 'exists' end
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5], 'protectedList', ARGV[9])
   redis.call('HDEL', KEYS[1], 'waiting', 'waived')
-  redis.call('DEL', KEYS[5]) -- a process that makes a run of it now uses the old definition
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
-  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue')
+  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carried')
+  redis.call('UNLINK', KEYS[5])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
 end
+redis.call('DEL', KEYS[6]) -- a process that makes a run of it now uses the old definition
 redis.call('LPUSH', KEYS[3], isThere and ARGV[8] or ARGV[7])
 redis.call('LTRIM', KEYS[3], 0, 99)
 return isThere and 'changed' or 'added'
 `;
 
 /**
- * KEYS  1 schedule  2 schedules  3 audit  4 history  5 outbox  6 events
+ * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
  * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 guard that pauses it or ''  7 audit entry  8 ms to keep a removed one
  *       9 id of the event  10 event or ''
  * returns {state before or 'missing', state after}. Slots that passed while it was paused are not backfilled.
@@ -211,28 +221,36 @@ if next == 'active' then
 else
   redis.call('HSET', KEYS[1], 'pausedBy', ARGV[6], 'waived', '')
 end
-addEvent(KEYS[5], KEYS[6], ARGV[9], ARGV[10])
+addEvent(KEYS[6], KEYS[7], ARGV[9], ARGV[10])
 redis.call('LPUSH', KEYS[3], ARGV[7])
 redis.call('LTRIM', KEYS[3], 0, 99)
 if next == 'removed' then
   redis.call('SREM', KEYS[2], ARGV[2])
-  for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PEXPIRE', key, ARGV[8]) end
+  for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4], KEYS[5]}) do redis.call('PEXPIRE', key, ARGV[8]) end
 end
 return {state, next}
 `;
 
 /**
- * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events
+ * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events  7 carried  8 carried by the run for the slot
  * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
- *       6 id of the event  7 event or ''  8… fields and values
+ *       6 id of the event  7 event or ''  8 '1' if the run for the slot carries ids  9… fields and values
  * returns done, lost, stopped or taken. Repeating it after 'done' gives 'taken' where a slot was claimed, else the same.
  */
 const updateLua = `${addEventFunction}
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'lost' end
 if ARGV[2] == '1' and redis.call('HGET', KEYS[1], 'state') ~= 'active' then return 'stopped' end
-if ARGV[3] ~= '' and not redis.call('SET', KEYS[4], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'taken' end
+if ARGV[8] == '1' and redis.call('EXISTS', KEYS[8]) == 0 then return 'lost' end -- it hung for an hour
+if ARGV[3] ~= '' then
+  if not redis.call('SET', KEYS[4], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'taken' end
+  redis.call('UNLINK', KEYS[7])
+  if ARGV[8] == '1' then
+    redis.call('RENAME', KEYS[8], KEYS[7])
+    redis.call('PERSIST', KEYS[7])
+  end
+end
 if ARGV[5] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'KEEPTTL') end
 addEvent(KEYS[5], KEYS[6], ARGV[6], ARGV[7])
-if #ARGV > 7 then redis.call('HSET', KEYS[1], unpack(ARGV, 8)) end
+if #ARGV > 8 then redis.call('HSET', KEYS[1], unpack(ARGV, 9)) end
 return 'done'
 `;

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import type { Priority, RunState } from '../ledger/run.ts';
+import type { Carried } from './carried.ts';
 import type { Timing } from './slots.ts';
 
 /** What happens when a slot comes while the last run has not ended. */
@@ -62,6 +63,10 @@ export type Definition = Timing & {
   maxGrowth: number;
   /** Whether an empty list is accepted. */
   allowEmpty: boolean;
+  /** A run deletes at most this many ids of its list, and the others are carried to the next slot; 0 = all. */
+  atMost: number;
+  /** Whether a slot sends again what the run of the last one left as failed or unknown. */
+  retryFailed: boolean;
   /** The priority of its runs. */
   priority: Priority;
   /** Texts, as their flags take them; `protect` is an absolute path. */
@@ -101,6 +106,8 @@ export type Schedule = Definition & {
   waived: GuardCode | '';
   /** The content of the file of protected ids when the schedule was added, or at its last run; null = it protects none. */
   protectedList: ProtectedList | null;
+  /** The ids that its slots carry to the next one; null = none. */
+  carried: Carried | null;
   /** When the slot ended well whose heartbeat is not sent yet, or null. */
   heartbeatDue: number | null;
   /** Files to archive after the last run, if it settles all ids as success; null = none. */
@@ -110,12 +117,11 @@ export type Schedule = Definition & {
 /** Files as they were when they were read. */
 export type ReadFiles = { run: string; files: { path: string; size: number; mtimeMs: number }[] };
 
-/** The definition's part of the record. */
-export function definitionFields({ settings, note, ...definition }: Definition): Record<string, string> {
-  return {
-    definition: JSON.stringify({ ...definition, settings: Object.fromEntries(Object.entries(settings).sort()) }),
-    note,
-  };
+/** The definition's part of the record. Adding a schedule twice compares its text: what is not given is left out. */
+export function definitionFields({ settings, note, atMost, retryFailed, ...definition }: Definition) {
+  const leftovers = { atMost: atMost || undefined, retryFailed: retryFailed || undefined };
+  const sorted = Object.fromEntries(Object.entries(settings).sort());
+  return { definition: JSON.stringify({ ...definition, ...leftovers, settings: sorted }), note };
 }
 
 export function parseSchedule(name: string, hash: Record<string, string>): Schedule {
@@ -124,6 +130,8 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
   return {
     ...definition,
     heartbeat: definition.heartbeat ?? '',
+    atMost: definition.atMost ?? 0,
+    retryFailed: definition.retryFailed ?? false,
     settings,
     note: text('note'),
     name,
@@ -142,6 +150,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     pausedBy: text('pausedBy') as Schedule['pausedBy'],
     waived: text('waived') as Schedule['waived'],
     protectedList: text('protectedList') === '' ? null : JSON.parse(text('protectedList')),
+    carried: text('carried') === '' ? null : JSON.parse(text('carried')),
     heartbeatDue: text('heartbeatDue') === '' ? null : Number(text('heartbeatDue')),
     toArchive: text('toArchive') === '' ? null : JSON.parse(text('toArchive')),
   };
@@ -183,7 +192,9 @@ export type HistoryEntry = {
   reason: string; // '' if the outcome needs none
   by: string; // who: user@machine
   run: string; // '' = none
-  rows: number | null; // null = not known
+  rows: number | null; // of its list; null = not known
+  retried: number; // ids of it that the run of the last slot left as failed or unknown
+  carried: number; // ids that it left to the next slot
   ended: RunEnd | null;
 };
 

@@ -158,13 +158,18 @@ function nextSteps(ending: Ending): Step[] {
   return steps[ending.kind](ending);
 }
 
+const resumeSame = 'Resume with the same command';
+
 const steps: Record<EndingKind, (ending: Ending) => Step[]> = {
   completed: (ending) => [...(ending.isNoneThere ? [mayBeGone(ending)] : []), ...tryAgain(ending)],
   cancelled: tryAgain,
-  halted: (ending) => [...causeOf(ending), ['Resume with the same command', ending.command]],
-  interrupted: ({ command }) => [['Resume with the same command', command]],
+  halted: (ending) => [
+    ...causeOf(ending),
+    [ending.halt === 'max_deletes' ? 'Go on with a higher --max-deletes' : resumeSame, ending.command],
+  ],
+  interrupted: ({ command }) => [[resumeSame, command]],
   paused: ({ runId, command }) => [
-    ['Resume with the same command', command],
+    [resumeSame, command],
     ['The run stays paused until it is resumed', `expunge resume ${runId}`],
   ],
   cancelling: ({ runId, command }) => [
@@ -206,6 +211,7 @@ const causes: Record<HaltCode, (ending: Ending) => Step[]> = {
   all_absent: (ending) => [mayBeGone(ending)],
   max_failures: () => [seeMeanings],
   canary: () => [seeMeanings],
+  max_deletes: () => [],
   time_up: () => [],
   halting_status: () => [seeMeanings],
   credentials: () => [findCause, askApi],

@@ -31,6 +31,7 @@ export type Plan = {
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
   learned: LearnedStart | null; // null also for a dry run
   canary: readonly number[]; // after so many ids it goes on only if all went well
+  maxDeletes: number | null; // it halts once so many of its ids have an outcome, and sends no other; null = all are sent
   maxFailures: string; // more failures halt the run; '' = no such limit
   stopAt: number; // when it is paused, ms since 1970; 0 = never
   maxActiveMs: number; // the deleting time after which it is paused; 0 = no bound
@@ -150,11 +151,19 @@ function targetLines(plan: Plan, style: Style): Line[] {
   ];
 }
 
-function brakeLines({ canary, maxFailures }: Plan): Line[] {
+function brakeLines({ canary, maxFailures, maxDeletes, ids }: Plan): Line[] {
   const rungs = canary.map((ids) => count(ids)).join(', ');
   const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
   return [
     ...(canary.length === 0 ? [] : [['Canary', `after ${rungs} ids it goes on only if ${goesOn}`] as Line]),
+    ...(maxDeletes === null || maxDeletes >= sumIds(ids)
+      ? []
+      : [
+          [
+            'At most',
+            `${count(maxDeletes)} ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on`,
+          ] as Line,
+        ]),
     ...(maxFailures === ''
       ? []
       : [['Halts', `when more than ${maxFailures} of the ids failed or are unknown`] as Line]),

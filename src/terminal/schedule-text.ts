@@ -45,12 +45,20 @@ export function addedText(
   ].join('\n');
 }
 
-/** Says which ids a schedule never deletes, and how many rows of a list it takes. */
-function keptText({ settings: { protect, limit }, protectedList }: Schedule, who: string): string[] {
+/** Says which ids a schedule never deletes, how many of a list it takes, and what it carries and retries. */
+function keptText(
+  { settings: { protect, limit }, protectedList, atMost, retryFailed, carried }: Schedule,
+  who: string,
+): string[] {
   const never = `never deletes the ${plural(protectedList?.ids ?? 0, 'ids')} of ${plainLine(protect ?? '')}`;
   return [
     ...(protect === undefined ? [] : [`  ${who} ${never}`]),
     ...(limit === undefined ? [] : [`  ${who} takes the first ${plural(Number(limit), 'rows')} of a list`]),
+    ...(atMost === 0
+      ? []
+      : [`  ${who} deletes at most ${plural(atMost, 'ids')} a slot and carries the others to the next`]),
+    ...(retryFailed ? [`  ${who} sends ids again that the last slot left as failed or unknown`] : []),
+    ...(carried === null ? [] : [`  ${who} carries ${plural(carried.ids, 'ids')} to its next slot`]),
   ];
 }
 
@@ -64,11 +72,13 @@ export function differences(before: Definition, after: Definition): string[] {
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
-  const { graceMs, maxGrowth, allowEmpty, heartbeat } = others;
+  const { graceMs, maxGrowth, allowEmpty, heartbeat, atMost, retryFailed } = others;
   const own = { cron, tz, from, overlap, missed, priority, grace: duration(graceMs) };
   const guards = {
     'max-growth': String(maxGrowth),
     'allow-empty': String(allowEmpty),
+    'at-most': atMost === 0 ? undefined : String(atMost),
+    'retry-failed': String(retryFailed),
     heartbeat: heartbeat || undefined,
     reason: note || undefined,
   };
@@ -112,8 +122,10 @@ function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: n
   return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
 
-function lastText({ outcome, slots, reason, run, ended, rows }: HistoryEntry): string {
-  const detail = reason === '' ? '' : `; ${plainLine(reason)}`;
+function lastText({ outcome, slots, reason, run, ended, rows, retried, carried }: HistoryEntry): string {
+  const again = retried === 0 ? '' : `, ${count(retried)} retried`;
+  const rest = carried === 0 ? '' : `, ${count(carried)} carried to the next slot`;
+  const detail = `${again}${rest}${reason === '' ? '' : `; ${plainLine(reason)}`}`;
   if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {
     const left = ended.left > 0 ? `, ${count(ended.left)} not` : '';

@@ -92,7 +92,7 @@ export class Recoverer {
     const run = await readRun(redis, id);
     if (run === null) return;
     // No chunk is held then, so that no holder logs it.
-    if (run.state === 'halted' && run.halt === 'canary')
+    if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
     await passChangesOn(redis, isSealed(run.state) ? await sealTally(redis, run) : run, told);
   }

@@ -75,7 +75,7 @@ function stopIfOver(running: Running): false {
 }
 
 async function openRun(atEnd: AtEnd, options: HarnessOptions = {}, size = 3): Promise<WatchedRun> {
-  const harness = await openHarness(atEnd, { objects, latencyMs: 20, ...options });
+  const harness = await openHarness(atEnd, { objects, latencyMs: 40, ...options });
   return new WatchedRun(harness, size);
 }
 
@@ -105,8 +105,10 @@ describe.concurrent('a run with workers', () => {
     const run = await openRun(onTestFinished);
     await run.isBusy();
     const [victim] = run.workers;
+    run.harness.sandbox.latencyMs = 1_000; // the run lasts until there is another
     process.kill(victim!.pid, 'SIGKILL');
-    await until('there is another', () => run.workers[2]);
+    await until('there is another', () => run.workers[2] ?? stopIfOver(run.command));
+    run.harness.sandbox.latencyMs = 0;
     expect(run.said('a worker exited unexpectedly')).toMatchObject([
       { reason: `worker ${victim!.worker}, ended by SIGKILL` },
     ]);

@@ -1,10 +1,12 @@
 import { describe, test } from 'vitest';
 import { keys } from '../../src/redis/keys.ts';
-import { readHistory } from '../../src/schedule/schedule-store.ts';
+import { readHistory, readSchedule } from '../../src/schedule/schedule-store.ts';
 import { type Harness, openHarness } from '../support/harness.ts';
+import { annotations, makeIds } from '../support/ids.ts';
 import { openOwnRedis } from '../support/own-redis.ts';
 import { until } from '../support/processes.ts';
 import {
+  addSchedule,
   findOverlap,
   freshIds,
   openScheduleWorkers,
@@ -55,6 +57,33 @@ describe.concurrent('schedules of real workers', () => {
       expect([await harness.runs(), harness.sandbox.seen].map(({ length }) => length)).toEqual([runs, 3 * runs]);
     },
   );
+
+  test('delete a list in parts by --at-most, each id in one run, although two workers are killed while they make one', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const ids = makeIds('part', 100);
+    const harness = await openHarness(onTestFinished, { objects: annotations(ids) });
+    const sources = { fixed: { command: ['cat', harness.list(ids)] } };
+    const every = ['--cron', '* * * * * *', '--from', 'fixed', '--missed', 'latest'];
+    await addSchedule(harness, 'parts', ...every, '--at-most', '25');
+    for (const kill of [1, 2]) {
+      const worker = await workerWith(harness, `${kill}.json`, sources);
+      await until(`run ${kill} is being made`, async () => (await harness.runs()).length >= kill, 240_000);
+      worker.signal('SIGKILL');
+      await worker.ended.catch(() => {});
+    }
+    await workerWith(harness, 'last.json', sources);
+    const read = async () => (await readSchedule(harness.redis, harness.target.fp, 'parts'))!;
+    const isPaused = async () => (await read()).state === 'paused';
+    await until('all parts are deleted, and the list is the same again', isPaused, 240_000);
+    const runs = await harness.runs();
+    expect(runs.map(({ state, ids: sent }) => [state, sent])).toEqual(
+      Array.from({ length: 4 }, () => ['completed', 25]),
+    );
+    expect(new Set(harness.sandbox.seen).size).toBe(ids.length);
+    expect(await read()).toMatchObject({ pausedBy: 'same', carried: null });
+  });
 
   test('start nothing when their command fails, and end with the worker in time', async ({
     expect,

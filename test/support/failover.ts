@@ -1,6 +1,6 @@
 import type { Run } from '../../src/ledger/run.ts';
 import { findBroken } from './checker.ts';
-import { type AtEnd, openHarness } from './harness.ts';
+import { type AtEnd, openHarness, orNothing } from './harness.ts';
 import { annotations, makeIds } from './ids.ts';
 import { until } from './processes.ts';
 import type { RedisProcess } from './redis-process.ts';
@@ -49,9 +49,14 @@ export async function runFailover(atEnd: AtEnd, what: Failover, count: number): 
   if (strikes[what].end) before.signal(strikes[what].end);
   const run = await harness.runIs('completed', ({ state }) => state === 'completed', 120_000);
   const seconds = (performance.now() - from) / 1_000;
+  // The connection of the test may learn of the new primary from one more sentinel when the run has ended, and reconnect.
+  const checked = await until('Redis answers the whole check', async () => {
+    const broken = findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
+    return broken.then((broken) => ({ broken })).catch(orNothing);
+  });
   return {
     run,
-    broken: await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders }),
+    ...checked,
     resumedAfterMs: resumed - named,
     stoodMs: longestGap(harness.arrivals.filter((at) => at > from)),
     hasEnded: workers.some(({ isOver }) => isOver),

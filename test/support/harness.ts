@@ -16,7 +16,7 @@ import { resolveRedis } from '../../src/redis/private/open.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts';
 import { type CommandOptions, startCommand } from './command.ts';
 import { type Done, type Running, startExpunge, until } from './processes.ts';
-import { openLedgerOn, testRedisUrl } from './redis.ts';
+import { openLedgerOn, openPatientRedis, testRedisUrl } from './redis.ts';
 import { forgetTarget } from './redis-keys.ts';
 
 /** Calls what it is given when the test is over; the context of a test has it. */
@@ -85,7 +85,7 @@ export async function openHarness(
   const arrivals: number[] = [];
   const sandbox = await startSandbox({ record: true, ...options, faults: noting(arrivals, options.faults) });
   const login = { REDIS_URL: ownRedis?.url ?? testRedisUrl(), ...ownRedis?.env };
-  const redis = await openLedgerOn(await addressIn(login));
+  const redis = ownRedis ? await openLedgerOn(await addressIn(login)) : await openPatientRedis();
   const target = targetOf(sandbox.url, account);
   const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
   const stateDir = join(folder, 'state');
@@ -178,7 +178,7 @@ function addressIn(env: NodeJS.ProcessEnv): Promise<RedisAddress> {
 }
 
 /** A test may have taken Redis away for a while. */
-function orNothing(error: unknown): null {
+export function orNothing(error: unknown): null {
   if (isRedisError(error)) return null;
   throw error;
 }

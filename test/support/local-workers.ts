@@ -88,7 +88,7 @@ function planFor(ids: readonly string[], target: RunPlan['target'], id: string):
     ...{ rows: ids.length, ids: ids.length, protectedRead: null, blocks: 0 },
     ...{ chunks: Math.ceil(ids.length / chunkSize), settled: { rejected: 0, duplicate: 0, protected: 0 } },
     ...{ rate: null, burst: null, priority: 'normal', onStatus: '', expectAbsent: false, note: '', retryOf: '' },
-    ...{ window: '', canary: '', canaryOf: '', maxFailures: '' },
+    ...{ window: '', canary: '', canaryOf: '', maxDeletes: null, maxFailures: '' },
     ...{ keepMs: 60_000, detached: true, who: 'test', command: '' },
   };
 }

@@ -33,7 +33,7 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       const server = { process: 'p', isDurable: null, ancestors: [] };
       return {
         ...{ fed, epoch, server, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids },
-        ...{ known: new KnownCells([], server) },
+        ...{ known: new KnownCells([], server), sendable: model.cells[chunk]!.length },
         ...more,
       };
     },

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Redis } from 'ioredis';
+import type { Redis, RedisOptions } from 'ioredis';
 import { inject } from 'vitest';
 import { addressFromUrl, type RedisAddress } from '../../src/redis/address.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
@@ -32,9 +32,16 @@ export async function openTestRedis(): Promise<Redis> {
   return (await openLedgerOn(testRedisAddress())) as Redis; // never a cluster: it is one server
 }
 
+/** One for looking at what commands have done: a test process that gets no CPU for a while does not take it for a Redis that hangs. */
+export async function openPatientRedis(): Promise<Redis> {
+  const patience = { commandTimeout: 60_000, socketTimeout: 60_000 };
+  return (await openLedgerOn(testRedisAddress(), patience)) as Redis;
+}
+
 /** A ledger connection to any Redis, ready to use. */
-export async function openLedgerOn(address: RedisAddress): Promise<RedisClient> {
+export async function openLedgerOn(address: RedisAddress, other: RedisOptions = {}): Promise<RedisClient> {
   const redis = connectLedger(address);
+  Object.assign(redis.options, other); // it connects only now
   await ready(redis, address);
   return redis;
 }

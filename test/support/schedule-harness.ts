@@ -12,7 +12,7 @@ import { keys } from '../../src/redis/keys.ts';
 import { reconcile } from '../../src/schedule/reconcile.ts';
 import type { Definition, HistoryEntry, Schedule } from '../../src/schedule/schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps } from '../../src/schedule/schedule-store.ts';
-import { type AtEnd, type Harness, openHarness } from './harness.ts';
+import { type AtEnd, type Harness, type HarnessOptions, openHarness } from './harness.ts';
 import { testRedisAddress } from './redis.ts';
 import { storeSchedule } from './schedules.ts';
 
@@ -35,8 +35,8 @@ export const start = Date.parse('2027-01-01T12:00Z');
 export const minute = 60_000;
 
 /** Its lists are what the source `expired` gives; its runs come in the order in which they were made. */
-export async function openScheduleHarness(atEnd: AtEnd): Promise<ScheduleHarness> {
-  const harness = await openHarness(null);
+export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions = {}): Promise<ScheduleHarness> {
+  const harness = await openHarness(null, options);
   const { redis, target, folder } = harness;
   const connection = openQueueConnection(testRedisAddress());
   const queue = openQueue({ fp: target.fp, name: sharedQueueName, connection });

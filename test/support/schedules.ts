@@ -17,6 +17,8 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     ...{
       maxGrowth: 3,
       allowEmpty: false,
+      atMost: 0,
+      retryFailed: false,
       priority: 'normal',
       settings: { resource: 'views', maxDeletes: '100' },
       heartbeat: '',

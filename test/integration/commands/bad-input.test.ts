@@ -104,9 +104,9 @@ describe('a list that cannot be used is refused before anything is sent', () => 
     expect(code).toBe(2);
   });
 
-  it('more ids than --max-deletes allows: exit 4', async () => {
-    const { code, stderr } = await refused([...list, '--max-deletes', '2']);
-    expect(stderr).toContain('the list holds 3 ids, --max-deletes allows 2; nothing was sent');
+  it('another number of ids than --expect-count says: exit 4', async () => {
+    const { code, stderr } = await refused([...list, '--expect-count', '2']);
+    expect(stderr).toContain('the list holds 3 ids, --expect-count is 2; nothing was sent');
     expect(code).toBe(4);
   });
 });

@@ -187,8 +187,8 @@ describe('a retry', () => {
 
   test('is held back by the guards of a run', async ({ onTestFinished }) => {
     const { harness, sent, retry, run } = await openEnded(onTestFinished);
-    const tooMany = await retry('--max-deletes', '3', '--yes');
-    expect([tooMany.code, tooMany.stderr]).toEqual([4, expect.stringContaining('holds 4 ids, --max-deletes allows 3')]);
+    const tooMany = await retry('--expect-count', '3', '--yes');
+    expect([tooMany.code, tooMany.stderr]).toEqual([4, expect.stringContaining('holds 4 ids, --expect-count is 3')]);
     const unconfirmed = await retry('--confirm', '3');
     expect([unconfirmed.code, unconfirmed.stderr]).toEqual([2, expect.stringContaining('4')]);
     const dry = await retry('--dry-run');

@@ -76,7 +76,7 @@ describe.concurrent('a run with --workers', () => {
     process.kill(worker!, 'SIGKILL');
     await until('it says so', () => words.test(command.stderr));
     command.signal('SIGTERM');
-    expect(await command.ended).toMatchObject({ code: 143 });
+    expect(await command.ended, command.stderr).toMatchObject({ code: 143 });
   });
 
   test('has as many as requests at once, and one for a small list or a low rate', async ({

@@ -66,6 +66,7 @@ const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; 
   expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
   window: { first: ['--window', '22:00-06:00'], other: ['always'], becomes: { window: '' } },
   canary: { first: ['--canary', '1,2'], other: ['3,4'], becomes: 'refused' },
+  maxDeletes: { first: ['--max-deletes', '1'], other: ['2'], becomes: { maxDeletes: 2, sendable: '' } },
   maxFailures: { first: ['--max-failures', '7'], other: ['2%'], becomes: { maxFailures: '2%' } },
   onStatus: { first: ['--on-status', '404=failed'], other: ['404=halt'], becomes: 'refused' },
 };

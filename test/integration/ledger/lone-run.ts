@@ -14,7 +14,7 @@ export async function writeTestRun(
   sizes: number[],
   perSecond: number | null = null,
   target: Target | null = null,
-  brakes: Partial<Pick<RunPlan, 'canary' | 'maxFailures'>> = {},
+  brakes: Partial<Pick<RunPlan, 'canary' | 'maxFailures' | 'maxDeletes'>> = {},
 ): Promise<string> {
   const id = `test-${randomUUID()}`;
   const ids = sizes.reduce((sum, size) => sum + size, 0);
@@ -27,7 +27,7 @@ export async function writeTestRun(
       burst: null,
       priority: 'normal',
       onStatus: '',
-      ...{ window: '', canary: '', canaryOf: '', maxFailures: '', ...brakes },
+      ...{ window: '', canary: '', canaryOf: '', maxDeletes: null, maxFailures: '', ...brakes },
       expectAbsent: false,
       note: '',
       retryOf: '',

@@ -72,13 +72,13 @@ describe('a step of a holder that knows every cell', () => {
     const { epoch, known } = await claim();
     const merges = vi.spyOn(redis as unknown as { expungeStepBuffer(): unknown }, 'expungeStepBuffer');
     const marked = await ledger.step(id, 0, epoch, [], [0, 11], known);
-    expect(marked).toEqual({ state: 'running', cells: [mark(untouched), mark(untouched)] });
+    expect(marked).toMatchObject({ state: 'running', cells: [mark(untouched), mark(untouched)] });
     const back = unmark(mark(untouched), 1, true);
     const joins = [
       { index: 0, cell: deleted },
       { index: 11, cell: back },
     ];
-    expect(await ledger.step(id, 0, epoch, joins, [3, 11], known)).toEqual({
+    expect(await ledger.step(id, 0, epoch, joins, [3, 11], known)).toMatchObject({
       state: 'running',
       cells: [mark(untouched), mark(back)],
     });
@@ -91,6 +91,35 @@ describe('a step of a holder that knows every cell', () => {
     for (const index of [0, 11]) {
       expect(Math.abs(settledAtOf(decodeLedgerChunk(bytes!), index) - Date.now())).toBeLessThan(60_000);
     }
+  });
+
+  test('hands the chunk back with its last id; repeated without an answer it changes nothing', async () => {
+    await startRun([2, 1]);
+    const { epoch, known } = await claim();
+    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    const joins = [0, 1].map((index) => ({ index, cell: deleted }));
+    expect(await ledger.step(id, 0, epoch, joins, [], known, true)).toMatchObject({ isHandedBack: true });
+    expect(await redis.hkeys(keys.open(id))).toEqual(['1']);
+    expect(await redis.exists(keys.later(id))).toBe(0);
+    expect(await ledger.step(id, 0, epoch, joins, [], undefined, true)).toEqual({ state: 'stale', cells: [] });
+    expect(await ledger.handBack(id, 0, epoch, null)).toBe('stale');
+    expect(await counters()).toEqual({ deleted: 2, settled: 2, attempts: 2, state: 'running' });
+    expect(await cells()).toEqual([deleted, deleted]);
+  });
+
+  test('keeps the chunk where one of its ids is open, more is to be done, or the run no longer runs', async () => {
+    await startRun([2, 1]);
+    const { epoch, known } = await claim();
+    await ledger.step(id, 0, epoch, [], [0, 1], known);
+    const back = { index: 1, cell: unmark(mark(untouched), 1, false) };
+    const joins = [{ index: 0, cell: deleted }, back];
+    expect((await ledger.step(id, 0, epoch, joins, [], known, true)).isHandedBack).toBe(false);
+    await ledger.step(id, 0, epoch, [], [1], known);
+    await steer('pause');
+    const last = [{ index: 1, cell: settle('deleted', 2, codeOfStatus(204)) }];
+    expect(await ledger.step(id, 0, epoch, last, [], known, true)).toEqual({ state: 'paused', cells: [] });
+    expect(await redis.hexists(keys.open(id), '0')).toBe(1);
+    expect(await ledger.handBack(id, 0, epoch, null)).toBe('paused');
   });
 
   test('is merged where somebody else has written since, and so is every later one', async () => {

@@ -77,7 +77,7 @@ function pace(id: string, wants: boolean): Act {
 
 const definition: Definition = {
   ...{ cron: '0 3 * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 1, maxGrowth: 3 },
-  ...{ allowEmpty: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
+  ...{ allowEmpty: false, atMost: 0, retryFailed: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
 };
 
 async function scheduled(): Promise<string> {
@@ -237,7 +237,7 @@ const refused: Case[] = [
     script: `${storeScripts} updateLua`,
     arrange: async () => {
       const fp = await scheduled();
-      const claim = { slot: now, run: 'r' };
+      const claim = { slot: now, run: 'r', carried: null };
       return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { claim, fields: { after: now } });
     },
   },

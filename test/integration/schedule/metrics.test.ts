@@ -2,6 +2,7 @@ import { describe, test } from 'vitest';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
 import { families } from '../../../src/worker/http/metrics.ts';
 import { openScrape, type Scrape } from '../../../src/worker/http/scrape.ts';
+import { until } from '../../support/processes.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
 /** Each sample that a scrape of a worker of the target would show of its schedules. */
@@ -18,7 +19,10 @@ async function samples(harness: ScheduleHarness): Promise<{ value: number; words
     clock,
     now: () => harness.now,
   });
-  const seen = await look();
+  const seen = await until('Redis answers within the second of a scrape', async () => {
+    const seen = await look();
+    return seen.redis && seen;
+  });
   return families
     .filter(({ name }) => name.startsWith('expunge_schedule_'))
     .flatMap(({ name, read }) => read(seen).map(({ value, labels }) => ({ name, value, ...labels })))

@@ -103,7 +103,7 @@ describe('a mark', () => {
   });
 
   test.each([
-    ['the gate of the run is closed', () => ({ isOpen: () => false })],
+    ['the gate of the run is closed', () => ({ isOpenAt: () => false })],
     ['the target asked to wait', () => ({ limits: openLimits({ isBlocked: true }) })],
     ['there is no token', () => ({ token: givenToken({ authorization: () => null }) })],
   ])('is handed back, with nothing sent and no doubt, where %s', async (_, odd) => {
@@ -401,7 +401,7 @@ test('requests carry the path of their id, the header of the token and the statu
   await settleDown();
   const [request] = waiting;
   expect(request).toMatchObject({ path: '/0', waitStatuses: new Set([423, 429]) });
-  expect(request!.authorize()).toBe('Bearer t');
+  expect(request!.authorize(Date.now())).toBe('Bearer t');
   leaveAll();
   await run;
 });

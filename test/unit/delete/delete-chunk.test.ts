@@ -95,6 +95,18 @@ describe('a chunk', () => {
     expect(Object.fromEntries(job.meter.take()).requests).toBe(2);
   });
 
+  test('is not handed back once more where its last step has done that', async () => {
+    const step: Ledger['step'] = async (_run, _chunk, _epoch, _joins, wanted, _known, isLast) => ({
+      state: 'running',
+      cells: wanted.map(() => mark(untouched)),
+      isHandedBack: isLast === true,
+    });
+    const handBack = vi.fn<Ledger['handBack']>();
+    const { start } = openWork([untouched, untouched], { ledger: { step, handBack }, claim: { fed: [1] } });
+    expect(await start()).toEqual({ state: 'running', dueInMs: null });
+    expect(handBack).not.toHaveBeenCalled();
+  });
+
   test.each(['paused', 'missing', 'broken', 'other_release'] as const)(
     'is left alone where it is found %s',
     async (state) => {
@@ -226,7 +238,7 @@ describe('a chunk is handed back', () => {
       },
     });
     expect(await start()).toEqual({ state: 'running', dueInMs: 0 });
-    expect(back).toEqual([['r', 0, 1, 0, false]]);
+    expect(back).toEqual([['r', 0, 1, 0, false, '']]);
   });
 
   test('with its marks counted anew where an id has many', async () => {

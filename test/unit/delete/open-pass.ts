@@ -56,7 +56,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
 
   const leave = (request: QueuedRequest): void => {
     const index = Number(request.path.slice(1));
-    if (request.authorize() === null) {
+    if (request.authorize(Date.now()) === null) {
       request.answered(null, 0);
       return;
     }
@@ -78,7 +78,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
     },
     revalidate: () => {
       for (const request of waiting.splice(0)) {
-        if (request.authorize() === null) request.answered(null, 0);
+        if (request.authorize(Date.now()) === null) request.answered(null, 0);
         else waiting.push(request);
       }
     },
@@ -110,7 +110,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
       window: 16,
       clock: () => Date.now(),
     },
-    ...{ sleep: fakeSleep, isOpen: () => true, closed: closed.signal, shouldYield: () => false, step },
+    ...{ sleep: fakeSleep, isOpenAt: () => true, closed: closed.signal, shouldYield: () => false, step },
     measure: (answer, ms) => void measured.push(`${answer.kind === 'status' ? answer.status : answer.kind} ${ms}`),
     note: (index, cell, answer) =>
       void notes.push(`${index} ${readCell(cell).outcome} ${answer.kind === 'status' ? answer.status : answer.kind}`),

@@ -54,7 +54,7 @@ const given = {
   nextAt: 0,
 };
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
-  ...{ path: '/a', waitStatuses: new Set<number>(), authorize: leave },
+  ...{ path: '/a', waitStatuses: new Set<number>(), authorization: '', authorize: leave },
   answered: (answer, ms) => void answers.push([answer, ms]),
 });
 
@@ -133,7 +133,7 @@ test('a run goes by its share, and as many of its requests leave as still want t
   way.submit(request(() => null, answers));
   queue.close();
   expect(answers).toEqual([[null, 0]]);
-  expect(asked.requests.map(({ authorization }) => authorization)).toEqual(['Bearer t', undefined]);
+  expect(asked.requests.map(({ authorization }) => authorization)).toEqual(['Bearer t', '']);
   expect(asked.queue.length).toBe(1);
 });
 

@@ -33,6 +33,13 @@ describe('a step of a holder that knows every cell', () => {
     expect(known(all).plan([], [])).toBeNull();
   });
 
+  it('hands the chunk back as the last one, if it settles what was open of it', () => {
+    const joins = [{ index: 1, cell: deleted }];
+    expect(known([deleted, marked]).plan(joins, [], true)?.handsBack).toBe(true);
+    expect(known([deleted, marked]).plan(joins, [])?.handsBack).toBe(false);
+    expect(known([untouched, marked]).plan(joins, [], true)?.handsBack).toBe(false);
+  });
+
   it('knows what it has made of the cells, and what a merge has', () => {
     const cells = known([untouched, untouched, untouched]);
     expect(cells.accept(cells.plan([], [0, 1])!, [0, 1])).toEqual([marked, marked]);

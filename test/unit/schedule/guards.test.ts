@@ -3,7 +3,7 @@ import type { ProtectedList } from '../../../src/input/spool.ts';
 import { rejectionOf, withRows } from '../../../src/schedule/guards.ts';
 import { aSchedule } from './schedules.ts';
 
-const list = { rows: 50, ids: 50, sha256: 'new', protectedList: null as ProtectedList | null };
+const list = { rows: 50, ids: 50, sha256: 'new', protectedList: null as ProtectedList | null, left: 0, sends: 50 };
 const before = { lastRun: 'r1', lastSha256: 'old', lastState: 'completed' as const, rows: [10, 20, 30] };
 const refused = (facts: Partial<typeof list>, more: Parameters<typeof aSchedule>[0] = {}) =>
   rejectionOf({ ...list, ...facts }, aSchedule({ ...before, ...more }));
@@ -15,8 +15,8 @@ describe('the guards of a schedule', () => {
 
   it('refuse more ids than --max-deletes, whatever was waived', () => {
     const reason = 'the list holds 101 ids, --max-deletes allows 100';
-    expect(refused({ ids: 101 })).toEqual({ guard: 'too_many', reason });
-    expect(refused({ ids: 101 }, { waived: 'too_many' })).toEqual({ guard: 'too_many', reason });
+    expect(refused({ sends: 101 })).toEqual({ guard: 'too_many', reason });
+    expect(refused({ sends: 101 }, { waived: 'too_many' })).toEqual({ guard: 'too_many', reason });
   });
 
   it('refuse another number of ids than --expect-count', () => {

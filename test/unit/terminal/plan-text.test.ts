@@ -27,6 +27,7 @@ const plan: Plan = {
   rateBefore: null,
   learned: null,
   canary: [],
+  maxDeletes: null,
   maxFailures: '',
   ...{ window: '', stopAt: 0, maxActiveMs: 0 },
   onStatus: '',
@@ -58,6 +59,13 @@ describe('planText', () => {
     expect(text).toContain('  Canary    after 1, 10, 1,000 ids it goes on only if no more than 2% of them failed\n');
     expect(text).toContain('  Halts     when more than 2% of the ids failed or are unknown\n');
     expect(planText({ ...plan, canary: [1] })).toContain('only if none of them failed');
+  });
+
+  it('says how many of the ids are sent at most, if not all of them', () => {
+    const atMost =
+      '  At most   6,000 ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on\n';
+    expect(planText({ ...plan, maxDeletes: 6_000 })).toContain(atMost);
+    expect(planText({ ...plan, maxDeletes: 249_981 })).not.toContain('At most');
   });
 
   it('says what comes in, what would be sent, where, and how fast', () => {

@@ -7,7 +7,7 @@ import { aSchedule, minute, noon } from '../schedule/schedules.ts';
 const target = targetOf('https://api.example.com', '');
 const entry: HistoryEntry = {
   ...{ slot: noon, slots: 1, at: noon, outcome: 'refused', reason: 'the list is empty: 0 rows', by: 'root@worker-1' },
-  ...{ run: '', rows: 0, ended: null },
+  ...{ run: '', rows: 0, retried: 0, carried: 0, ended: null },
 };
 
 const pausedAtNoon = { state: 'paused', changedAt: noon } as const;

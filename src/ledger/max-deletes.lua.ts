@@ -1,0 +1,62 @@
+import { noteAuditLua } from './audit.ts';
+
+/**
+ * `--max-deletes N` lets a run send the first N ids of its list, in the order of its chunks, and no other. The bound is a place, not a counter: so
+ * it needs no count of marks, which a crash or a loss of data could falsify, and costs nothing where ids are marked. `sendable` in the record is
+ * that place, `12:100`: all ids of the chunks before 12, and the first 100 of that one; '' = all. Chunks behind it are not fed, and a claim says
+ * how many ids of its chunk may be marked. It never moves back over a chunk that was fed.
+ */
+
+/** Lua: how many ids of a chunk may be sent (nil = all), how many chunks may be fed, and the halt once all that may be sent have an outcome. */
+export const sendableFunctions = `
+local function placeOfSendable(sendable)
+  local chunk, ids = string.match(sendable or '', '^(%d+):(%d+)$')
+  return tonumber(chunk), tonumber(ids)
+end
+
+local function sendableIn(sendable, chunk)
+  local last, ids = placeOfSendable(sendable)
+  if not last or chunk < last then return nil end
+  return chunk == last and ids or 0
+end
+
+local function sendableChunks(sendable, chunks)
+  local last, ids = placeOfSendable(sendable)
+  return last and last + math.min(ids, 1) or chunks
+end
+`;
+
+/** Lua: halts a run once all that it may send has an outcome. It needs `haltFunctions`. */
+export const spentFunction = `
+local function isSpent(runKey, auditKey)
+  local run = redis.call('HMGET', runKey, 'settled', 'maxDeletes', 'ids')
+  if tonumber(run[1]) < tonumber(run[2]) then return false end
+  local left = tonumber(run[3]) - tonumber(run[1])
+  halt(runKey, auditKey, 'max_deletes', run[1] .. ' ids have an outcome, as many as --max-deletes allows; ' .. left .. ' were not sent')
+  return true
+end
+`;
+
+/**
+ * Changes how many ids a run may send. Repeating it changes nothing more.
+ *
+ * KEYS  1 run  2 open  3 later  4 audit
+ * ARGV  1 --max-deletes  2 `sendable` for it  3 audit entry
+ * returns {state or 'missing', 1, or 0 if chunks behind that place were fed, how many chunks were}; a sealed run stays as it is
+ */
+export const changeMaxDeletesLua = `${sendableFunctions}
+local run = redis.call('HMGET', KEYS[1], 'state', 'sealed', 'next', 'chunks', 'sendable', 'maxDeletes')
+if not run[1] or run[2] then return {run[1] or 'missing', 1, 0} end
+local fed, chunks = tonumber(run[3]), tonumber(run[4])
+local before, idsBefore = placeOfSendable(run[5])
+local last, ids = placeOfSendable(ARGV[2])
+if run[5] == ARGV[2] and run[6] == ARGV[1] then return {run[1], 1, fed} end
+local isCut = last and fed == last + 1 and ids > 0 and not (before == last and idsBefore <= ids)
+if fed > sendableChunks(ARGV[2], chunks) or isCut then return {run[1], 0, fed} end
+redis.call('HSET', KEYS[1], 'maxDeletes', ARGV[1], 'sendable', ARGV[2])
+-- The rest of a chunk that was sent in part is due. Its holder, if it has one, parks it.
+local isRestDue = before and idsBefore > 0 and fed > before and run[5] ~= ARGV[2]
+if isRestDue and redis.call('HEXISTS', KEYS[2], before) == 0 then redis.call('ZADD', KEYS[3], 'NX', redis.call('TIME')[1] * 1000, before) end
+${noteAuditLua('KEYS[4]', 'ARGV[3]')}
+return {run[1], 1, fed}
+`;

@@ -1,0 +1,76 @@
+import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import { type AuditEntry, storedEntry } from './audit.ts';
+import { headerBytes } from './cell.ts';
+import { changeMaxDeletesLua } from './max-deletes.lua.ts';
+import type { Run } from './run.ts';
+import { readNumbered } from './tally.ts';
+
+const windowSize = 100;
+
+/** Up to where a run sends its first `most` ids, as its record holds it; '' = all. Its chunks are written; their sizes never change. */
+export async function findSendable(
+  redis: RedisClient,
+  { id, chunks, ids }: Pick<Run, 'id' | 'chunks' | 'ids'>,
+  most: number | null,
+): Promise<string> {
+  if (most === null || most >= ids) return '';
+  let left = most;
+  for await (const { n, size } of readSizes(redis, id, chunks)) {
+    if (size > left) return `${n}:${left}`;
+    left -= size;
+  }
+  return '';
+}
+
+/** How many ids of a chunk may be sent. Pure; the scripts do the same in Lua. */
+export function sendableIn({ sendable }: Pick<Run, 'sendable'>, chunk: number): number {
+  const [last, ids] = placeOf(sendable);
+  return chunk < last ? Number.POSITIVE_INFINITY : chunk === last ? ids : 0;
+}
+
+/** How many of the chunks of a run may be sent, also in part. Pure; the scripts do the same in Lua. */
+export function sendableChunks(sendable: string, chunks: number): number {
+  const [last, ids] = placeOf(sendable);
+  return Math.min(chunks, last + Math.min(ids, 1));
+}
+
+function placeOf(sendable: string): [chunk: number, ids: number] {
+  const [, chunk, ids] = /^(\d+):(\d+)$/.exec(sendable) ?? [];
+  return chunk === undefined ? [Number.POSITIVE_INFINITY, 0] : [Number(chunk), Number(ids)];
+}
+
+/**
+ * Changes how many ids a run may send at most, unless it is sealed. Repeating it changes nothing. Throws USAGE if ids behind that place may
+ * have been sent already.
+ */
+export async function changeMaxDeletes(redis: RedisClient, run: Run, most: number, by: AuditEntry): Promise<void> {
+  const sendable = await findSendable(redis, run, most);
+  const all = [keys.run(run.id), keys.open(run.id), keys.later(run.id), keys.audit(run.id)];
+  const entry = storedEntry({ ...by, maxDeletes: most });
+  const answer = await redis.eval(changeMaxDeletesLua, all.length, ...all, most, sendable, entry);
+  const [, isDone, fed] = answer as [string, number, number];
+  if (isDone === 1) return;
+  const least = Math.min(await sumSizes(redis, run.id, fed), run.maxDeletes ?? Number.POSITIVE_INFINITY);
+  throw new ExpungeError(
+    'USAGE',
+    `--max-deletes ${most}: run ${run.id} may have sent up to ${count(least)} ids already`,
+    {
+      next: `give ${least} or more; until then the run stays as it is`,
+    },
+  );
+}
+
+async function sumSizes(redis: RedisClient, id: string, chunks: number): Promise<number> {
+  let sum = 0;
+  for await (const { size } of readSizes(redis, id, chunks)) sum += size;
+  return sum;
+}
+
+/** How many ids each chunk has. One that Redis has lost has none: nothing of it is sent any more. */
+async function* readSizes(redis: RedisClient, id: string, chunks: number): AsyncGenerator<{ n: number; size: number }> {
+  for await (const window of readNumbered(redis, (n) => keys.ledger(id, n), chunks, windowSize))
+    for (const { n, bytes } of window) yield { n, size: bytes === null ? 0 : (bytes.length - headerBytes) / 2 };
+}

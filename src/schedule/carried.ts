@@ -1,0 +1,76 @@
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { ExpungeError } from '../errors.ts';
+import { count } from '../format.ts';
+import type { Spool } from '../input/spool.ts';
+import { readHeldBack } from '../input/take-ids.ts';
+import type { Resource } from '../model/resource.ts';
+import type { Row } from '../model/row.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+import type { ScheduleLease } from './lease.ts';
+
+/** The ids that a slot left to the next one: the run of the slot, how many, the blocks they are in, and their files. */
+export type Carried = { run: string; ids: number; blocks: number; files: string[] };
+
+/** Ids in a block, and blocks read at once. */
+const [idsPerBlock, blocksAtOnce] = [500, 16];
+
+/** Blocks that no slot claims expire: their process has died. */
+const unclaimedKeptMs = 3_600_000;
+
+type StoredRow = [file: number, line: number, resource: Resource, id: string];
+
+/**
+ * Writes the ids that a spool holds back, beside those that the schedule carries already: they replace those when the run claims its slot.
+ * Repeating it writes the same.
+ */
+export async function writeCarried(
+  redis: RedisClient,
+  { fp, name, signal }: ScheduleLease,
+  run: string,
+  spool: Spool,
+): Promise<Carried> {
+  const key = keys.scheduleCarriedNext(fp, name, run);
+  const carried: Carried = { run, ids: 0, blocks: 0, files: [] };
+  const write = async (block: StoredRow[]) => {
+    signal.throwIfAborted();
+    await redis.hset(key, carried.blocks, zstdCompressSync(JSON.stringify(block)));
+    await redis.pexpire(key, unclaimedKeptMs);
+    carried.blocks += 1;
+  };
+  let [block, file]: [StoredRow[], number] = [[], -1];
+  for (const { row, isDuplicate } of readHeldBack(spool)) {
+    if (isDuplicate) continue;
+    if (row.file !== file) carried.files.push(spool.files[row.file]!);
+    file = row.file;
+    block.push([carried.files.length - 1, row.line, row.resource!, row.id]);
+    carried.ids += 1;
+    if (block.length < idsPerBlock) continue;
+    await write(block);
+    block = [];
+  }
+  if (block.length > 0) await write(block);
+  return carried;
+}
+
+/** The ids that a schedule carries as rows, in their order. Throws INTERNAL if Redis does not have all of them any more: none may get lost unseen. */
+export async function* readCarried(
+  redis: RedisClient,
+  { fp, name }: Pick<ScheduleLease, 'fp' | 'name'>,
+  { run, ids, blocks }: Carried,
+): AsyncGenerator<Row[]> {
+  let read = 0;
+  for (let n = 0; n < blocks; n += blocksAtOnce) {
+    const fields = Array.from({ length: Math.min(blocksAtOnce, blocks - n) }, (_, i) => String(n + i));
+    for (const bytes of await redis.hmgetBuffer(keys.scheduleCarried(fp, name), ...fields)) {
+      const block: StoredRow[] = bytes === null ? [] : JSON.parse(zstdDecompressSync(bytes).toString('utf8'));
+      read += block.length;
+      yield block.map(([file, line, resource, id]) => ({ file, line, resource, id, reject: null }));
+    }
+  }
+  if (read === ids) return;
+  const message = `Redis has lost ids that run ${run} left to the next slot: expected ${count(ids)}, got ${count(read)}`;
+  throw new ExpungeError('INTERNAL', message, {
+    next: 'they are in the lists up to that run; to continue without them, remove the schedule and add it again',
+  });
+}

@@ -1,0 +1,142 @@
+import { setImmediate } from 'node:timers/promises';
+import { ExpungeError } from '../errors.ts';
+import { readSpool } from '../input/chunk-ids.ts';
+import { inputOptionsOf } from '../input/input-options.ts';
+import { type Spool, spoolRows } from '../input/spool.ts';
+import { readHeldBack, takeIds } from '../input/take-ids.ts';
+import { readProtected, withSpoolFolder } from '../input/with-list.ts';
+import { readRetried } from '../ledger/retries.ts';
+import { sumIds } from '../model/resource.ts';
+import type { Row } from '../model/row.ts';
+import { readCarried } from './carried.ts';
+import { isSameAsLast, type ListFacts } from './guards.ts';
+import { findLeftovers, type Leftovers } from './leftovers.ts';
+import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
+import { type Schedule, settingsOf } from './schedule.ts';
+import type { ScheduleDeps } from './schedule-store.ts';
+
+/** What the run of a slot is made of. */
+export type SlotList = {
+  /** The list of the source, and what the guards evaluate. */
+  source: ScheduledList;
+  facts: ListFacts;
+  /** The ids of the run; those beyond `--at-most` are held back. */
+  spool: Spool;
+  /** Ids that are held back. */
+  carried: number;
+  /** Ids of the last run that this one sends again, how many it left unknown, and that run; '' = none. */
+  retried: { of: string; ids: number; unknown: number };
+  /** The source gave the same list as last time: only what earlier slots left is deleted. */
+  isRepeated: boolean;
+  /** What is left out, and why; '' = nothing. */
+  note: string;
+};
+
+/**
+ * Reads the list of a schedule and what its earlier slots left, calls `body` with both as one list, and removes it: what was carried comes
+ * first, then the source, then what is retried. An id in several of them is sent once. Throws as `withScheduledList`.
+ */
+export async function withSlotList<T>(
+  deps: ScheduleDeps,
+  schedule: Schedule,
+  stop: AbortSignal,
+  body: (list: SlotList) => Promise<T>,
+): Promise<T> {
+  return withScheduledList(deps, schedule, stop, async (source) => {
+    const left = await findLeftovers(deps, schedule);
+    const isRepeated = source.nothing === '' && left.ids > 0 && isSameAsLast(source.spool, schedule);
+    const context = { source, left, isRepeated };
+    if (left.ids === 0) return body(await slotListOf(context, { spool: source.spool, retriedFrom: 0 }, schedule));
+    return withSpoolFolder(deps.stateDir, async (folder) => {
+      const joined = await joinLists(deps, schedule, context, folder, stop);
+      return body(await slotListOf(context, joined, schedule));
+    });
+  });
+}
+
+type Context = { source: ScheduledList; left: Leftovers; isRepeated: boolean };
+
+/** A list, and the number of its first row that is retried. */
+type Joined = { spool: Spool; retriedFrom: number };
+
+async function slotListOf(
+  { source, left, isRepeated }: Context,
+  { spool: all, retriedFrom }: Joined,
+  { atMost }: Schedule,
+): Promise<SlotList> {
+  const spool = atMost > 0 ? await takeIds(all, atMost) : all;
+  const sends = sumIds(spool.ids);
+  const { rows, ids, sha256, protectedList } = source.spool;
+  const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom));
+  const facts = { rows, ids: sumIds(ids), sha256, protectedList, left: left.ids, sends };
+  const { run, unknown } = left.retried ?? { run: { id: '' }, unknown: 0 };
+  const retried = retriedIds > 0 ? { of: run.id, ids: retriedIds, unknown } : { of: '', ids: 0, unknown: 0 };
+  return { source, facts, spool, carried: sumIds(all.ids) - sends, retried, isRepeated, note: left.note };
+}
+
+const rowsAtOnce = 1_000;
+
+async function countHeldBack(spool: Spool, from: number): Promise<number> {
+  let rows = 0;
+  if (spool.heldBack === undefined) return rows;
+  for (const { n } of readHeldBack(spool)) {
+    if (n >= from) rows += 1;
+    if (n % rowsAtOnce === 0) await setImmediate();
+  }
+  return rows;
+}
+
+async function joinLists(
+  deps: ScheduleDeps,
+  schedule: Schedule,
+  { source, left, isRepeated }: Context,
+  folder: string,
+  stop: AbortSignal,
+): Promise<Joined> {
+  const { redis } = deps.ledger;
+  const { carried, retried } = left;
+  const files: string[] = [];
+  let [rows, retriedFrom] = [0, 0];
+  async function* pages(): AsyncGenerator<Row[]> {
+    for await (const page of parts()) {
+      stop.throwIfAborted();
+      yield page;
+      rows += page.length;
+    }
+  }
+  async function* parts(): AsyncGenerator<Row[]> {
+    const place = { fp: deps.target.fp, name: schedule.name };
+    if (carried !== null) yield* placed(readCarried(redis, place, carried), carried.files);
+    if (!isRepeated) yield* placed(pagesOf(source.spool), source.spool.files);
+    retriedFrom = rows;
+    if (retried !== null) yield* placed(readRetried(redis, retried.run, retried.only), retried.run.files);
+  }
+  /** The rows of one list, which come file by file; the files that have any go behind those before, so positions stay in order. */
+  async function* placed(list: AsyncIterable<Row[]>, names: string[]): AsyncGenerator<Row[]> {
+    let last = -1;
+    const place = (row: Row): Row => {
+      if (row.file !== last) files.push(names[row.file]!);
+      last = row.file;
+      return { ...row, file: files.length - 1 };
+    };
+    for await (const page of list) yield page.map(place);
+  }
+  const settings = settingsOf(schedule);
+  const protectedIds =
+    settings.protect === undefined ? null : readProtected(settings.protect, inputOptionsOf(settings));
+  const spool = await spoolRows(pages(), folder, { files, protectedIds, limit: null });
+  if (spool.protectedList?.sha256 === source.spool.protectedList?.sha256) return { spool, retriedFrom };
+  throw new ExpungeError('USAGE', `${settings.protect} was changed while the list was read`);
+}
+
+async function* pagesOf(spool: Spool): AsyncGenerator<Row[]> {
+  let page: Row[] = [];
+  for (const { file, line, resource, id, reject } of readSpool(spool)) {
+    page.push({ file, line, resource, id, reject });
+    if (page.length < rowsAtOnce) continue;
+    yield page;
+    await setImmediate();
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
