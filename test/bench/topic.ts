@@ -26,7 +26,7 @@ function sectionOf(cells: Cell[], rounds: number): string {
     '',
     `Written by \`npm run bench -- --write\`: ${machine}, ${load}, a private Redis, a server of a few lines that answers 204; medians of ${rounds}`,
     'rounds in turn. µs: CPU time, user and system, while requests are sent; × bare: relative to the bare loop of the same round.',
-    '"Whole": from start to exit. Quote the ratios, the figures belong to the machine.',
+    '"Whole": from start to exit. Quote the ratios, the figures belong to the machine; a short list costs more an id, because programs warm up.',
     '',
     ...cells.flatMap((cell) => [cellTable(cell), '']),
     '',
