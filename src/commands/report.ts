@@ -17,18 +17,21 @@ import type { RedisClient } from '../redis/client.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { certify, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
+import { followReport, refuseBesideFollow } from './follow-report.ts';
 import { sinkOf } from './report-sink.ts';
 import { findRun, sayOf, sayOn, withRedis } from './session.ts';
 
 /** `report`: of a run that has not ended the rows that are settled. Reads only, so repeating it is harmless. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
+  refuseBesideFollow(invocation);
   refuseJsonBesideRows(invocation);
   refuseBesideCertificate(invocation);
   const say = sayOn(stderr);
   const print = jsonLines(stdout, options.json);
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const found = await findRun(session, args[0]);
+    if (options.follow === true) return followReport(invocation, session, found);
     const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
     if (options.certificate === true) return certify(invocation, session.redis, run);
     const { output = null, only = null, verify = false } = options as Record<string, never>;

@@ -93,8 +93,21 @@ function* keysOf(run: Run): Generator<string> {
 }
 
 function smallKeysOf(id: string): string[] {
-  const { open, later, holders, details, measures, history, historyEvents, paceMembers, paceQuotas, audit } = keys;
-  const all = [open, later, holders, details, measures, history, historyEvents, paceMembers, paceQuotas, audit];
+  const { open, later, holders, improved, details, measures, history, historyEvents } = keys;
+  const { paceMembers, paceQuotas, audit } = keys;
+  const all = [
+    open,
+    later,
+    holders,
+    improved,
+    details,
+    measures,
+    history,
+    historyEvents,
+    paceMembers,
+    paceQuotas,
+    audit,
+  ];
   return all.map((keyOf) => keyOf(id));
 }
 

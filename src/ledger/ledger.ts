@@ -133,7 +133,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         return { state: 'running', cells: known.accept(planned, wanted), isHandedBack: planned.handsBack };
       // The comparison may have been made by another Redis than that of the claim, which was asked before it.
       const holds = !planned || !known || hasAllOf(await servers.of(run), known.server);
-      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run)];
+      const all = [keys.ledger(run, chunk), keys.run(run), keys.open(run), keys.audit(run), keys.improved(run)];
       const merge = [chunk, holds ? epoch : noEpoch, packJoins(joins), packIndexes(wanted)];
       const [state, cells] = (await scripts.expungeStepBuffer(...all, ...merge)) as [Buffer, Buffer];
       const grant = { state: state.toString('latin1') as ObservedState, cells: unpackCells(cells) };
@@ -279,7 +279,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 }
 
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
-  redis.defineCommand('expungeStep', { numberOfKeys: 4, lua: stepLua(haltRules) });
+  redis.defineCommand('expungeStep', { numberOfKeys: 5, lua: stepLua(haltRules) });
   redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua });
   redis.defineCommand('expungeFeed', { numberOfKeys: 4, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });

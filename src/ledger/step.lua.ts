@@ -9,7 +9,7 @@ const failuresAfter = 100;
  * The step: joins results into their cells, then marks the next window before its requests are sent. Running it twice with the same
  * arguments is harmless: the join is `max`, and a second mark only adds doubt.
  *
- * KEYS  1 ledger chunk  2 run  3 open  4 audit
+ * KEYS  1 ledger chunk  2 run  3 open  4 audit  5 improved
  * ARGV  1 chunk  2 epoch  3 results, 4 bytes each (index, cell)  4 indexes to mark, 2 bytes each
  * returns {state, cells}
  *   cells: 2 bytes for each index of ARGV 4, in that order: its cell now. Settled = another holder settled it first. Empty if the run isn't
@@ -56,6 +56,7 @@ for rank = 1, #outcomes do change[rank] = 0 end
 local found, isAnyFound = {}, false -- by rule of section 2
 local isAnyFailed = false
 local timed, isAnyTimed = {}, false -- places of times
+local improved = {} -- outcomes that a better one replaces
 for at = 1, #results, 4 do
   local a, b, c, d = byte(results, at, at + 3)
   local i, new = a * 256 + b, c * 256 + d
@@ -77,7 +78,12 @@ for at = 1, #results, 4 do
     local sent = rank > 0 and math.floor(new / attemptsStep) % attemptsSize or new % attemptsSize
     local sentBefore = oldRank > 0 and math.floor(old / attemptsStep) % attemptsSize or old % attemptsSize
     attempts = attempts + sent - sentBefore
-    if oldRank > 0 then change[oldRank] = change[oldRank] - 1 elseif rank > 0 then settled = settled + 1 end
+    if oldRank > 0 then
+      change[oldRank] = change[oldRank] - 1
+      improved[#improved + 1] = ARGV[1] .. '.' .. i
+    elseif rank > 0 then
+      settled = settled + 1
+    end
     if rank > 0 then
       change[rank] = change[rank] + 1
       if isFailure[rank] then isAnyFailed = true end
@@ -100,6 +106,7 @@ for rank, outcome in ipairs(outcomes) do
 end
 if attempts ~= 0 then redis.call('HINCRBY', KEYS[2], 'attempts', attempts) end
 if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
+if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
 -- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results that it counts pass here.
 if settled > 0 then

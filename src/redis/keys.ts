@@ -17,6 +17,8 @@ export const keys = {
   later: (run: string) => `expunge:{${run}}:later`,
   /** sorted set: processes that hold chunks of a run that is being cancelled, with their request timeout, by the time of their last heartbeat */
   holders: (run: string) => `expunge:{${run}}:holders`,
+  /** list: `<chunk>.<index>` of each outcome that a better one replaced, the oldest first */
+  improved: (run: string) => `expunge:{${run}}:improved`,
   /** hash: `<chunk>.<index>` → excerpt of an error answer, bounded per reason */
   details: (run: string) => `expunge:{${run}}:details`,
   /** list: who did what to the run, when and why; newest first, bounded */

@@ -32,7 +32,16 @@ const parts = () => [
 ];
 const small = () =>
   [
-    ...[keys.open, keys.later, keys.holders, keys.details, keys.measures, keys.history, keys.historyEvents],
+    ...[
+      keys.open,
+      keys.later,
+      keys.holders,
+      keys.improved,
+      keys.details,
+      keys.measures,
+      keys.history,
+      keys.historyEvents,
+    ],
     ...[keys.paceMembers, keys.paceQuotas, keys.audit],
   ].map((keyOf) => keyOf(id));
 

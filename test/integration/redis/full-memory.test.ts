@@ -7,6 +7,7 @@ import { claimList } from '../../../src/ledger/create-run.ts';
 import { noteHistory, readHistory } from '../../../src/ledger/history.ts';
 import type { KnownCells } from '../../../src/ledger/known-cells.ts';
 import { type Claim, type Ledger, openLedger, type Steering } from '../../../src/ledger/ledger.ts';
+import { changeMaxDeletes } from '../../../src/ledger/max-deletes.ts';
 import { queueResults, recordResults, wantResults } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
 import { pinRate, startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
@@ -202,6 +203,13 @@ const refused: Case[] = [
     arrange: async () => {
       const id = await openRun('start');
       return () => ledger.changePriority(id, now, { priority: 'high', ...order });
+    },
+  },
+  {
+    script: 'ledger/max-deletes.lua.ts changeMaxDeletesLua',
+    arrange: async () => {
+      const run = (await readRun(redis, await openRun()))!;
+      return () => changeMaxDeletes(redis, run, 1, { ...order, action: 'max-deletes' });
     },
   },
   { script: 'limiter/run-pace.ts runPaceLua', arrange: async () => pace(await openRun('start'), true) },
