@@ -36,6 +36,8 @@ export type Scenario = {
   possible?: (nowMs: number) => number;
   /** What a request costs a process, and when it does not run: the mean of both times; `own`: because it computes something else. */
   cpu?: { sendMs: number; answerMs: number; away?: { runMs: number; awayMs: number; own: boolean } };
+  /** What the target counts are requests at once, of which it allows so many. */
+  places?: number;
   /** Decides what chance does. */
   seed?: number;
   /** Where chance decides much: the worst of so many counts. */
@@ -125,15 +127,19 @@ export function seeded(seed: number): () => number {
   };
 }
 
-export function simulate(scenario: Scenario, trace?: (line: string) => void): Result {
+/** Who decides: `control`, or a player to compare it with. */
+export type Player = typeof control;
+
+export function simulate(scenario: Scenario, trace?: (line: string) => void, player: Player = control): Result {
   const { seed = 1, seeds = 1 } = scenario;
-  const all = Array.from({ length: seeds }, (_, n) => new World({ ...scenario, seed: seed + n }, trace).run());
+  const all = Array.from({ length: seeds }, (_, n) => new World({ ...scenario, seed: seed + n }, player, trace).run());
   return all.reduce((worst, one) => (one.used < worst.used ? one : worst));
 }
 
 /** A fleet, its Redis and its target, ms by ms. What Redis does is done by `Shared`. */
 class World {
   readonly #scenario: Scenario;
+  readonly #player: Player;
   readonly #random: () => number;
   readonly #server: Server;
   readonly #processes: Process[];
@@ -170,8 +176,9 @@ class World {
   #acceptedBy = -1;
   #acceptedAt = -1e9;
 
-  constructor(scenario: Scenario, trace?: (line: string) => void) {
+  constructor(scenario: Scenario, player: Player, trace?: (line: string) => void) {
     this.#scenario = scenario;
+    this.#player = player;
     this.#trace = trace;
     this.#isSimple = !(scenario.others || scenario.cpu || scenario.pauses || scenario.stay || scenario.hasWork);
     this.#stepMs = scenario.seconds > 1_000 ? 10 : 1;
@@ -518,7 +525,7 @@ class World {
     const most = slots * this.#here.length;
     const holdUntil = this.#holdUntil > now ? this.#holdUntil : 0;
     const before = this.#state;
-    this.#state = control(before, Object.assign(this.#sums, { now, most, holdUntil }));
+    this.#state = this.#player(before, Object.assign(this.#sums, { now, most, holdUntil }));
     this.#divide();
     if (this.#state.closed && !before?.closed) this.#probeAt = now + this.#state.closed.probeGapMs;
     this.#sums = { ...noSums };
