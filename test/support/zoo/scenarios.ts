@@ -95,11 +95,13 @@ add('sliding', 'counter 18000 per 60 s', {
 });
 add('concurrency', '429 above 20 at once, 50 ms', {
   server: (r) => s.concurrency(20, 50, r),
+  places: 20,
   latencyMs: 5,
   want: { used: 0.85, refused: 0.02 },
 });
 add('concurrency', '429 above 4 at once, 200 ms', {
   server: (r) => s.concurrency(4, 200, r),
+  places: 4,
   latencyMs: 5,
   want: { used: 0.8, refused: 0.03 },
 });
