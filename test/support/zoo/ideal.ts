@@ -32,7 +32,8 @@ function idealPlayer(scenario: Scenario, share: number): Player {
   let known = limits.shift()![1];
   return (before: TargetControl | null, sums: Sums) => {
     const next = limits[0];
-    const isSeen = next !== undefined && sums.now >= next[0] * 1_000 && (next[1] > known || sums.refused > 0);
+    const isSeen =
+      next !== undefined && sums.now >= next[0] * 1_000 && (next[1] > known || sums.refused + sums.trouble > 0);
     if (isSeen) known = limits.shift()![1];
     const state = before ?? control(null, sums);
     const perSecond = places ? mostPerSecond : share * (known - others(sums.now));
