@@ -34,7 +34,7 @@ export function ask(question) {
   render(nothing, dialog); // no value of the last question stays in a field
   show('', false);
   dialog.showModal();
-  dialog.querySelector('input')?.focus();
+  /** @type {HTMLElement | null} */ (dialog.querySelector('input, select'))?.focus();
 }
 
 /** @typedef {{ problem: string, isBusy: boolean, submit: (event: SubmitEvent) => void }} Answering */

@@ -45,13 +45,17 @@ function pauseQuestion(run) {
   };
 }
 
+const absentChoices = ['halt it again', 'are expected'];
+
 /** @param {Run} run @returns {Question} */
 function resumeQuestion(run) {
   return {
     ...{ title: 'Resume this run?', verb: 'Resume' },
     text: html`It deletes the ${plural(run.pending, 'ids')} that are left at <b>${hostOf(run.target)}</b>.
       ${run.detached ? nothing : 'Its command has to be there, or is typed again.'}`,
-    act: ({ reason }) => give(run, 'resume', { reason }),
+    fields:
+      run.halt === 'all_absent' ? [{ name: 'absent', label: 'Ids that are not there', choices: absentChoices }] : [],
+    act: ({ reason, absent }) => give(run, 'resume', { reason, expect_absent: absent === absentChoices[1] }),
   };
 }
 

@@ -39,6 +39,7 @@ export type RunSummary = {
   who: string;
   by?: string;
   note?: string;
+  halt: string | null;
   detached: boolean;
   priority: string;
   per_second: number | null;

@@ -61,7 +61,7 @@ export async function openDashboard(browser: Browser, atEnd: AtEnd, options: Har
   };
   const page: Dashboard['page'] = async (role, more = {}) => {
     const context = await browser.newContext({ acceptDownloads: true, ...more });
-    context.setDefaultTimeout(Number(process.env.WAIT ?? 60_000));
+    context.setDefaultTimeout(60_000);
     atEnd(() => context.close());
     const opened = await context.newPage();
     opened.on('console', (message) => {
