@@ -1,14 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { ExpungeError, messageOf } from '../errors.ts';
+import { keepNewSpace } from '../new-space.ts';
 import { explainFileError, systemCode } from '../system-errors.ts';
 import { complain, executeLine } from './execute.ts';
 
 // By default V8 lets the heap grow to several times the memory in use, because a run allocates much in a short time. This keeps a run
 // of millions of ids under 200 MB at no measurable cost.
 setFlagsFromString('--heap-growing-percent=50');
-
-// The space of new objects begins with 1 MB and doubles step by step; while it is small, collections copy again and again what is in flight.
-setFlagsFromString('--semi-space-growth-factor=32');
+keepNewSpace();
 
 const { env, stdin, stdout, stderr } = process;
 const isVerbose = env.EXPUNGE_LOG_LEVEL === 'debug' || process.argv.some((arg) => arg === '-v' || arg === '--verbose');

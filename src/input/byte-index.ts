@@ -12,7 +12,7 @@ export class ByteIndex {
   // Per slot; an end of 0 is an empty slot. At least half of the slots are empty.
   #starts = new Uint32Array(firstSlots);
   #ends = new Uint32Array(firstSlots);
-  #hashes = new Uint32Array(firstSlots);
+  #hashes = new Int32Array(firstSlots);
   /** The stored records, one after the other. */
   records: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
 
@@ -64,7 +64,7 @@ export class ByteIndex {
     const [starts, ends, hashes] = [this.#starts, this.#ends, this.#hashes];
     this.#starts = new Uint32Array(2 * ends.length);
     this.#ends = new Uint32Array(2 * ends.length);
-    this.#hashes = new Uint32Array(2 * ends.length);
+    this.#hashes = new Int32Array(2 * ends.length);
     for (const [slot, end] of ends.entries()) {
       if (end !== 0) this.#fillSlot(this.#emptySlot(hashes[slot]!), starts[slot]!, end, hashes[slot]!);
     }
@@ -105,7 +105,7 @@ function hashOf(bytes: Buffer, start: number, end: number): number {
     hash = mix(hash ^ word);
   }
   for (; at < end; at++) hash = mix(hash ^ bytes[at]!);
-  return hash >>> 0;
+  return hash;
 }
 
 function mix(hash: number): number {

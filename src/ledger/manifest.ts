@@ -13,7 +13,8 @@ import { type Cell, emptyLedgerChunk, readCell } from './cell.ts';
  */
 export function encodeChunk(chunk: Chunk): Buffer {
   const head = `${chunk.resource}\n${encodePositions(chunk.positions)}\n`;
-  return compress(hasColumns(chunk.ids) ? columnsBehind(head, chunk.ids) : `${head}${byLine}${chunk.ids.join('\n')}`);
+  const columns = columnsBehind(head + byColumn, chunk.ids);
+  return compress(columns ?? `${head}${byLine}${chunk.ids.join('\n')}`);
 }
 
 /** The chunk as it was written. Throws INTERNAL for bytes that no `encodeChunk` wrote. */
@@ -123,22 +124,23 @@ function decodePositions(text: string): Position[] {
 const byLine = 'l';
 const byColumn = 'c';
 
-/** Whether all ids have the same length and only printable ASCII. */
-function hasColumns(ids: string[]): boolean {
-  const { length } = ids[0]!;
-  return ids.every((id) => id.length === length && /^[!-~]+$/.test(id));
-}
-
 const usualBytes = 32 * 1024;
-let scratch = Buffer.alloc(usualBytes); // reused for every chunk: a list of millions allocates nothing here
+const scratch = { rows: Buffer.alloc(usualBytes), columns: Buffer.alloc(usualBytes) }; // reused: a list of millions allocates nothing here
 
-function columnsBehind(head: string, ids: string[]): Buffer {
+/** The characters of the ids column by column, or null if they are not of the same length, or not all printable ASCII. */
+function columnsBehind(head: string, ids: string[]): Buffer | null {
   const { length } = ids[0]!;
-  const size = head.length + 1 + length * ids.length;
-  if (scratch.length < size) scratch = Buffer.alloc(size);
-  let at = scratch.write(head + byColumn, 'latin1');
-  for (let column = 0; column < length; column++) for (const id of ids) scratch[at++] = id.charCodeAt(column);
-  return scratch.subarray(0, size);
+  const text = ids.join('');
+  if (ids.some((id) => id.length !== length) || !/^[!-~]+$/.test(text)) return null;
+  const size = head.length + text.length;
+  if (scratch.rows.length < size) Object.assign(scratch, { rows: Buffer.alloc(size), columns: Buffer.alloc(size) });
+  const { rows, columns } = scratch;
+  rows.write(text, 'latin1');
+  let at = columns.write(head, 'latin1');
+  for (let column = 0; column < length; column++) {
+    for (let from = column; from < text.length; from += length) columns[at++] = rows[from]!;
+  }
+  return columns.subarray(0, size);
 }
 
 function idReader(bytes: Buffer, count: number): ChunkIds['idAt'] {

@@ -107,10 +107,12 @@ export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
   const share =
     of === 'refused' ? (next.early.refused - 1) / next.early.answers : next.recent.trouble / next.recent.answers;
   const low = Math.min(rate.low || rate.rate, rate.rate);
-  const lower = step(rate, low * (1 - share) * rules.margin, 'ramp', sums.now);
+  const accepted = of === 'refused' ? next.early.perSecond : acceptedBefore(next.recent, rate, share);
+  const perSecond = of === 'refused' ? low * (1 - share) : Math.min(low, accepted); // errors also come of rates above low
+  const lower = step(rate, perSecond * rules.margin, 'ramp', sums.now);
   const trial: Trial = {
     sinceMs: sums.now,
-    acceptedBefore: of === 'refused' ? next.early.perSecond : acceptedBefore(next.recent, rate, share),
+    acceptedBefore: accepted,
     answers: 0,
     refused: 0,
     share,
@@ -199,8 +201,7 @@ function worthATrial(state: Blame, sums: Sums, isThrottling: boolean): Trial['of
   const { recent, early, restUntilMs } = state;
   if (sums.now < restUntilMs || sums.holdUntil > sums.now) return null;
   const isEarly = early.ramps >= rules.early && early.refused >= rules.earlyRefused;
-  const isWorthIt = early.refused < rules.mostShare * early.answers && early.refused > rules.leastShare * early.answers;
-  if (isEarly && isWorthIt) return 'refused';
+  if (isEarly && early.refused > rules.leastShare * early.answers) return 'refused';
   const isWorth = recent.trouble >= rules.errors && recent.trouble >= rules.errorShare * recent.answers;
   const isOutage = recent.trouble > rules.mostErrors * recent.answers;
   const isAsked = !isThrottling && mayAskAboutErrors(state.errors, sums.now);
@@ -253,7 +254,10 @@ function notTheRate(state: Blame, trial: Trial, rate: LearnedRate, left: number,
   const restored = { ...trial.rate, epoch: rate.epoch, dropEpoch: rate.dropEpoch, lookedAtMs: now };
   const up = step({ ...restored, high: 0 }, trial.rate.low, 'seek', now);
   const rest = { restUntilMs: now + rules.restMs, restMs: rules.restMs };
-  if (trial.of === 'trouble') return { blame: { ...state, trial: null, ...rest }, rate: up };
+  if (trial.of === 'trouble') {
+    const same = trial.rate.high > 0 ? startRamp(restored, trial.rate, noCost, now, rate.cycleMs) : up;
+    return { blame: { ...state, trial: null, ...rest }, rate: same };
+  }
   return { blame: { ...state, trial: null, background: left, found: left, forgivable: 3, ...rest }, rate: up };
 }
 
@@ -274,17 +278,19 @@ export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedR
   if (after.epoch === before.epoch || after.phase !== 'ramp' || before.phase !== 'ramp') return blame;
   const { accepted, refused } = before.sampleWindow;
   const bad = refused + seen.currentRefused;
-  const isRare = bad < rules.rare * (accepted + seen.currentAccepted + bad);
+  const answers = accepted + seen.currentAccepted + bad;
+  const isRare = bad < rules.rare * answers;
   if (before.rate >= before.low && isRare) {
     const errors = blame.early.ramps === 0 ? followLimit(blame.errors, before.low) : blame.errors;
     return { ...blame, errors, early: noEarlyEnd };
   }
+  if (bad > rules.mostShare * answers) return { ...blame, early: noEarlyEnd };
   const { ramps, ...sums } = blame.early;
   const answeredMs = before.sampleWindow.openMs - rateRules.staleRateMs - before.latencyMs;
   const early = {
     ramps: ramps + 1,
-    answers: sums.answers + accepted + refused + seen.currentAccepted + seen.currentRefused,
-    refused: sums.refused + refused + seen.currentRefused,
+    answers: sums.answers + answers,
+    refused: sums.refused + bad,
     perSecond: ((accepted + seen.currentAccepted) * 1_000) / Math.max(1, answeredMs),
   };
   return { ...blame, early };

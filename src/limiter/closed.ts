@@ -234,8 +234,9 @@ function afterOutage(rate: LearnedRate, cycle: Cycle, now: number): LearnedRate 
   const known = Math.max(rate.low || rate.rate / 2, isExempt ? cycle.beforeFirst.known : 0);
   const ofCycle = isExempt || cycle.openedMs === null ? known : perSecondOf(cycle, now);
   const low = Math.min(known, Math.max(rules.afterOutage * known, ofCycle));
-  if (rate.high === 0 && cycle.shortOutages === 0) return step({ ...rate, low }, low, 'seek', now);
-  return startRamp(rate, { low, high: Math.max(known, rate.high) }, low < known ? hasty : noCost, now);
+  if (rate.low === 0 && cycle.shortOutages === 0) return step({ ...rate, low }, low, 'seek', now);
+  const high = Math.max(known, rate.rate); // the outage may have come of it
+  return startRamp(rate, { low, high }, low < known ? hasty : noCost, now);
 }
 
 /** The window of the target where its length matters, else 0. */

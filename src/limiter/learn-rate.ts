@@ -76,6 +76,7 @@ function measure(state: LearnedRate, seen: Observation): LearnedRate {
     return { ...state, sampleWindow: { ...sampleWindow, accepted: 0, refused: 0 } };
   if (sampleWindow.openMs < rules.measureMs || sampleWindow.accepted + sampleWindow.refused < rules.measureAnswers)
     return state;
+  if (sampleWindow.refused === 0) return { ...state, phase: state.high === 0 ? 'seek' : 'ramp' }; // it was not about the rate: goes on
   return settleOnShare(state, seen);
 }
 
@@ -96,7 +97,9 @@ function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
   // A window that is spent accepts nothing for a while, so nothing can be measured there.
   if (state.cycleMs > 0)
     return settle(state, seen, { low: Math.max(low, meanOnRamp(state, state.cycleMs)), high: state.rate });
-  return state.rate >= rules.coarsePerSecond ? startMeasuring(state) : settle(state, seen, { low, high: state.rate });
+  return state.rate >= rules.coarsePerSecond
+    ? startMeasuring(state)
+    : settle(state, seen, { low, high: state.rate }, true);
 }
 
 /** Each of these refusals makes all processes wait, so the limit is derived from few of them: by how far the ramp got. */

@@ -8,6 +8,7 @@ import { addMeasures } from '../ledger/measures.ts';
 import { openPaceCalls } from '../limiter/run-pace.ts';
 import type { Log } from '../logger.ts';
 import { perResource, type Resource } from '../model/resource.ts';
+import { growNewSpace } from '../new-space.ts';
 import { type Consumer, maxJobs, openConsumer } from '../queue/consumer.ts';
 import { createFeeder, type Feeder } from '../queue/feeder.ts';
 import { type ChunkQueue, openQueue, sharedQueueName } from '../queue/queue.ts';
@@ -60,6 +61,7 @@ export function openService(
   options: ServiceOptions,
   { openSenders, openQueue, openConsumer }: Openers = openers,
 ): Service {
+  growNewSpace();
   const { ledger, target, log, token } = options;
   const clock = () => performance.now();
   const shutdownDeadline = new AbortController();

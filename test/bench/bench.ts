@@ -10,6 +10,7 @@ import { type Measured, measure } from './measure.ts';
 import { peersOf } from './peers.ts';
 import { type Cell, cellTable } from './table.ts';
 import { startTarget } from './target.ts';
+import { writeTopic } from './topic.ts';
 
 // CPU seconds and wall clock side by side with peers, in turn: `npm run bench`. Quote the ratios; absolute figures belong to the machine.
 
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     tls: { type: 'string', default: 'no,yes' },
     workers: { type: 'string', default: '1,2,4' },
     rounds: { type: 'string', default: '5' },
+    write: { type: 'boolean', default: false }, // into the topic
     only: { type: 'string', default: '' }, // words of the peers' names, separated by commas
   },
 });
@@ -36,6 +38,7 @@ try {
   for (const latencyMs of numbers(values.latency)) {
     for (const tls of values.tls.split(',')) cells.push(await measureCell(latencyMs, tls === 'yes'));
   }
+  if (values.write) writeTopic(cells, Number(values.rounds));
 } finally {
   redis.disconnect();
   if (address.kind === 'private') await stopPrivateRedis(stateDir);

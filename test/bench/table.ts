@@ -42,7 +42,10 @@ function rowOf(name: string, rounds: Measured[], floor: Measured[], ids: number)
     `${of((m) => m.whole.client).toFixed(2)} + ${of((m) => m.whole.redis).toFixed(2)}`,
     `${of((m) => m.fullSpeedSeconds).toFixed(1)} s`,
     `${of((m) => m.rssMb).toFixed(0)} MB`,
-    of((m) => m.redisBytes / ids).toFixed(1),
+    Math.max(
+      0,
+      of((m) => m.redisBytes / ids),
+    ).toFixed(1),
   ];
 }
 

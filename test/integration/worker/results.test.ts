@@ -320,9 +320,6 @@ describe.concurrent('the results of a run that has ended', () => {
     await delivererTo(harness, folder).deliver();
     expect(readdirSync(folder)).toEqual([run]);
     expect((await readRun(redis, broken))!.resultsProblem).not.toBe('');
-    await redis.set(keys.run(broken), 'no hash');
-    await delivererTo(harness, folder).deliver();
-    await redis.del(keys.run(broken));
   });
 
   test('that end again while they are delivered are delivered again', async ({ onTestFinished }) => {

@@ -51,22 +51,23 @@ export class Measures {
     return {
       used: a / sum(this.#possible, from * 10, seconds * 10),
       refused: r / Math.max(1, a + r),
-      follow: changes ? this.#followed() : null,
+      follow: changes ? (this.followed(seconds * 1_000) ?? Number.POSITIVE_INFINITY) : null,
       firstRefusals: sum(this.#refused, 0, Math.min(300, from * 10)),
       perSecond: a / (seconds - from),
     };
   }
 
-  #followed(): number {
+  /** As of now; null = not yet. */
+  followed(now: number): number | null {
     const [atS, limit] = this.#scenario.changes!.at(-1)!;
     const width = Math.round(Math.max(3, 30 / limit) * 10); // in tenths of a second
-    for (let bin = atS * 10; bin + width <= this.#accepted.length; bin++) {
+    for (let bin = atS * 10; bin + width <= Math.floor(now / binMs); bin++) {
       const a = sum(this.#accepted, bin, bin + width);
       const r = sum(this.#refused, bin, bin + width);
       const possible = sum(this.#possible, bin, bin + width);
       if (a >= 0.9 * possible && r <= 0.05 * (a + r)) return (bin + width) / 10 - atS;
     }
-    return Number.POSITIVE_INFINITY;
+    return null;
   }
 }
 

@@ -1,25 +1,59 @@
-import { scenarios } from './scenarios.ts';
-import { simulate } from './world.ts';
+import { playIdeally } from './ideal.ts';
+import type { Result } from './measures.ts';
+import { heldTo, scenarios } from './scenarios.ts';
+import { type Scenario, simulate, type Wants } from './world.ts';
 
-// Prints the table of the zoo: `node test/support/zoo/run.ts [part of a name [trace every so many seconds]]`.
+// Prints the table of the zoo: `node test/support/zoo/run.ts [part of a name [trace every so many seconds]]`; with `--table` first, as Markdown, the
+// rows that miss what is wanted, or those of that name, beside what a player would reach who knew the limit.
 
-const [pattern = '', traceEvery = '0'] = process.argv.slice(2);
+const args = process.argv.slice(2);
+const isTable = args[0] === '--table';
+const [pattern = '', traceEvery = '0'] = isTable ? args.slice(1) : args;
+const rows = scenarios.filter(({ group, name }) => `${group} ${name}`.includes(pattern));
 const percent = (share: number) => `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
-let [met, all] = [0, 0];
-for (const scenario of scenarios.filter(({ group, name }) => `${group} ${name}`.includes(pattern))) {
-  let second = 0;
-  const trace = (line: string) => second++ % Number(traceEvery) === 0 && console.log(line);
-  const { used, refused, follow, firstRefusals } = simulate(scenario, Number(traceEvery) > 0 ? trace : undefined);
-  const want = scenario.want ?? {};
-  const missed = [
+if (isTable) printTable();
+else printRows();
+
+function printRows(): void {
+  let met = 0;
+  for (const scenario of rows) {
+    let second = 0;
+    const trace = (line: string) => second++ % Number(traceEvery) === 0 && console.log(line);
+    const result = simulate(scenario, Number(traceEvery) > 0 ? trace : undefined);
+    const { used, refused, follow, firstRefusals } = result;
+    const missed = missedBy(scenario, result);
+    if (missed === '') met++;
+    const seconds = follow === null ? '' : `${follow.toFixed(1)} s`;
+    const cells = [scenario.group.padEnd(18), scenario.name.padEnd(56), percent(used).padStart(8)];
+    console.log([...cells, percent(refused).padStart(8), seconds.padStart(10), firstRefusals, missed].join(' '));
+  }
+  console.log(`${met} of ${rows.length} rows as wanted (U used, R refused, F time to follow)`);
+}
+
+function printTable(): void {
+  console.log('| target | ours | knows the limit | wanted | why |\n|---|---|---|---|---|');
+  for (const scenario of rows) {
+    const ours = simulate(scenario);
+    if (pattern === '' && missedBy(scenario, ours) === '') continue;
+    const cells = [words(ours), words(playIdeally(scenario)), wantedWords(scenario.want), heldTo(scenario).note ?? ''];
+    console.log(`| ${[`${scenario.group}: ${scenario.name}`, ...cells].join(' | ')} |`);
+  }
+}
+
+function missedBy({ want = {} }: Scenario, { used, refused, follow }: Result): string {
+  return [
     used < (want.used ?? 0) ? 'U' : '',
     refused > (want.refused ?? 1) ? 'R' : '',
     (follow ?? 0) > (want.follow ?? Number.POSITIVE_INFINITY) ? 'F' : '',
   ].join('');
-  all++;
-  if (missed === '') met++;
-  const seconds = follow === null ? '' : `${follow.toFixed(1)} s`;
-  const cells = [scenario.group.padEnd(18), scenario.name.padEnd(56), percent(used).padStart(8)];
-  console.log([...cells, percent(refused).padStart(8), seconds.padStart(10), firstRefusals, missed].join(' '));
 }
-console.log(`${met} of ${all} rows as wanted (U used, R refused, F time to follow)`);
+
+function words({ used, refused, follow }: Result): string {
+  const seconds = follow === null ? [] : [follow === Number.POSITIVE_INFINITY ? 'never' : `${follow.toFixed(1)} s`];
+  return [percent(used), percent(refused), ...seconds].join(' / ');
+}
+
+function wantedWords({ used, refused, follow }: Wants = {}): string {
+  const shares = [used === undefined ? '–' : percent(used), refused === undefined ? '–' : percent(refused)];
+  return [...shares, ...(follow === undefined ? [] : [`${follow} s`])].join(' / ');
+}

@@ -12,8 +12,11 @@ export type Server = {
   quota?(now: number): Quota;
 };
 
-const ok = (serviceMs = 0): Reply => ({ status: 204, headers: {}, serviceMs });
-const no = (): Reply => ({ status: 429, headers: {}, serviceMs: 0 });
+const none: Headers = {};
+const accepted: Reply = { status: 204, headers: none, serviceMs: 0 };
+const refused: Reply = { status: 429, headers: none, serviceMs: 0 };
+const ok = (serviceMs = 0): Reply => (serviceMs === 0 ? accepted : { status: 204, headers: none, serviceMs });
+const no = (): Reply => refused;
 
 export function tokenBucket(perSecond: number, burstSeconds: number): Server {
   let limit = perSecond;

@@ -6,6 +6,7 @@ import type { Alarm, Sums } from '../../../src/limiter/sums.ts';
 import { sums } from '../sums.ts';
 import { binMs, Measures, type Result } from './measures.ts';
 import { epochMs, type Headers, type Server } from './servers.ts';
+import { Wire } from './wire.ts';
 
 /** What a row of the zoo is held to: least share used, greatest share refused, longest time to follow a change in s. */
 export type Wants = { used?: number; refused?: number; follow?: number; note?: string };
@@ -35,6 +36,8 @@ export type Scenario = {
   possible?: (nowMs: number) => number;
   /** What a request costs a process, and when it does not run: the mean of both times; `own`: because it computes something else. */
   cpu?: { sendMs: number; answerMs: number; away?: { runMs: number; awayMs: number; own: boolean } };
+  /** What the target counts are requests at once, of which it allows so many. */
+  places?: number;
   /** Decides what chance does. */
   seed?: number;
   /** Where chance decides much: the worst of so many counts. */
@@ -43,13 +46,21 @@ export type Scenario = {
   /** This process cannot connect. */
   brokenProcess?: { process: number; fromS: number; toS: number };
   want?: Wants;
+  /** Is over once the last change is followed: where nothing else is wanted. */
+  untilFollowed?: boolean;
 };
 
-type Request = { process: Process; epoch: number; sentAt: number; reply: ReturnType<Server['answer']> | null };
+type Request = {
+  process: Process;
+  epoch: number;
+  sentAt: number;
+  reply: ReturnType<Server['answer']> | null;
+  next: Request | null;
+};
 
+const noSums = sums({ now: 0, most: 0, reports: 0 });
 const callEveryMs = 100;
 const lateAtMostMs = 40;
-const ringSize = 60_000; // ms; no answer takes longer
 
 type Process = {
   index: number;
@@ -58,6 +69,7 @@ type Process = {
   known: TargetControl | null;
   holdUntil: number;
   inFlight: number;
+  share: number;
   nextCall: number;
   pausedUntil: number;
   awayFrom: number;
@@ -73,8 +85,10 @@ type Process = {
   lastHeaders: Headers | null;
 };
 
+type Tally = { epoch: number; accepted: number; refused: number; trouble: number };
+
 type Report = {
-  tallies: Map<number, { accepted: number; refused: number; trouble: number }>;
+  tallies: Tally[];
   sent: number;
   lost: number;
   latencies: number;
@@ -85,17 +99,22 @@ type Report = {
 };
 
 const emptyReport = (): Report => ({
-  ...{
-    tallies: new Map(),
-    sent: 0,
-    lost: 0,
-    latencies: 0,
-    latencySum: 0,
-    latencySquares: 0,
-    starved: false,
-    holdMs: 0,
-  },
+  tallies: [],
+  sent: 0,
+  lost: 0,
+  latencies: 0,
+  latencySum: 0,
+  latencySquares: 0,
+  starved: false,
+  holdMs: 0,
 });
+
+function tallyOf({ tallies }: Report, epoch: number): Tally {
+  for (let at = tallies.length - 1; at >= 0; at--) if (tallies[at]!.epoch === epoch) return tallies[at]!;
+  const tally = { epoch, accepted: 0, refused: 0, trouble: 0 };
+  tallies.push(tally);
+  return tally;
+}
 
 /** Numbers in [0, 1), the same for the same seed (mulberry32). */
 export function seeded(seed: number): () => number {
@@ -108,28 +127,36 @@ export function seeded(seed: number): () => number {
   };
 }
 
-export function simulate(scenario: Scenario, trace?: (line: string) => void): Result {
+/** Who decides: `control`, or a player to compare it with. */
+export type Player = typeof control;
+
+export function simulate(scenario: Scenario, trace?: (line: string) => void, player: Player = control): Result {
   const { seed = 1, seeds = 1 } = scenario;
-  const all = Array.from({ length: seeds }, (_, n) => new World({ ...scenario, seed: seed + n }, trace).run());
+  const all = Array.from({ length: seeds }, (_, n) => new World({ ...scenario, seed: seed + n }, player, trace).run());
   return all.reduce((worst, one) => (one.used < worst.used ? one : worst));
 }
 
 /** A fleet, its Redis and its target, ms by ms. What Redis does is done by `Shared`. */
 class World {
   readonly #scenario: Scenario;
+  readonly #player: Player;
   readonly #random: () => number;
   readonly #server: Server;
   readonly #processes: Process[];
-  readonly #arrivals: (Request[] | undefined)[] = new Array(ringSize);
-  readonly #answers: (Request[] | undefined)[] = new Array(ringSize);
+  readonly #arrivals = new Wire<Request>();
+  readonly #answers = new Wire<Request>();
   readonly #measures: Measures;
   readonly #trace: ((line: string) => void) | undefined;
   /** Time goes on in steps of so many ms: hours need not be looked at in every one. */
   readonly #stepMs: number;
-  #now = 0;
-  #quietUntil = 0;
-  /** Nothing but requests and calls happens between whole tenths of a second. */
+  /** Nothing but requests and calls happens between whole tenths of a second: the time between two of them is passed over. */
   readonly #isSimple: boolean;
+  #quietUntil = 0;
+  #nextCall = 0;
+  /** No permit can be used before the next answer or call. */
+  #isFull = false;
+  #probes = 0;
+  #spare: Request | null = null;
   /** The processes that are there, and the rate of all together, by what each knows. */
   #here: Process[] = [];
   #perSecond = 0;
@@ -140,7 +167,7 @@ class World {
 
   // What Redis holds.
   #state: TargetControl | null = null;
-  #sums: Sums = sums({ now: 0, most: 0, reports: 0 });
+  #sums: Sums = { ...noSums };
   #lookedAt = -1e9;
   #seenAt = 0;
   #holdUntil = 0;
@@ -149,8 +176,9 @@ class World {
   #acceptedBy = -1;
   #acceptedAt = -1e9;
 
-  constructor(scenario: Scenario, trace?: (line: string) => void) {
+  constructor(scenario: Scenario, player: Player, trace?: (line: string) => void) {
     this.#scenario = scenario;
+    this.#player = player;
     this.#trace = trace;
     this.#isSimple = !(scenario.others || scenario.cpu || scenario.pauses || scenario.stay || scenario.hasWork);
     this.#stepMs = scenario.seconds > 1_000 ? 10 : 1;
@@ -164,7 +192,7 @@ class World {
   #process(index: number, count: number): Process {
     const [fromS, toS] = this.#scenario.stay?.[index] ?? [0, Number.POSITIVE_INFINITY];
     const process: Process = {
-      ...{ index, from: fromS * 1_000, to: toS * 1_000, known: null, holdUntil: 0, inFlight: 0 },
+      ...{ index, from: fromS * 1_000, to: toS * 1_000, known: null, holdUntil: 0, inFlight: 0, share: 1 },
       ...{ nextCall: fromS * 1_000 + Math.floor((index * callEveryMs) / count), pausedUntil: 0 },
       ...{ awayFrom: Number.POSITIVE_INFINITY, awayTo: 0, freeAt: 0, lateMs: 0, backlog: [], probes: 0 },
       ...{ detector: new OutageDetector(), alarm: null, localMs: 250, report: emptyReport(), lastHeaders: null },
@@ -185,9 +213,8 @@ class World {
     const changes = [...(scenario.changes ?? [])];
     const pauses = [...(scenario.pauses ?? [])];
     const endMs = scenario.seconds * 1_000;
-    for (this.#now = 0; this.#now < endMs; this.#now += this.#stepMs) {
-      const now = this.#now;
-      if (now < this.#quietUntil && !this.#arrivals[now % ringSize] && !this.#answers[now % ringSize]) continue;
+    for (let now = 0; now < endMs; now += this.#stepMs) {
+      if (now < this.#quietUntil && !this.#arrivals.has(now) && !this.#answers.has(now)) continue;
       if (changes.length > 0 && now >= changes[0]![0] * 1_000) this.#server.setLimit(changes.shift()![1], now);
       if (pauses.length > 0 && now >= pauses[0]!.atS * 1_000)
         this.#processes[pauses[0]!.process]!.pausedUntil = now + pauses.shift()!.ms;
@@ -195,10 +222,11 @@ class World {
       this.#arrive(now);
       this.#answer(now);
       if (now === 0 || scenario.stay) this.#count(now);
-      for (const process of this.#processes) this.#live(process, now);
+      if (!this.#isSimple || now >= this.#nextCall) this.#liveAll(now);
       this.#send(now);
       if (now % binMs === 0) this.#measure(now);
       if (this.#trace && now % 1_000 === 0) this.#tell(now);
+      if (scenario.untilFollowed && now % 1_000 === 0 && this.#measures.followed(now) !== null) break;
       this.#quietUntil = this.#isSimple ? this.#nextEvent(now) : now;
     }
     return this.#measures.result();
@@ -206,16 +234,23 @@ class World {
 
   /** Until then nothing happens but what the rings hold. */
   #nextEvent(now: number): number {
-    let next = Math.min(this.#nextPermit, Math.floor(now / binMs + 1) * binMs);
-    for (const { nextCall, backlog } of this.#processes) next = Math.min(next, backlog.length > 0 ? now : nextCall);
-    return next;
+    const next = Math.min(this.#nextCall, Math.floor(now / binMs + 1) * binMs);
+    return this.#perSecond === 0 || this.#isFull ? next : Math.min(next, this.#nextPermit);
   }
 
   #count(now: number): void {
-    this.#here = this.#processes.filter(({ from, to }) => now >= from && now < to);
-    const known = this.#here.flatMap((process) => process.known ?? []);
-    const sum = known.reduce((rate, state) => rate + (state.closed ? 0 : state.rate.rate), 0);
-    this.#perSecond = known.length === 0 ? 0 : sum / known.length;
+    if (now === 0 || this.#scenario.stay) {
+      this.#here = this.#processes.filter(({ from, to }) => now >= from && now < to);
+      this.#divide();
+    }
+    let [count, sum] = [0, 0];
+    for (const { known } of this.#here) {
+      if (known === null) continue;
+      count++;
+      sum += known.closed ? 0 : known.rate.rate;
+    }
+    if (this.#perSecond === 0) this.#nextPermit = Math.max(this.#nextPermit, now);
+    this.#perSecond = count === 0 ? 0 : sum / count;
   }
 
   // ---- the target ----
@@ -229,14 +264,14 @@ class World {
   }
 
   #arrive(now: number): void {
-    const here = this.#arrivals[now % ringSize];
-    if (here === undefined) return;
-    this.#arrivals[now % ringSize] = undefined;
-    for (const request of here) {
+    let next = this.#arrivals.take(now);
+    while (next !== null) {
+      const request = next;
+      next = request.next;
       const reply = this.#server.answer(now);
       request.reply = reply;
       this.#measures.add(now, reply.status);
-      this.#at(this.#answers, now + reply.serviceMs + this.#halfWay(now), request);
+      this.#answers.add(request, now + reply.serviceMs + this.#halfWay(now), now, this.#stepMs);
     }
   }
 
@@ -244,22 +279,16 @@ class World {
     return halfWay(this.#scenario, now, this.#random);
   }
 
-  #at(ring: (Request[] | undefined)[], ms: number, request: Request): void {
-    const step = this.#stepMs;
-    const at = Math.max(this.#now + step, Math.min(Math.round(ms / step) * step, this.#now + ringSize - step));
-    const slot = at % ringSize;
-    const list = ring[slot];
-    if (list === undefined) ring[slot] = [request];
-    else list.push(request);
-  }
-
   // ---- the processes ----
 
   #answer(now: number): void {
-    const here = this.#answers[now % ringSize];
-    if (here === undefined) return;
-    this.#answers[now % ringSize] = undefined;
-    for (const request of here) request.process.backlog.push(request);
+    let next = this.#answers.take(now);
+    while (next !== null) {
+      const request = next;
+      next = request.next;
+      if (this.#isSimple) this.#take(request.process, request, now);
+      else request.process.backlog.push(request);
+    }
   }
 
   #isHere(process: Process, now: number): boolean {
@@ -273,6 +302,14 @@ class World {
     if (now < process.awayTo) return false;
     this.#planAway(process, now);
     return now < process.awayFrom;
+  }
+
+  #liveAll(now: number): void {
+    this.#nextCall = Number.POSITIVE_INFINITY;
+    for (const process of this.#processes) {
+      this.#live(process, now);
+      this.#nextCall = Math.min(this.#nextCall, process.nextCall);
+    }
   }
 
   #live(process: Process, now: number): void {
@@ -301,12 +338,14 @@ class World {
     process.backlog.splice(0, at);
   }
 
-  #take(process: Process, { epoch, sentAt, reply }: Request, now: number): void {
+  #take(process: Process, request: Request, now: number): void {
+    const { epoch, sentAt, reply } = request;
+    request.next = this.#spare;
+    this.#spare = request;
     process.inFlight--;
     const { report } = process;
     const { status, headers, broken } = reply!;
-    const tally = report.tallies.get(epoch) ?? { accepted: 0, refused: 0, trouble: 0 };
-    report.tallies.set(epoch, tally);
+    const tally = tallyOf(report, epoch);
     let signal: Signal = 'accepted';
     if (broken === 'refused') signal = 'unreachable';
     else if (broken === 'reset') signal = 'lost';
@@ -318,7 +357,7 @@ class World {
       if (now + waitMs > process.holdUntil) {
         process.holdUntil = now + waitMs;
         report.holdMs = waitMs;
-        process.nextCall = now;
+        this.#callAtOnce(process, now);
       }
     }
     if (signal === 'accepted') {
@@ -336,60 +375,70 @@ class World {
     if (epoch > 0 && epoch !== process.known?.epoch) return;
     if (process.detector.observe(signal) || (process.known?.closed && isTrouble(signal))) {
       process.alarm = { kind: signal === 'unreachable' ? 'unreachable' : 'trouble', why: 'no request succeeds' };
-      process.nextCall = now;
+      this.#callAtOnce(process, now);
     }
+  }
+
+  #callAtOnce(process: Process, now: number): void {
+    process.nextCall = now;
+    this.#nextCall = now;
   }
 
   #send(now: number): void {
     const scenario = this.#scenario;
-    for (const process of this.#here)
-      while (process.probes > 0) {
-        process.probes--;
-        this.#put(process, now);
-      }
+    if (this.#probes > 0) this.#sendProbes(now);
     if (scenario.hasWork && !scenario.hasWork(now)) {
       this.#nextPermit = Math.max(this.#nextPermit, now);
       return;
     }
+    this.#isFull = false;
+    if (this.#perSecond === 0) return;
     this.#nextPermit = Math.max(this.#nextPermit, now - lateAtMostMs);
     while (this.#nextPermit <= now) {
-      const [perSecond, process] = this.#next(now);
+      const process = this.#next(now);
+      this.#isFull = process === null;
       if (process === null) return;
-      this.#nextPermit += 1_000 / perSecond;
-      if (process === 'lost') continue;
-      this.#put(process, now);
+      this.#nextPermit += 1_000 / this.#perSecond;
+      if (process !== 'lost') this.#put(process, now);
     }
   }
 
-  /** The process that has the next permit, and the rate of all; null: it waits; lost: it cannot be used. */
-  #next(now: number): [number, Process | 'lost' | null] {
-    const perSecond = this.#perSecond;
-    if (perSecond === 0) {
-      this.#nextPermit = now + this.#stepMs;
-      return [1_000, null];
-    }
+  #sendProbes(now: number): void {
+    for (const process of this.#here)
+      while (process.probes > 0) {
+        process.probes--;
+        this.#probes--;
+        this.#put(process, now);
+      }
+  }
+
+  /** The process that has the next permit; null: it waits; lost: it cannot be used. */
+  #next(now: number): Process | 'lost' | null {
     let wasFull = false;
     for (let tried = 0; tried < this.#here.length; tried++) {
       const process = this.#here[this.#turn++ % this.#here.length]!;
       if (process.known === null || process.known.closed) continue;
-      if (now < process.pausedUntil || now < process.holdUntil) return [perSecond, 'lost'];
+      if (now < process.pausedUntil || now < process.holdUntil) return 'lost';
       if (!this.#runs(process, now)) {
         wasFull = true;
         continue;
       }
-      if (process.inFlight < this.#shareOf(process)) return [perSecond, process];
+      if (process.inFlight < process.share) return process;
       process.report.starved = true;
       wasFull = true;
     }
-    return [perSecond, wasFull ? null : 'lost'];
+    return wasFull ? null : 'lost';
   }
 
-  #shareOf(process: Process): number {
+  /** What each may have in flight. */
+  #divide(): void {
     const { slots = 64 } = this.#scenario;
     const here = this.#here.length;
     const limit = Math.min(Math.round(this.#state?.inFlight.limit ?? 1), slots * here);
-    const place = process.index % here;
-    return Math.max(1, Math.floor((limit * (place + 1)) / here) - Math.floor((limit * place) / here));
+    for (const process of this.#here) {
+      const place = process.index % here;
+      process.share = Math.max(1, Math.floor((limit * (place + 1)) / here) - Math.floor((limit * place) / here));
+    }
   }
 
   #put(process: Process, now: number): void {
@@ -399,11 +448,22 @@ class World {
     process.report.sent++;
     const known = process.known!;
     const epoch = now < known.rate.validFromMs ? 0 : known.epoch;
-    const request: Request = { process, epoch, sentAt: now, reply: null };
+    const request = this.#request(process, epoch, now);
     if (broken && broken.process === process.index && now >= broken.fromS * 1_000 && now < broken.toS * 1_000) {
       request.reply = { status: 0, headers: {}, serviceMs: 0, broken: 'refused' };
-      this.#at(this.#answers, now + 1, request);
-    } else this.#at(this.#arrivals, now + this.#halfWay(now), request);
+      this.#answers.add(request, now + 1, now, this.#stepMs);
+    } else this.#arrivals.add(request, now + this.#halfWay(now), now, this.#stepMs);
+  }
+
+  /** Those that were answered are used again: there are millions. */
+  #request(process: Process, epoch: number, now: number): Request {
+    const request = this.#spare;
+    if (request === null) return { process, epoch, sentAt: now, reply: null, next: null };
+    this.#spare = request.next;
+    request.process = process;
+    request.epoch = epoch;
+    request.sentAt = now;
+    return request;
   }
 
   // ---- what Redis does ----
@@ -423,17 +483,17 @@ class World {
     }
     this.#seenAt = now;
     let accepted = 0;
-    for (const [epoch, counts] of report.tallies) {
+    for (const counts of report.tallies) {
       accepted += counts.accepted;
       sums.accepted += counts.accepted;
       sums.refused += counts.refused;
       sums.trouble += counts.trouble;
-      if (epoch !== state?.epoch) continue;
+      if (counts.epoch !== state?.epoch) continue;
       sums.currentAccepted += counts.accepted;
       sums.currentRefused += counts.refused;
       sums.currentTrouble += counts.trouble;
     }
-    if (report.tallies.size > 0) this.#answeredAt = now;
+    if (report.tallies.length > 0) this.#answeredAt = now;
     sums.sent += report.sent;
     sums.lost += report.lost;
     sums.latencies += report.latencies;
@@ -465,9 +525,10 @@ class World {
     const most = slots * this.#here.length;
     const holdUntil = this.#holdUntil > now ? this.#holdUntil : 0;
     const before = this.#state;
-    this.#state = control(before, { ...this.#sums, now, most, holdUntil });
+    this.#state = this.#player(before, Object.assign(this.#sums, { now, most, holdUntil }));
+    this.#divide();
     if (this.#state.closed && !before?.closed) this.#probeAt = now + this.#state.closed.probeGapMs;
-    this.#sums = sums({ now: 0, most: 0, reports: 0 });
+    this.#sums = { ...noSums };
     this.#lookedAt = now;
   }
 
@@ -484,6 +545,7 @@ class World {
       process.alarm = null;
       if (now >= this.#probeAt && now >= this.#holdUntil) {
         process.probes++;
+        this.#probes++;
         this.#probeAt = now + state.closed.probeGapMs;
       }
     }

@@ -108,7 +108,21 @@ describe('refusals about the rate', () => {
   });
 });
 
+describe('a limit that falls to a tenth', () => {
+  it('is followed at once: more than half of the answers are refused, which is no question of whose fault it is', () => {
+    const run = play(bucket(100), 20, last(play(bucket(1_000), 40)));
+    expect(trialsIn(run)).toEqual([]);
+    expect(perSecond(run.slice(-150), 'accepted')).toBeGreaterThan(90);
+  });
+});
+
 describe('errors', () => {
+  it('that go on at a lower rate leave the limit that was known as it was: nothing is doubled', () => {
+    const run = play(bucket(300, 0.2, 'trouble'), 60, last(play(bucket(300), 40)));
+    expect(trialsIn(run).length).toBeGreaterThan(0);
+    expect(run.map(({ state }) => state.rate.phase)).not.toContain('seek');
+  });
+
   it('that a lower rate ends count as throttling from then on', () => {
     const run = play(throttlesByErrors(200), 60);
     expect(last(run).blame.errors.countUntilMs).toBeGreaterThan(60_000);

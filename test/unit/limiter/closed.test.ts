@@ -190,12 +190,12 @@ describe('a Retry-After', () => {
 describe('an outage', () => {
   const alarm = { kind: 'trouble', why: 'the API answers 503 to everything' } as const;
 
-  it('goes on at a quarter of the rate that was known, up to where it was refused', () => {
+  it('goes on at a quarter of the rate that was known, up to the rate at which it came', () => {
     const out = next(known(), [{ alarm, refused: 30 }, ...times(100, { refused: 1, alarm })]);
     const open = next(out, [{ accepted: 1 }]);
     expect(open.rate.phase).toBe('ramp');
     expect(open.rate.low).toBeCloseTo(25);
-    expect(open.rate.high).toBe(101);
+    expect(open.rate.high).toBe(100);
   });
 
   it('that comes before anything is known goes on at an eighth of the rate', () => {
@@ -206,14 +206,14 @@ describe('an outage', () => {
   const seeking = () => ({ ...known(), rate: { ...firstRate(startMs, null), rate: 400, low: 200 } });
   const accepting = times(5, { accepted: 20 });
 
-  it('that is long says nothing about the rate: it is doubled on, from that of the whole cycle', () => {
+  it('that comes while the rate is doubled may come of it: it goes on from that of the whole cycle, and is not doubled', () => {
     const out = next(seeking(), [...times(32, { accepted: 20 }), { alarm }, ...times(30, { alarm })]);
-    expect(next(out, [{ accepted: 1 }]).rate).toMatchObject({ phase: 'seek', rate: 100, low: 100 });
+    expect(next(out, [{ accepted: 1 }]).rate).toMatchObject({ phase: 'ramp', low: 100, high: 400 });
   });
 
   it('that is short may be throttling: nothing is doubled after it', () => {
     const out = next(seeking(), [...accepting, { alarm }, ...times(3, { alarm })]);
-    expect(next(out, [{ accepted: 1 }]).rate).toMatchObject({ phase: 'ramp', low: 100, high: 200 });
+    expect(next(out, [{ accepted: 1 }]).rate).toMatchObject({ phase: 'ramp', low: 100, high: 400 });
   });
 
   describe('that comes again and again', () => {

@@ -70,6 +70,13 @@ describe('measure', () => {
     expect(state.rate).toBeCloseTo(480 * 0.98);
   });
 
+  it('goes on where nothing more is refused: that was not about the rate', () => {
+    let state = first;
+    for (const now of [200, 300, 400, 500]) state = learn(state, { now, accepted: 64 });
+    expect(state).toMatchObject({ phase: 'seek', rate: 640 });
+    expect(learn(state, { now: 600, accepted: 64 })).toMatchObject({ phase: 'seek', rate: 1280 });
+  });
+
   it('believes no share below a quarter: that is a spent quota or an outage', () => {
     let state = first;
     for (const now of [200, 300, 400, 500]) state = learn(state, { now, refused: 64 });

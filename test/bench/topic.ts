@@ -1,0 +1,34 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { type Cell, cellTable } from './table.ts';
+
+const path = join(import.meta.dirname, '../../src/help/benchmarks.md');
+const heading = '## What an id costs';
+
+/** Replaces the section of the topic that holds these tables, with date, machine and commit. The other sections are written by hand. */
+export function writeTopic(cells: Cell[], rounds: number): void {
+  const others = readFileSync(path, 'utf8')
+    .split(/^(?=## )/m)
+    .filter((section) => !section.startsWith(heading));
+  const [top, ...rest] = others;
+  writeFileSync(path, [top, sectionOf(cells, rounds), ...rest].join(''));
+}
+
+function sectionOf(cells: Cell[], rounds: number): string {
+  const date = new Date().toLocaleDateString('en-GB', { day: 'numeric', month: 'long', year: 'numeric' });
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
+  const load = `a load of ${loadavg()[1]!.toFixed(0)}`;
+  return [
+    `${heading}: ${date}, commit ${commit}`,
+    '',
+    `Written by \`npm run bench -- --write\`: ${machine}, ${load}, a private Redis, a server of a few lines that answers 204; medians of ${rounds}`,
+    'rounds in turn. µs: CPU time, user and system, while requests are sent; × bare: relative to the bare loop of the same round.',
+    '"Whole": from start to exit. Quote the ratios, the figures belong to the machine; a short list costs more an id, because programs warm up.',
+    '',
+    ...cells.flatMap((cell) => [cellTable(cell), '']),
+    '',
+  ].join('\n');
+}
