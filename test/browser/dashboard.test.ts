@@ -22,6 +22,12 @@ function showsState(page: Page, state: string): Promise<void> {
   return page.locator('h1 .badge', { hasText: state }).waitFor();
 }
 
+/** How many bytes a page has loaded beside what the API answered, before any compression. */
+function weightOf(page: Page): Promise<number> {
+  return page.evaluate(`performance.getEntriesByType('resource').filter(({ name }) => name.includes('/assets/'))
+    .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)`);
+}
+
 /** Gives an order on the page of a run: opens its dialog, fills its fields, and confirms. */
 async function order(page: Page, name: string, verb: string, fields: Record<string, string>): Promise<void> {
   await page.getByRole('button', { name: `${name} …`, exact: true }).click();
@@ -62,6 +68,9 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
       .slice(1);
     expect(rows).toHaveLength(refused.size);
     await page.locator('canvas').first().waitFor();
+    const weight = await weightOf(page);
+    console.log(`The pages of runs and of one run load ${weight} bytes.`);
+    expect(weight).toBeLessThan(150_000);
     expect(await barriersOn(page)).toEqual([]);
     const number = String(refused.size);
     await order(page, 'Retry failed', 'Make the run', { Reason: 'once more', 'Type the number': number });
