@@ -108,6 +108,8 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
     const caller = await callerOf(options, context);
     const known = requireRole(caller, route.role);
     refuseCrossSite(context, known.by !== 'token');
+    if (context.req.method === 'HEAD' && route.answer === null)
+      return context.body(null, 200, { 'content-type': route.type }); // nobody would read a stream, or end it
     const query = checked(route.query, context.req.query(), 'query');
     const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
     const isStillAllowed = async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { makePlan } from '../commands/make-plan.ts';
+import { readPlanFile } from '../commands/plan-file.ts';
 import { planCode } from '../commands/sealed-plan.ts';
 import { isoTime, plural } from '../format.ts';
 import { priorities } from '../ledger/run.ts';
@@ -52,7 +53,7 @@ const uploads = { 'text/csv': '.csv', 'text/plain': '.txt', 'application/x-ndjso
 export const planRoutes: readonly Route[] = [
   route({
     ...{ method: 'post', path: '/plans', role: 'operate', summary: 'read a list, and say what would be deleted' },
-    ...{ query: planQuery, upload: Object.keys(uploads), answer: shapes.plan, status: 201, isCreating: true },
+    ...{ query: planQuery, upload: Object.keys(uploads), answer: shapes.plan, status: 201 }, // no Idempotency-Key: it would not tell one list from another
     handle: plan,
   }),
   route({
@@ -111,7 +112,7 @@ function suffixOf(type = ''): string {
 
 /** The names of settings, for those of the API. */
 function settingsOf(given: Record<string, string | undefined>): KeptPlan['settings'] {
-  const entries = Object.entries(given).filter(([, value]) => value !== undefined && value !== 'false');
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     entries.map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
   );
@@ -181,8 +182,9 @@ async function sealedFor(
     target,
     settings: { ...kept.settings, ...rules },
   };
-  const { plan, sha256, shown } = await makePlan(invocationOf(deps, caller, order), file);
-  if (sumIds(shown.ids) !== kept.shown.confirm || plan.ids.rows !== (kept.shown.counts as { rows: number }).rows)
+  const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file);
+  const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
+  if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
   return { file, code: planCode(sha256) };
 }

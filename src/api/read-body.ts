@@ -1,13 +1,33 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { Problem } from './problem.ts';
 
 const bytesAtMost = 64 * 1_024;
+const longestMs = 10_000;
 
-/** The text of a body, whatever length its headers say. Throws too_large. Hono's own limit makes a new request of it, which fails for chunked ones. */
+/**
+ * The text of a body, whatever length its headers say. Throws `too_large`, and `slow` where it is late: its connection is one that a probe
+ * needs. Hono's own limit makes a new request of it, which fails for chunked ones.
+ */
 export async function readText({ req }: Context): Promise<string> {
+  const inTime = new AbortController();
+  const late = sleep(longestMs, undefined, { signal: inTime.signal, ref: false }).then(() => {
+    throw new Problem('slow', `expected the whole body within ${longestMs / 1_000} s`);
+  });
+  late.catch(() => {}); // it came in time
+  const all = readAll(req.raw.body);
+  all.catch(() => {}); // it broke off after it was late
+  try {
+    return await Promise.race([all, late]);
+  } finally {
+    inTime.abort();
+  }
+}
+
+async function readAll(body: ReadableStream<Uint8Array> | null): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of (req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     if (bytes > bytesAtMost) throw new Problem('too_large', `expected at most ${bytesAtMost} bytes`);
     chunks.push(chunk);

@@ -35,7 +35,7 @@ export const runRoutes: readonly Route[] = [
     answer: shapes.runSummary,
     handle: (call) => {
       const { expect_absent: expectAbsent, detach, max_deletes: maxDeletes } = call.body;
-      const settings = expectAbsent ? { expectAbsent: 'true' } : {};
+      const settings = { expectAbsent: String(expectAbsent) }; // also where the server's own setting says otherwise
       return steer(call, 'resume', { detach: detach || undefined, maxDeletes }, settings);
     },
   }),

@@ -82,7 +82,7 @@ function add(call: Call<unknown, z.output<typeof definition>>) {
   const settings = {
     ...{ maxDeletes: text(body.max_deletes), resource: body.resource, rate: body.rate, canary: body.canary },
     ...{ maxFailures: body.max_failures, onStatus: body.on_status, window: body.window, column: body.column },
-    ...(body.expect_absent && { expectAbsent: 'true' }),
+    expectAbsent: text(body.expect_absent),
   };
   return addTo(call, options, settings);
 }

@@ -30,11 +30,15 @@ export type Api = {
 
 export async function openApi(
   atEnd: AtEnd,
-  { args = ['dashboard', '--port', '0'], ...options }: HarnessOptions & { args?: readonly string[] } = {},
+  {
+    args = ['dashboard', '--port', '0'],
+    env,
+    ...options
+  }: HarnessOptions & { args?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Api> {
   const own = await openOwnRedis(atEnd);
   const harness = await openHarness(atEnd, options, own);
-  const server = harness.start(args);
+  const server = harness.start(args, env);
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
   const { redis } = harness;
   const tokens = new Map<Role, Promise<string>>();
