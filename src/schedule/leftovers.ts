@@ -52,7 +52,10 @@ function chooseRetried(
 ): Pick<Leftovers, 'retried' | 'note'> {
   // What an operator cancels is not to be deleted; what the next slot cancels is carried.
   const isCut = atMost > 0 && run.state === 'cancelled' && run.by === 'guard';
-  const only = idOutcomes.filter((outcome) => (retryFailed && isFailure(outcome)) || (isCut && !isSent(outcome)));
+  // In a run in doubt no open id reads as never sent.
+  const isOpenAtCut = (outcome: Outcome) =>
+    !isSent(outcome) || (run.doubtSince > 0 && isFailure(outcome) && isUncertain(outcome));
+  const only = idOutcomes.filter((outcome) => (retryFailed && isFailure(outcome)) || (isCut && isOpenAtCut(outcome)));
   const sum = (isCounted: (outcome: Outcome) => boolean) =>
     sumOutcomes(run.counts, (outcome) => only.includes(outcome) && isCounted(outcome));
   const ids = sum(() => true);

@@ -245,6 +245,22 @@ describe.concurrent('what a schedule carries', () => {
     expect(await stage.runs()).toHaveLength(1);
   });
 
+  test('holds what the next slot cancelled also where Redis was replaced: those ids are unknown then', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openScheduleHarness(onTestFinished);
+    await stage.add({ atMost: 4, overlap: 'cancel-other' });
+    stage.list(ten);
+    await stage.at(start + minute);
+    const { lastRun } = await stage.schedule();
+    await stage.redis.hset(keys.run(lastRun), 'server', 'another process');
+    stage.list(['w-0']);
+    await stage.at(start + 2 * minute);
+    expect((await readRun(stage.redis, lastRun))!.counts).toMatchObject({ unknown: 4, not_attempted: 0 });
+    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 7 });
+  });
+
   test('is told missing where the run that was to delete it is lost before its end was seen', async ({
     expect,
     onTestFinished,
