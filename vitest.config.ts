@@ -30,8 +30,8 @@ export default defineConfig({
       project('unit', ['unit'], 30_000),
       project('integration', ['integration'], 180_000),
       project('e2e', ['e2e'], 180_000),
-      project('chaos', ['chaos', 'containers'], 300_000),
-      project('prove', ['chaos', 'containers', 'prove'], 3_600_000, 'full'),
+      project('chaos', ['chaos', 'containers', 'browser'], 300_000),
+      project('prove', ['chaos', 'containers', 'browser', 'prove'], 3_600_000, 'full'),
     ],
   },
 });

@@ -46,7 +46,8 @@ export function messageOf(error: unknown): string {
 }
 
 function pathsOf(error: unknown): string[] {
-  const { path, dest } = error as { path?: string; dest?: string };
+  const { path, dest, syscall } = error as { path?: string; dest?: string; syscall?: string };
+  if (syscall === 'uv_cwd') return ['the folder in which the command runs'];
   const paths = [path, dest].filter((name) => name !== undefined);
   return paths.length > 0 ? [paths.join(' → ')] : [];
 }

@@ -23,7 +23,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = targetOf(invocation, plan);
   refuseDrift(otherRules(plan, config, sources));
   const given = planned(invocation, plan);
-  const credentials = readCredentials(given);
+  const credentials = options.sentByWorkers ? null : readCredentials(given);
   refuseDrift(otherInput(plan, await sealFiles(given.args)));
   return withNamedList(given, async (list) => {
     checkExpectedCount(list.spool.ids, given.config.expectCount);

@@ -3,6 +3,7 @@ import type { Sources } from '../config/read-config.ts';
 import type { Config, SettingName } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
 import type { Verbosity } from '../logger.ts';
+import type { RedisAddress } from '../redis/address.ts';
 
 /** An option of a verb that is no setting: it has no variable, and the configuration file cannot hold it. */
 export type OwnOption = {
@@ -51,6 +52,8 @@ export type Invocation = {
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
+  /** The Redis of a process that does verbs for others: it stays connected, so a verb does not leave it. */
+  address?: RedisAddress;
   /** Aborted when the reader of stdout has closed it: a verb that only prints can end then. */
   outputClosed: AbortSignal;
 };

@@ -47,6 +47,8 @@ export const furtherReading: Readonly<Record<string, readonly Topic[]>> = {
   apply: ['plans', 'exit-codes'],
   worker: ['workers', 'results', 'notifications', 'monitoring', 'exit-codes'],
   schedule: ['schedules', 'notifications'],
+  dashboard: ['api', 'control'],
+  token: ['api'],
   runs: ['control'],
   status: ['control'],
   pause: ['control'],

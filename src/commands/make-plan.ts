@@ -1,7 +1,7 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { openInputs } from '../input/open-inputs.ts';
-import { planText } from '../terminal/plan-text.ts';
+import { type Plan, planText } from '../terminal/plan-text.ts';
 import { quoteForShell, styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
@@ -12,8 +12,20 @@ import { refuseLoneBurst, sayOf, sayOn, whoAmI } from './session.ts';
 
 /** `plan`: reads the list as `run` would, and seals in a file what `apply` may do. Sends nothing; needs neither a token nor Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { config, env, stderr } = invocation;
+  const { stderr } = invocation;
   const output = outputOf(invocation);
+  const { plan, sha256, shown } = await makePlan(invocation, output);
+  stderr.write(`${planText(shown, styleOf(stderr), stderr.columns || undefined)}\n`);
+  tell(invocation, output, plan, sha256);
+  return 0;
+}
+
+/** Seals the list of a command in a file, and returns the plan, its hash, and what is shown of it. */
+export async function makePlan(
+  invocation: Invocation,
+  output: string,
+): Promise<{ plan: SealedPlan; sha256: string; shown: Plan }> {
+  const { config, env } = invocation;
   const approver = approverOf(invocation);
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
@@ -28,10 +40,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     };
     const plan = sealPlan(origin, config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
-    const shown = planOf(invocation, target, list, noListHistory);
-    stderr.write(`${planText(shown, styleOf(stderr), stderr.columns || undefined)}\n`);
-    tell(invocation, output, plan, sha256);
-    return 0;
+    return { plan, sha256, shown: planOf(invocation, target, list, noListHistory) };
   });
 }
 

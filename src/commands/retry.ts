@@ -32,7 +32,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   const found = await findRun(session, args[0]);
   refuseLive(found);
   const target = targetOf(invocation, found);
-  const credentials = options.dryRun ? null : readCredentials(invocation);
+  const credentials = options.dryRun || options.sentByWorkers ? null : readCredentials(invocation);
   const run = await sealTally(session.redis, found);
   const only = (options.only as Selection | undefined) ?? worthRetry;
   return withSpoolFolder(config.stateDir, async (folder) => {
@@ -41,7 +41,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     checkExpectedCount(spool.ids, config.expectCount);
     const list = { spool, rejectsFile: null };
     const retries = { run, chosen };
-    if (credentials !== null) return runIn(session, invocation, { target, credentials, list, retries, applied: null });
+    if (!options.dryRun) return runIn(session, invocation, { target, credentials, list, retries, applied: null });
     const plan = planOf(inherit(invocation, retries), target, list, { ...noListHistory, retries });
     return showDryRun(invocation, list, plan);
   });

@@ -38,10 +38,10 @@ import {
 } from './session.ts';
 import { submitRun } from './submit-run.ts';
 
-/** `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
+/** `credentials`: null for a detached run that another machine orders. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
 export type Work = {
   target: Target;
-  credentials: Credentials;
+  credentials: Credentials | null;
   list: List;
   retries: Retries | null;
   applied: AppliedPlan | null;
@@ -83,7 +83,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
   refuseOtherCanary(run, invocation.config.canary);
   await refuseOtherMode(invocation, session, run);
-  if (run.detached) return detach(invocation, session, run);
+  if (run.detached || credentials === null) return detach(invocation, session, run);
   const { workers } = plan.workers;
   return deleteInForeground({ invocation, session, target, credentials, run, workers, outputFolder: folderOf(run) });
 }

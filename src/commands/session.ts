@@ -73,7 +73,7 @@ export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'v
  * unless a run is `running`.
  */
 export async function withRedis<T>(
-  { config, env }: Pick<Invocation, 'config' | 'env'>,
+  invocation: Pick<Invocation, 'config' | 'env' | 'address'>,
   say: (line: string) => void,
   body: (session: EarlySession & { facts: RedisFacts }) => Promise<T>,
   mayBegin = false,
@@ -82,7 +82,7 @@ export async function withRedis<T>(
     await ready(session.redis, session.address);
     return body({ ...session, facts: await checkSession(session, say) });
   };
-  return withEarlyRedis({ config, env }, say, checked, mayBegin);
+  return withEarlyRedis(invocation, say, checked, mayBegin);
 }
 
 /** Throws UNREACHABLE for a Redis that does not meet the requirements; calls `say` with warnings about any other. */
@@ -94,11 +94,15 @@ export async function checkSession({ redis }: Session, say: (line: string) => vo
 
 /** Like `withRedis`, for a command that waits for Redis and checks it itself. */
 export async function withEarlyRedis<T>(
-  { config, env }: Pick<Invocation, 'config' | 'env'>,
+  { config, env, address }: Pick<Invocation, 'config' | 'env' | 'address'>,
   say: (line: string) => void,
   body: (session: EarlySession) => Promise<T>,
   mayBegin: boolean,
 ): Promise<T> {
+  if (address !== undefined) {
+    const { stay: _, ...others } = address;
+    return withRedisAt(others, body);
+  }
   return withRedisAt(await resolveRedis(config, env, say, mayBegin), body);
 }
 

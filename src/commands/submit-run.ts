@@ -33,7 +33,8 @@ export async function submitRun(
   const { argv, config, options, sources } = invocation;
   const { who, reason: note } = orderOf(invocation);
   const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
-  const command = `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}`;
+  const isTyped = argv.length > 0; // an order over HTTP has no line to type
+  const command = isTyped ? `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}` : '';
   const origin = { note, retryOf, who, detached: detach === true, priority, command };
   const plan = planRun(config, target, spool, origin);
   const id = await claimList(redis, plan.list, Date.now());

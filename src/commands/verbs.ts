@@ -1,3 +1,4 @@
+import { dashboard, token } from './access-verbs.ts';
 import type { Command } from './command.ts';
 import { apply, certificate, explain, plan, report } from './evidence-verbs.ts';
 import { cancel, pause, priority, rate, resume, retry, run, runs, status } from './run-verbs.ts';
@@ -12,6 +13,8 @@ export const verbs: readonly Command[] = [
   apply,
   worker,
   schedule,
+  dashboard,
+  token,
   runs,
   status,
   pause,

@@ -163,6 +163,7 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
   const { openHttp } = await import('../worker/http/server.ts');
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
   const { redis, connectionError } = session;
+  const { openWorkerSite } = await import('../api/site.ts');
   return [
     openHttp(portOf(config.http, supervision), {
       build,
@@ -172,6 +173,7 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
       fp: target.fp,
       state,
       log,
+      site: openWorkerSite(config.http, { session, config, sources: invocation.sources, env, log }),
     }),
   ];
 }

@@ -20,7 +20,9 @@ export type ListSource =
 export type ListSources = Readonly<Record<string, ListSource>>;
 
 /** Whether a source or a schedule can have this name, which is part of Redis keys. */
-export const isName = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(text);
+export const isName = (text: string): boolean => namePattern.test(text);
+
+export const namePattern = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
 export const nameRule = 'letters, digits, . _ and -, at most 64 of them';
 

@@ -267,3 +267,9 @@ export function originsOf(urls: readonly string[]): string {
 export function withoutUrlSecrets(text: string): string {
   return text.replace(/^(.*?:\/\/)?[^/?#]*@/s, '$1***@').replace(/(:\/\/[^?]*)\?[^#]*/s, '$1?***');
 }
+
+/** The name of an HTTP header. */
+export const headerName = (value: string): string => {
+  if (/^[A-Za-z][\w-]{0,63}$/.test(value)) return value;
+  throw new Error(`expected the name of a header like X-Forwarded-User, got "${value}"`);
+};

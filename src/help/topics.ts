@@ -21,6 +21,7 @@ export const topics = {
   systemd: 'workers as a service',
   containers: 'docker compose, a rehearsal, and the image',
   kubernetes: 'a Deployment of workers, and scaling by metrics',
+  api: 'the dashboard, the routes of /api/v1, and who may use them',
   monitoring: 'health probes, Prometheus metrics, alerts',
   notifications: 'webhooks for runs, schedules and outages, and heartbeats',
   redis: 'which one is used, what it must be, login, TLS, Sentinel, Cluster',

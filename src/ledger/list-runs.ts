@@ -1,7 +1,7 @@
 import { normalize } from 'node:path';
 import { isFailure, outcomes, sumOutcomes } from '../model/outcome.ts';
 import { stdinName } from '../model/row.ts';
-import type { Target } from '../model/target.ts';
+import { type Target, targetOf } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { removeRemains } from './end-run.ts';
@@ -14,17 +14,22 @@ const listed = [
   ...([
     'state',
     'reason',
+    'by',
     'who',
     'halt',
     'baseUrl',
     'account',
     'createdBy',
     'files',
+    'note',
     'retryOf',
     'retriedBy',
     'rows',
     'ids',
+    'settled',
     'attempts',
+    'detached',
+    'priority',
     'tallied',
     'expectAbsent',
     'isExpiring',
@@ -111,7 +116,7 @@ export async function readRunning(redis: RedisClient, fp: string): Promise<strin
 async function* runPages(redis: RedisClient, since = 0): AsyncGenerator<ListedRun[]> {
   const ids = await redis.zrevrangebyscore(keys.runs, '+inf', since);
   for (let from = 0; from < ids.length; from += runsAtOnce)
-    yield await readPage(redis, ids.slice(from, from + runsAtOnce));
+    yield await readListed(redis, ids.slice(from, from + runsAtOnce));
 }
 
 /** Parallel to `ids`; null for a run that has expired. */
@@ -119,7 +124,8 @@ function readStates(redis: RedisClient, ids: readonly string[]): Promise<(string
   return Promise.all(ids.map((id) => redis.hget(keys.run(id), 'state')));
 }
 
-async function readPage(redis: RedisClient, page: string[]): Promise<ListedRun[]> {
+/** These runs as a list shows them, without those that have expired. Removes what is left of them. */
+export async function readListed(redis: RedisClient, page: readonly string[]): Promise<ListedRun[]> {
   const replies = await Promise.all(page.map((id) => redis.hmget(keys.run(id), ...fields)));
   const runs = page.map((id, i) => listedRun(id, replies[i]!));
   await forget(
@@ -183,4 +189,75 @@ function matches(run: ListedRun, { states, target, list, by }: RunChoice): boole
 
 function holds(text: string, part: string): boolean {
   return text.toLowerCase().includes(part.toLowerCase());
+}
+
+/** Where a page of runs ended: the last one it looked at. */
+export type RunCursor = { at: number; id: string };
+
+/** Which runs a page holds. A missing filter accepts every run. `text`: a part of the id, of a file's name or of who submitted it. */
+export type PageChoice = { states?: readonly RunState[]; target?: string; text?: string; limit: number };
+
+const lookedAtMost = 20_000;
+
+/** The runs that match, newest first, from `after` on. `next`: where to go on, null = that was all. */
+export async function pageOfRuns(
+  redis: RedisClient,
+  choice: PageChoice,
+  after: RunCursor | null,
+): Promise<{ runs: ListedRun[]; next: RunCursor | null }> {
+  const entries = await entriesAfter(redis, after);
+  const runs: ListedRun[] = [];
+  for (let from = 0; from < entries.length; ) {
+    const wanted = isNarrow(choice) ? runsAtOnce : Math.max(1, choice.limit - runs.length);
+    const part = entries.slice(from, from + wanted);
+    const ids = await fittingOf(redis, part, choice);
+    const found = new Map((await readListed(redis, ids)).map((run) => [run.id, run]));
+    for (const [i, entry] of part.entries()) {
+      const run = found.get(entry.id);
+      if (run !== undefined) runs.push(run);
+      const looked = from + i + 1;
+      if (runs.length === choice.limit || looked >= lookedAtMost)
+        return { runs, next: looked < entries.length ? entry : null };
+    }
+    from += part.length;
+  }
+  return { runs, next: null };
+}
+
+/** All entries of the registry that come after this one, newest first; of the same time, the greater id first. */
+async function entriesAfter(redis: RedisClient, after: RunCursor | null): Promise<RunCursor[]> {
+  const flat = await redis.zrevrangebyscore(keys.runs, after?.at ?? '+inf', '-inf', 'WITHSCORES');
+  const entries: RunCursor[] = [];
+  for (let i = 0; i < flat.length; i += 2) entries.push({ id: flat[i]!, at: Number(flat[i + 1]) });
+  if (after === null) return entries;
+  return entries.filter(({ at, id }) => at < after.at || id < after.id);
+}
+
+/** The ids of those that match, by the few fields that decide it: of ten thousand runs few may. */
+async function fittingOf(redis: RedisClient, part: readonly RunCursor[], choice: PageChoice): Promise<string[]> {
+  const ids = part.map(({ id }) => id);
+  if (!isNarrow(choice)) return ids;
+  const replies = await Promise.all(ids.map((id) => redis.hmget(keys.run(id), ...compared)));
+  return ids.filter((id, i) => {
+    const hash = Object.fromEntries(compared.map((field, n) => [field, replies[i]![n] ?? '']));
+    return hash.state !== '' && fits(parseRun(id, hash), choice);
+  });
+}
+
+const compared = ['state', 'baseUrl', 'account', 'createdBy', 'files'] as const;
+
+function isNarrow({ states, target, text }: PageChoice): boolean {
+  return states !== undefined || target !== undefined || text !== undefined;
+}
+
+function fits(run: ListedRun, { states, target, text }: PageChoice): boolean {
+  if (states !== undefined && !states.includes(run.state)) return false;
+  if (target !== undefined && !isOfTarget(run, target)) return false;
+  return text === undefined || [run.id, run.createdBy, ...run.files].some((word) => holds(word, text));
+}
+
+/** `target`: a fingerprint, or a part of base URL or account. */
+function isOfTarget({ baseUrl, account }: ListedRun, target: string): boolean {
+  if (/^[0-9a-f]{16}$/.test(target)) return targetOf(baseUrl, account).fp === target;
+  return holds(`${baseUrl} ${account}`, target);
 }

@@ -46,17 +46,22 @@ const aliveMs = 5_000; // a process calls at least once a second, unless its mac
 
 /** Only reads, in one round trip. */
 export async function readStops(redis: RedisClient, fp: string): Promise<TargetStops> {
-  const [stop, said, now] = await Promise.all([
-    redis.get(keys.stop(fp)),
-    redis.hvals(keys.processes(fp)),
-    readClock(redis, keys.processes(fp)),
-  ]);
-  const alive = said.flatMap((text) => {
-    const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
-    return seen !== undefined && Math.abs(now - Number(seen)) < aliveMs ? [stopFromStored(stored!)] : [];
-  });
-  const processes = alive.filter((file) => file !== null);
+  const [stop, alive] = await Promise.all([redis.get(keys.stop(fp)), readProcesses(redis, fp)]);
+  const processes = alive.flatMap(({ stop }) => stop ?? []);
   return { target: stopFromStored(stop ?? ''), processes, alive: alive.length };
+}
+
+/** A process that may send to a target, when it called last (ms since 1970), and what stop file holds it. */
+export type SendingProcess = { name: string; seenAt: number; stop: Stop | null };
+
+/** The processes that may send to a target now. Only reads. */
+export async function readProcesses(redis: RedisClient, fp: string): Promise<SendingProcess[]> {
+  const [said, now] = await Promise.all([redis.hgetall(keys.processes(fp)), readClock(redis, keys.processes(fp))]);
+  return Object.entries(said).flatMap(([name, text]) => {
+    const [, seen, stored] = /^(\S+) (.*)$/s.exec(text) ?? [];
+    const isAlive = seen !== undefined && Math.abs(now - Number(seen)) < aliveMs;
+    return isAlive ? [{ name, seenAt: Number(seen), stop: stopFromStored(stored!) }] : [];
+  });
 }
 
 /** A stop for scripts, its time as ISO 8601. */

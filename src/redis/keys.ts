@@ -39,6 +39,12 @@ export const keys = {
   runs: 'expunge:runs',
   /** sorted set: base URL and account of every target by when a run, a schedule or a worker of it was last started, in ms */
   targets: 'expunge:targets',
+  /** hash: SHA-256 of a token of the API → its name and role, who made it and when */
+  apiTokens: 'expunge:api:tokens',
+  /** string with expiry: who is logged in with this session, by the SHA-256 of its cookie */
+  apiSession: (hash: string) => `expunge:api:session:${hash}`,
+  /** string with expiry: what a request with an Idempotency-Key was answered */
+  apiRequest: (hash: string) => `expunge:api:request:${hash}`,
   /** string: the run that was made from this list for this target */
   list: (sha256: string) => `expunge:list:${sha256}`,
   /** set: detached runs of a target that have not ended */

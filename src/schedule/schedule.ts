@@ -36,6 +36,7 @@ const settingRoles = {
   ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },
   ...{ refreshTokenFile: 'process', scope: 'process', tokenAudience: 'process', tokenAuth: 'process' },
   ...{ caFile: 'process', proxy: 'process', allowHttp: 'process', http: 'process', logLevel: 'process' },
+  ...{ openMetrics: 'process', trustProxyUser: 'process', trustProxyFrom: 'process', trustProxyRole: 'process' },
   ...{ results: 'process', resultsHeaderFile: 'process', notify: 'process', notifySecretFile: 'process' },
   ...{ allowPlaintextRedis: 'process', redisUsernameFile: 'process', redisPasswordFile: 'process' },
   ...{ sentinelUsernameFile: 'process', sentinelPasswordFile: 'process', redisCaFile: 'process' },

@@ -91,7 +91,7 @@ export class RateMeter {
 }
 
 /** Describes what a run is doing now, and why. */
-function describeActivity(snapshot: Snapshot): string {
+export function describeActivity(snapshot: Snapshot): string {
   return plainLine(activities[snapshot.state](snapshot));
 }
 

@@ -10,7 +10,7 @@ import { targetName } from './stop-text.ts';
 import { columns, plainLine } from './style.ts';
 
 /** `At 03:00, Europe/Berlin`. */
-function whenText({ cron, tz }: Timing): string {
+export function whenText({ cron, tz }: Timing): string {
   const words = cronstrue.toString(cron, { use24HourTimeFormat: true, throwExceptionOnParseError: false });
   return `${/^An error/.test(words) ? cron : words}, ${tz}`;
 }

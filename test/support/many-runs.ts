@@ -1,34 +1,34 @@
-import { runStates, schemaVersion } from '../../src/ledger/run.ts';
+import { type RunState, runStates, schemaVersion } from '../../src/ledger/run.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
 
 /** The state of the nth run. */
-export function stateOf(n: number): (typeof runStates)[number] {
+export function stateOf(n: number): RunState {
   return runStates[n % runStates.length]!;
 }
 
 /**
  * Writes the records of so many runs, without chunks, into a Redis of the test's own. The nth was made n s after the moment that is
- * returned; n of its ids failed.
+ * returned; n of its ids failed. `state`: of all of them.
  */
-export async function writeManyRuns(redis: RedisClient, count: number): Promise<number> {
+export async function writeManyRuns(redis: RedisClient, count: number, state?: RunState): Promise<number> {
   const start = Date.UTC(2026, 0, 1);
   for (let from = 0; from < count; from += 1_000) {
     const numbers = Array.from({ length: Math.min(1_000, count - from) }, (_, n) => from + n);
-    await Promise.all(numbers.map((n) => writeRun(redis, n, start + 1_000 * n)));
+    await Promise.all(numbers.map((n) => writeRun(redis, n, start + 1_000 * n, state ?? stateOf(n))));
   }
   return start;
 }
 
-async function writeRun(redis: RedisClient, n: number, createdAt: number): Promise<void> {
+async function writeRun(redis: RedisClient, n: number, createdAt: number, state: RunState): Promise<void> {
   const id = `20260101-0000-${String(n).padStart(5, '0')}`;
-  await Promise.all([redis.zadd(keys.runs, createdAt, id), redis.hset(keys.run(id), recordOf(n, createdAt))]);
+  await Promise.all([redis.zadd(keys.runs, createdAt, id), redis.hset(keys.run(id), recordOf(n, createdAt, state))]);
 }
 
-function recordOf(n: number, createdAt: number) {
+function recordOf(n: number, createdAt: number, state: RunState) {
   return {
     ...{
-      state: stateOf(n),
+      state,
       schema: schemaVersion,
       baseUrl: `https://api-${n % 5}.example.com`,
       account: '',

@@ -18,6 +18,9 @@ export type Running = {
   signal(signal: NodeJS.Signals): void;
 };
 
+/** Where programs run: a test may remove the folder in which this process is. */
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
 /** The program as it is shipped; whoever runs the tests has it built. */
 export const bin = fileURLToPath(new URL('../../dist/bin.js', import.meta.url));
 
@@ -30,16 +33,16 @@ export function startExpunge(
   return startNode([bin, ...args], env, stdin);
 }
 
-/** Starts a script with the Node of the tests and no environment but the given one. */
+/** Starts a script with the Node of the tests, in the folder of the repository and with no environment but the given one. */
 export function startNode(args: string[], env: NodeJS.ProcessEnv, stdin: NodeJS.ReadableStream | null = null): Running {
-  const options = { env: { PATH: process.env.PATH, ...env } };
+  const options = { cwd: root, env: { PATH: process.env.PATH, ...env } };
   const child = spawn(process.execPath, args, { ...options, stdio: [stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
   if (stdin) stdin.pipe(child.stdin!).on('error', () => {}); // it may be killed while it reads
   return follow(child);
 }
 
 /** Starts a program with no environment but the given one, as the first of a process group: -pid names all that it starts. */
-export function startProgram(program: string, args: string[], env: NodeJS.ProcessEnv, cwd?: string): Running {
+export function startProgram(program: string, args: string[], env: NodeJS.ProcessEnv, cwd = root): Running {
   return follow(spawn(program, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }));
 }
 
@@ -52,7 +55,7 @@ export type ProgramOptions = {
 
 /** Runs a program to its end, with an environment of nothing but PATH, a terminal's name and what is given. `typed`: once its stdout shows the first. */
 export function runProgram(program: string, args: readonly string[], options: ProgramOptions = {}): Promise<Done> {
-  const { env, cwd, input = '', typed } = options;
+  const { env, cwd = root, input = '', typed } = options;
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, TERM: 'xterm', ...env } });
     const ended: Done = { code: null, stdout: '', stderr: '' };

@@ -43,6 +43,11 @@ describe('what a file or folder refuses is said in words, with what to do next',
     expect(`${trouble.words} ${trouble.next}`).not.toMatch(raw);
     expect(messageOf(Object.assign(withCode(code), { path: '/x/list.csv' }))).toBe(`/x/list.csv: ${words}`);
   });
+
+  it('of a current folder that is gone names it, since the error does not', () => {
+    const error = Object.assign(withCode('ENOENT'), { syscall: 'uv_cwd' });
+    expect(messageOf(error)).toBe('the folder in which the command runs: not found');
+  });
 });
 
 describe('what a connection refuses is said in words, with what to do next', () => {

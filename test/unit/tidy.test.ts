@@ -52,7 +52,8 @@ function containing(from: RegExp, what: RegExp): string[] {
 /** The floors of the house, the highest first. A file imports from its own floor and those below. */
 const floors = [
   /^src\/bin\.js$/,
-  /^src\/commands\//,
+  /^src\/(commands|api)\//,
+  /^src\/dashboard\//,
   /^src\/worker\/http\//,
   /^src\/(worker|terminal)\//,
   /^src\/(schedule|queue|delete|results|notify|sandbox)\//,
@@ -114,15 +115,21 @@ describe('the sources', () => {
     expect(
       importing(/^src\/(?!delete\/send-delete\.ts$|token\/token-request\.ts$|http\/send-once\.ts$)/, /^undici\b/),
     ).toEqual([]);
-    expect(containing(/^src\/(?!sandbox\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
+    expect(containing(/^src\/(?!sandbox\/|dashboard\/)/, /\bfetch\(|from 'node:https?'/)).toEqual([]);
   });
 
   it('import the OAuth library where tokens are asked for only', () => {
     expect(importing(/^src\/(?!token\/token-request\.ts$)/, /^oauth4webapi\b/)).toEqual([]);
   });
 
-  it('import what serves HTTP and what writes metrics in src/worker/http only', () => {
-    expect(importing(/^src\/(?!worker\/http\/)/, /^(hono|@hono\/|@prometheus-io\/)/)).toEqual([]);
+  it('import what serves HTTP and what writes metrics where HTTP is served only', () => {
+    expect(importing(/^src\/(?!worker\/http\/|api\/)/, /^(hono|@hono\/|zod$)/)).toEqual([]);
+    expect(importing(/^src\/(?!worker\/http\/)/, /^@prometheus-io\//)).toEqual([]);
+  });
+
+  it('of the pages import nothing but each other, what browsers load, and types', () => {
+    expect(importing(/^src\/dashboard\//, /^(?!src\/dashboard\/|\/assets\/lit-html\/|uplot$)/)).toEqual([]);
+    expect(importing(/^src\/dashboard\/app\.js$/, /^src\/dashboard\/parts\.js$/)).toHaveLength(1);
   });
 
   it('import commander and the prompts in src/commands and src/terminal only', () => {
@@ -145,6 +152,14 @@ describe('the sources', () => {
     for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
     expect(reached).toContain('ioredis');
     expect([...reached].filter((name) => /^(undici|oauth4webapi)$/.test(name))).toEqual([]);
+  });
+
+  it('of a run load neither what serves HTTP nor what describes the API', () => {
+    const graph = new Map(sources.map(({ path, text, imports }) => [path, loadedBy(text, imports)]));
+    const reached = new Set(['src/bin.js', 'src/commands/cli.ts', 'src/commands/run.ts', 'src/commands/run-list.ts']);
+    for (const path of reached) for (const next of graph.get(path) ?? []) reached.add(next);
+    expect(reached).toContain('undici');
+    expect([...reached].filter((name) => /^(hono|@hono|zod)\b/.test(name))).toEqual([]);
   });
 
   it('import each other in no circle', () => {
@@ -230,7 +245,9 @@ describe('the sources', () => {
         .filter(({ path, text }) => ours.test(path) && compared.test(withoutComments(text)))
         .map(({ path }) => path),
     ).toEqual(['src/model/outcome.ts']); // the bounds of what a cell can hold
-    const throttling = sources.filter(({ text }) => /\b429\b/.test(withoutComments(text))).map(({ path }) => path);
+    const throttling = sources
+      .filter(({ path, text }) => !path.startsWith('src/api/') && /\b429\b/.test(withoutComments(text))) // its own answers
+      .map(({ path }) => path);
     expect(throttling).toEqual(['src/model/status.ts']);
   });
 

@@ -29,6 +29,7 @@ const samples: Record<SettingName, string> = {
   ...{ allowHttp: 'api', strictConnections: 'true', keep: '2d', stateDir: 'state', allowPlaintextRedis: 'true' },
   ...{ redisUsernameFile: 'u', redisPasswordFile: 'p', sentinelUsernameFile: 'u', sentinelPasswordFile: 'p' },
   ...{ redisCaFile: 'ca', redisCertFile: 'c', redisKeyFile: 'k', redisServerName: 'n', http: '9464', logLevel: 'warn' },
+  ...{ openMetrics: 'true', trustProxyUser: 'X-User', trustProxyFrom: '10.0.0.7', trustProxyRole: 'operate' },
   ...{
     results: '/srv/results',
     resultsHeaderFile: 'h',

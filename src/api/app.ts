@@ -1,0 +1,142 @@
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { secureHeaders } from 'hono/secure-headers';
+import { isLoopback } from '../config/parse-setting.ts';
+import { readVersion } from '../version.ts';
+import { authenticate, type Caller, refuseCrossSite, requireRole, type TrustedProxy } from './access.ts';
+import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
+import { evidenceRoutes } from './evidence-routes.ts';
+import { doOnce } from './idempotency.ts';
+import type { Login } from './login.ts';
+import { openApiOf } from './openapi.ts';
+import { planRoutes } from './plan-routes.ts';
+import { Problem, problemAnswer, problemOf } from './problem.ts';
+import { readJson } from './read-body.ts';
+import { readRoutes } from './read-routes.ts';
+import { type ApiDeps, checked, type Route } from './route.ts';
+import { runRoutes } from './run-routes.ts';
+import { scheduleRoutes } from './schedule-routes.ts';
+import { targetRoutes } from './target-routes.ts';
+import { tokenRoutes } from './token-routes.ts';
+
+export type SiteOptions = ApiDeps & {
+  proxy: TrustedProxy | null;
+  login: Login;
+  /** Only for browsers of this machine: a name that leads here is refused, because anybody can make one. */
+  isLocal: boolean;
+};
+
+/** Every operation of the API. */
+export const routes: readonly Route[] = [
+  ...readRoutes,
+  ...runRoutes,
+  ...targetRoutes,
+  ...scheduleRoutes,
+  ...planRoutes,
+  ...evidenceRoutes,
+  ...tokenRoutes,
+];
+
+const apiPath = '/api/v1';
+
+/** The API and the pages of the dashboard. Without a login it answers with nothing but the login page and the files of the pages. */
+export function openSite(options: SiteOptions): Hono {
+  const { log, login } = options;
+  const app = new Hono();
+  app.use(headers());
+  app.use(async (context, next) => {
+    await next();
+    if (!context.res.headers.has('cache-control')) context.header('cache-control', 'no-store');
+  });
+  if (options.isLocal) app.use(refuseOtherHosts);
+  app.onError((error, context) => answerOf(problemOf(error, log, context.req.path)));
+  for (const route of routes) serve(app, route, options);
+  app.get(`${apiPath}/openapi.json`, async (context) => {
+    requireRole(await callerOf(options, context), 'read');
+    return context.json(openApiOf(routes, readVersion()));
+  });
+  app.all(`${apiPath}/*`, async (context) => {
+    requireRole(await callerOf(options, context), 'read');
+    throw new Problem(
+      'not_found',
+      `there is no ${context.req.method} ${context.req.path}`,
+      'GET /api/v1/openapi.json lists what there is',
+    );
+  });
+  app.get('/assets/*', async (context) =>
+    fileOf(context, await readAssetAt(context.req.path.slice('/assets/'.length))),
+  );
+  login.serve(app, (context) => callerOf(options, context));
+  app.get('*', async (context) => {
+    if ((await callerOf(options, context)) === null) return context.redirect('/login', 303);
+    return fileOf(context, await readPageFile('index.html'));
+  });
+  return app;
+}
+
+/** A page of another site cannot make its own name lead to this server and read it. */
+const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
+  const host = req.header('host') ?? '';
+  if (URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname)) return next();
+  throw new Problem(
+    'forbidden',
+    'expected the address of this machine as Host',
+    'open the link that expunge dashboard prints',
+  );
+};
+
+/** Nothing of another origin, no script or style in a page, and no page in a frame. */
+function headers() {
+  const own = ["'self'"];
+  return secureHeaders({
+    contentSecurityPolicy: {
+      ...{ defaultSrc: ["'none'"], scriptSrc: own, styleSrc: own, imgSrc: [...own, 'data:'], connectSrc: own },
+      ...{ fontSrc: own, formAction: own, baseUri: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    xFrameOptions: 'DENY',
+    referrerPolicy: 'no-referrer',
+    strictTransportSecurity: false, // whoever ends TLS in front decides that
+  });
+}
+
+function callerOf({ session, proxy }: SiteOptions, context: Context): Promise<Caller | null> {
+  return authenticate(context, session.redis, proxy, Date.now());
+}
+
+function serve(app: Hono, route: Route, options: SiteOptions): void {
+  const path = apiPath + route.path.replace(/\{(\w+)\}/g, ':$1');
+  app.on(route.method.toUpperCase(), path, async (context) => {
+    const caller = await callerOf(options, context);
+    const known = requireRole(caller, route.role);
+    refuseCrossSite(context, known.by !== 'token');
+    const query = checked(route.query, context.req.query(), 'query');
+    const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
+    const isStillAllowed = async () => {
+      const now = await callerOf(options, context);
+      return now !== null && now.name === known.name;
+    };
+    const call = { deps: options, caller: known, params: context.req.param(), query, body, context, isStillAllowed };
+    const handle = () => route.handle(call);
+    if (!route.isCreating) return answerWith(context, await handle(), route.status);
+    const facts = [route.path, query, body, context.req.header('content-length')];
+    const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, handle);
+    if (isRepeated) context.header('idempotency-replayed', 'true');
+    return answerWith(context, answer, route.status);
+  });
+}
+
+function answerWith(context: Context, answer: unknown, status: 200 | 201): Response {
+  return answer instanceof Response ? answer : context.json(answer as object, status);
+}
+
+function fileOf(context: Context, asset: Awaited<ReturnType<typeof readPageFile>>): Response {
+  if (asset === null) throw new Problem('not_found', `there is no ${context.req.path}`);
+  return assetAnswer(asset, context.req.header('if-none-match'));
+}
+
+function answerOf(problem: ReturnType<typeof problemOf>): Response {
+  const { status, seconds } = problem as { status: number; seconds?: number };
+  return problemAnswer(problem, {
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(seconds !== undefined && { 'retry-after': String(seconds) }),
+  });
+}

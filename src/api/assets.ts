@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isFileError } from '../system-errors.ts';
+
+/** A file of the pages. `tag`: of its content. */
+type Asset = { body: Uint8Array<ArrayBuffer>; type: string; tag: string };
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+  '.webmanifest': 'application/manifest+json',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+const pages = fileURLToPath(new URL('../dashboard/', import.meta.url));
+
+/** The folders whose files are served, by the first part of their path below /assets; '' is that of the pages themselves. */
+const folders: Record<string, string> = {
+  'lit-html': folderOf(import.meta.resolve('lit-html')),
+  uplot: folderOf(import.meta.resolve('uplot')),
+  '': pages,
+};
+
+/** Where the modules of a package are that a browser loads: beside its main file. */
+function folderOf(url: string): string {
+  const main = fileURLToPath(url);
+  return normalize(`${main.slice(0, main.lastIndexOf('/'))}/`).replace(/\/node\/(development\/)?$/, '/');
+}
+
+/** A page by its name; null if there is none. */
+export function readPageFile(name: string): Promise<Asset | null> {
+  return readAsset(pages, name);
+}
+
+/** The file of a path below /assets, already decoded; null if none is served there. */
+export function readAssetAt(path: string): Promise<Asset | null> {
+  const [first = '', ...rest] = path.split('/');
+  const isPackage = rest.length > 0 && first !== '' && Object.hasOwn(folders, first);
+  return isPackage ? readAsset(folders[first]!, rest.join('/')) : readAsset(folders['']!, path);
+}
+
+/** No path leads out of its folder: it has only plain names. */
+async function readAsset(folder: string, path: string): Promise<Asset | null> {
+  const type = types[extname(path)];
+  const isPlain = path.split('/').every((part) => /^[\w-][\w.-]*$/.test(part));
+  if (type === undefined || !isPlain) return null;
+  try {
+    const body = new Uint8Array(await readFile(join(folder, path)));
+    return { body, type, tag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+  } catch (error) {
+    if (isFileError(error)) return null;
+    throw error;
+  }
+}
+
+/** The answer to a request for it; 304 if the browser has it. It is asked for again each time, so that a new release shows at once. */
+export function assetAnswer({ body, type, tag }: Asset, known: string | undefined): Response {
+  const headers = { etag: tag, 'cache-control': 'no-cache' };
+  if (known?.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))
+    return new Response(null, { status: 304, headers });
+  return new Response(body, { headers: { ...headers, 'content-type': type } });
+}

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { Route } from './route.ts';
+
+const jsonType = 'application/json';
+
+/** The description of the API in OpenAPI 3.1, from the table of its routes. Pure. */
+export function openApiOf(routes: readonly Route[], version: string) {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'expunge',
+      version,
+      description: 'Runs, schedules and targets of one Redis. Times are ISO 8601 UTC.',
+    },
+    servers: [{ url: '/api/v1' }],
+    security: [{ token: [] }, { session: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        token: { type: 'http', scheme: 'bearer' },
+        session: { type: 'apiKey', in: 'cookie', name: 'expunge_session' },
+      },
+      schemas: { Problem: schemaOf(problem, 'output') },
+    },
+  };
+}
+
+const problem = z.looseObject({
+  ...{ type: z.string(), title: z.string(), status: z.int(), detail: z.string(), code: z.string() },
+  next: z.string().optional(),
+});
+
+function operationOf({ method, path, role, summary, query, body, upload, answer, type, status, isCreating }: Route) {
+  const content = answer === null ? { [type]: {} } : { [type]: { schema: schemaOf(answer, 'output') } };
+  return {
+    operationId: `${method} ${path}`.replace(/[^a-z]+/gi, '_').replace(/_$/, ''),
+    summary,
+    description: `Needs the role ${role}.`,
+    parameters: [...pathParameters(path), ...queryParameters(query), ...(isCreating ? [idempotencyKey] : [])],
+    ...(body !== null && {
+      requestBody: { required: true, content: { [jsonType]: { schema: schemaOf(body, 'input') } } },
+    }),
+    ...(upload.length > 0 && {
+      requestBody: {
+        required: true,
+        content: Object.fromEntries(upload.map((one) => [one, { schema: { type: 'string' } }])),
+      },
+    }),
+    responses: {
+      [status]: { description: 'done', content },
+      default: {
+        description: 'a problem',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+    },
+  };
+}
+
+const idempotencyKey = {
+  ...{
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    schema: { type: 'string', minLength: 1, maxLength: 100 },
+  },
+  description: 'with the same key within a day, the request is done once and answered the same',
+};
+
+function pathParameters(path: string) {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    ...{ name, in: 'path', required: true, schema: { type: 'string', minLength: 1, maxLength: 200 } },
+  }));
+}
+
+function queryParameters(query: Route['query']) {
+  const { properties = {}, required = [] } = schemaOf(query, 'input') as {
+    properties?: Record<string, { description?: string }>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    ...{ name, in: 'query', required: required.includes(name), schema },
+    ...(description !== undefined && { description }),
+  }));
+}
+
+/** `$schema` is that of the document. */
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  return rest;
+}

@@ -1,0 +1,127 @@
+import { scheduleFacts } from '../commands/schedule-work.ts';
+import type { Session } from '../commands/session.ts';
+import { readTargetStatus, targetStatusFacts } from '../commands/target-status.ts';
+import { isoTime } from '../format.ts';
+import type { ListedRun } from '../ledger/list-runs.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { readProcesses, stopFacts } from '../limiter/stop.ts';
+import { type Target, targetOf } from '../model/target.ts';
+import type { Schedule } from '../schedule/schedule.ts';
+import { listSchedules } from '../schedule/schedule-store.ts';
+import { RateMeter } from '../terminal/panel.ts';
+import { whenText } from '../terminal/schedule-text.ts';
+
+const shownHistory = 5;
+
+/** Reads everything that Redis knows of at one moment, and measures between two readings how fast runs are. */
+export class OverviewReader {
+  readonly #session: Session;
+  readonly #separateLimits: boolean;
+  #meters = new Map<string, RateMeter>();
+
+  constructor(session: Session, separateLimits: boolean) {
+    this.#session = session;
+    this.#separateLimits = separateLimits;
+  }
+
+  async read() {
+    const now = Date.now();
+    const { active, recent, ended, targets } = await runIndexOf(this.#session.redis).read();
+    this.#measure(active, now);
+    const each = await Promise.all(targets.map((target) => this.#readTarget(target, active, now)));
+    return {
+      at: isoTime(now),
+      runs: {
+        active: active.map((run) => runSummary(run, now, this.#meters.get(run.id)?.perSecond ?? null)),
+        recent: recent.map((run) => runSummary(run, now)),
+        ended,
+      },
+      targets: each.map(({ target }) => target),
+      workers: each.flatMap(({ workers }) => workers),
+      schedules: each.flatMap(({ schedules }) => schedules),
+    };
+  }
+
+  async #readTarget(target: Target, active: readonly ListedRun[], now: number) {
+    const { redis } = this.#session;
+    const [facts, workers, schedules] = await Promise.all([
+      targetFacts(this.#session, target, this.#separateLimits, active),
+      workersOf(this.#session, target),
+      listSchedules(redis, target.fp),
+    ]);
+    const shown = await Promise.all(schedules.map((schedule) => shortSchedule(this.#session, target, schedule, now)));
+    return { target: facts, workers, schedules: shown };
+  }
+
+  #measure(active: readonly ListedRun[], now: number): void {
+    const meters = new Map<string, RateMeter>();
+    for (const { id, state, settled } of active) {
+      if (state !== 'running') continue;
+      const meter = this.#meters.get(id) ?? new RateMeter();
+      meter.observe(now, settled);
+      meters.set(id, meter);
+    }
+    this.#meters = meters;
+  }
+}
+
+/** The runs of a target that have not ended, by state. */
+function liveStates({ baseUrl, account }: Target, active: readonly ListedRun[]): Record<string, number> {
+  const states: Record<string, number> = {};
+  for (const run of active) {
+    if (run.baseUrl === baseUrl && run.account === account) states[run.state] = (states[run.state] ?? 0) + 1;
+  }
+  return states;
+}
+
+/** A target as `status --json` prints it, and its runs that have not ended. */
+export async function targetFacts(
+  { redis }: Session,
+  target: Target,
+  separateLimits: boolean,
+  active: readonly ListedRun[],
+) {
+  const status = targetStatusFacts(await readTargetStatus(redis, target, separateLimits));
+  return { ...status, fp: target.fp, runs: liveStates(target, active) };
+}
+
+/** The processes that may send to a target now. */
+export async function workersOf({ redis }: Session, target: Target) {
+  const processes = await readProcesses(redis, target.fp);
+  return processes.map(({ name, seenAt, stop }) => ({
+    ...placeOf(target),
+    ...{ process: name, seen_at: isoTime(seenAt), stop: stopFacts(stop) },
+  }));
+}
+
+/** A schedule as `schedule list --json` prints it, and when it is due in words. */
+export async function wholeSchedule(session: Session, target: Target, schedule: Schedule, now: number) {
+  return { ...(await scheduleFacts(session, target, schedule, now)), ...placeOf(target), when: whenText(schedule) };
+}
+
+async function shortSchedule(session: Session, target: Target, schedule: Schedule, now: number) {
+  const { audit: _, history, ...facts } = await wholeSchedule(session, target, schedule, now);
+  return { ...facts, history: history.slice(0, shownHistory) };
+}
+
+function placeOf({ fp, baseUrl, account }: Target) {
+  return { fp, target: baseUrl, account };
+}
+
+/** A run as `runs --json` prints it, and what a list of them shows besides. */
+export function runSummary(run: ListedRun, now: number, perSecond: number | null = null) {
+  const { v: _, type: __, ...summary } = summaryOf(run, exitOf(run), now);
+  const left = run.ids - run.settled;
+  const isMoving = run.state === 'running' && perSecond !== null && perSecond > 0;
+  return {
+    ...summary,
+    ...placeOf(targetOf(run.baseUrl, run.account)),
+    ...{ files: run.files, created_at: isoTime(run.createdAt), created_by: run.createdBy, note: run.note },
+    changed_at: run.changedAt > 0 ? isoTime(run.changedAt) : null,
+    ended_at: run.endedAt > 0 ? isoTime(run.endedAt) : null,
+    ...{ who: run.who, detached: run.detached, priority: run.priority, halt: run.halt || null },
+    per_second: run.state === 'running' ? perSecond : null,
+    seconds_left: isMoving ? Math.ceil(left / perSecond) : null,
+  };
+}

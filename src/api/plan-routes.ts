@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import { makePlan } from '../commands/make-plan.ts';
+import { planCode } from '../commands/sealed-plan.ts';
+import { isoTime, plural } from '../format.ts';
+import { priorities } from '../ledger/run.ts';
+import { resources, sumIds } from '../model/resource.ts';
+import { invocationOf, invokeVerb, type Order } from './invoke.ts';
+import { forgottenAt, type KeptPlan, PlanStore, writeBody } from './plan-store.ts';
+import { Problem } from './problem.ts';
+import { readRejectedRows } from './rejected-rows.ts';
+import { type Call, type Route, route } from './route.ts';
+import { reason } from './run-routes.ts';
+import * as shapes from './shapes.ts';
+import { knownTargetOf } from './targets.ts';
+
+const text = z.string().min(1).max(500).optional();
+const flag = z.enum(['true', 'false']).optional();
+
+/** How the ids of a list are deleted: what a plan seals beside the list. As texts for the flags of `run`. */
+const rules = {
+  ...{ rate: text.describe('200/s'), burst: text, canary: text, max_failures: text, on_status: text, window: text },
+  ...{ expect_absent: flag, max_deletes: text.describe('send no more ids than this, then halt') },
+};
+
+const planQuery = z.strictObject({
+  target: z.string().length(16).describe('fingerprint of the target'),
+  name: z
+    .string()
+    .regex(/^[\w-][\w. -]{0,99}$/)
+    .default('list')
+    .describe('of the list, for people'),
+  resource: z.enum(resources).optional(),
+  ...{ column: text, resource_column: text, delimiter: text, limit: text, expect_count: text },
+  ...{ no_header: flag, allow_placeholders: flag, expect_rejected: flag, allow_id_chars: text },
+  ...rules,
+  approve_by: z.string().min(1).max(100).optional().describe('who has to apply it'),
+  reason,
+});
+
+const applyBody = z.strictObject({
+  confirm: z.int().min(0).describe('how many ids are to be deleted, as a person typed it'),
+  ...rules,
+  priority: z.enum(priorities).optional(),
+  stop_at: z.iso.datetime().optional(),
+  max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
+  reason,
+});
+
+const uploads = { 'text/csv': '.csv', 'text/plain': '.txt', 'application/x-ndjson': '.ndjson' } as const;
+
+/** Lists that are sent to the server: looked at first, then deleted by the workers of the target. */
+export const planRoutes: readonly Route[] = [
+  route({
+    ...{ method: 'post', path: '/plans', role: 'operate', summary: 'read a list, and say what would be deleted' },
+    ...{ query: planQuery, upload: Object.keys(uploads), answer: shapes.plan, status: 201, isCreating: true },
+    handle: plan,
+  }),
+  route({
+    ...{ method: 'get', path: '/plans/{plan}', role: 'operate', summary: 'a plan that was not applied yet' },
+    answer: shapes.plan,
+    handle: async ({ deps, params }) => (await storeOf(deps).find(params.plan!)).shown,
+  }),
+  route({
+    ...{ method: 'delete', path: '/plans/{plan}', role: 'operate', summary: 'forget a plan and its list' },
+    answer: z.object({ plan: z.string() }),
+    handle: async ({ deps, params }) => {
+      const { id } = await storeOf(deps).find(params.plan!);
+      await storeOf(deps).remove(id);
+      return { plan: id };
+    },
+  }),
+  route({
+    ...{ method: 'post', path: '/plans/{plan}/apply', role: 'operate', summary: 'delete what a plan says' },
+    ...{ body: applyBody, answer: shapes.made, status: 201, isCreating: true },
+    handle: apply,
+  }),
+];
+
+function storeOf({ config }: { config: { stateDir: string } }): PlanStore {
+  return new PlanStore(config.stateDir);
+}
+
+async function plan({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
+  const { target: fp, name, reason, approve_by: approveBy, ...others } = query;
+  const target = await knownTargetOf(deps.session, fp);
+  const store = storeOf(deps);
+  const { id, list } = await store.open(`${name}${suffixOf(context.req.header('content-type'))}`);
+  try {
+    await writeBody(context.req.raw.body as Parameters<typeof writeBody>[0], list);
+    const settings = settingsOf(others);
+    const at = Date.now();
+    const options = { reason, ...(approveBy !== undefined && { approveBy }) };
+    const order: Order = { verb: 'plan', args: [list], options, target, settings };
+    const made = await makePlan(invocationOf(deps, caller, order), store.pathOf(id, 'plan.json'));
+    const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
+    const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
+    await store.keep({ id, by: caller.name, fp, at, list, settings, shown });
+    return shown;
+  } catch (error) {
+    await store.remove(id);
+    throw error;
+  }
+}
+
+function suffixOf(type = ''): string {
+  const [plain = ''] = type.split(';');
+  const suffix = uploads[plain.trim().toLowerCase() as keyof typeof uploads];
+  if (suffix !== undefined) return suffix;
+  throw new Problem('invalid', `expected a body of ${Object.keys(uploads).join(', ')}, got "${plain.slice(0, 100)}"`);
+}
+
+/** The names of settings, for those of the API. */
+function settingsOf(given: Record<string, string | undefined>): KeptPlan['settings'] {
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined && value !== 'false');
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
+  );
+}
+
+function shownPlan({ plan, sha256, shown }: Awaited<ReturnType<typeof makePlan>>) {
+  const { target, account } = { target: shown.baseUrl, account: shown.account };
+  return {
+    ...{ code: planCode(sha256), plan_sha256: sha256, target, account, confirm: sumIds(shown.ids) },
+    counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
+    ...{ rejected: shown.rejected, duplicates: shown.settled.duplicate, samples: shown.samples, column: shown.column },
+    first: shown.firstUrl === null ? null : { url: shown.firstUrl },
+    ...{ forecast: plan.forecast, rules: plan.rules, limited: shown.limited, protected_read: shown.protectedRead },
+    ...{ planned_by: plan.planned_by, planned_at: plan.planned_at, approve_by: plan.approve_by, reason: plan.reason },
+  };
+}
+
+/** Carries out the plan, or one of the same ids with other rules; then the list is with Redis, and the plan is forgotten. */
+async function apply({ deps, params, body, caller }: Call<unknown, z.output<typeof applyBody>>) {
+  const store = storeOf(deps);
+  const kept = await store.find(params.plan!);
+  const { confirm, reason, priority, stop_at: stopAt, max_duration_seconds: maxDuration, ...others } = body;
+  refuseOtherConfirm(confirm, Number(kept.shown.confirm));
+  const target = await knownTargetOf(deps.session, kept.fp);
+  const { file, code } = await sealedFor(deps, caller, kept, settingsOf(others), reason);
+  const options = {
+    ...{ code, detach: true, ...(reason !== '' && { reason }), ...(priority && { priority }) },
+    ...(stopAt && { stopAt: Date.parse(stopAt) }),
+    ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
+  };
+  const order: Order = { verb: 'apply', args: [file], options, target };
+  const { lines } = await invokeVerb(deps, caller, order, () => import('../commands/apply.ts'));
+  await store.remove(kept.id);
+  return { run: String(lines.at(-1)?.run) };
+}
+
+function refuseOtherConfirm(confirm: number, ids: number): void {
+  if (confirm === ids) return;
+  throw new Problem(
+    'conflict',
+    `the plan holds ${plural(ids, 'ids')}, not ${confirm}`,
+    'type how many ids it deletes',
+    { confirm: ids },
+  );
+}
+
+/** The file and the code of the plan; with other rules of a new one of the same ids. Throws conflict where the list reads otherwise. */
+async function sealedFor(
+  deps: Call['deps'],
+  caller: Call['caller'],
+  kept: KeptPlan,
+  rules: KeptPlan['settings'],
+  reason: string,
+) {
+  const store = storeOf(deps);
+  if (Object.keys(rules).length === 0)
+    return { file: store.pathOf(kept.id, 'plan.json'), code: String(kept.shown.code) };
+  const target = await knownTargetOf(deps.session, kept.fp);
+  const approveBy = kept.shown.approve_by;
+  if (approveBy !== null)
+    throw new Problem('conflict', `${approveBy} approves the plan as it is`, 'apply it without other rules');
+  const file = store.pathOf(kept.id, `plan-${Date.now()}.json`);
+  const order: Order = {
+    verb: 'plan',
+    args: [kept.list],
+    options: { reason },
+    target,
+    settings: { ...kept.settings, ...rules },
+  };
+  const { plan, sha256, shown } = await makePlan(invocationOf(deps, caller, order), file);
+  if (sumIds(shown.ids) !== kept.shown.confirm || plan.ids.rows !== (kept.shown.counts as { rows: number }).rows)
+    throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
+  return { file, code: planCode(sha256) };
+}

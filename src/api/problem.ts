@@ -1,0 +1,87 @@
+import { type ErrorCode, ExpungeError, messageOf } from '../errors.ts';
+import type { Log } from '../logger.ts';
+import { describeRedisError, isRedisError } from '../redis/errors.ts';
+
+/** The short words of problems that are not those of a command. */
+const kinds = {
+  invalid: [400, 'the request is not as the API describes it'],
+  unauthenticated: [401, 'not logged in'],
+  forbidden: [403, 'this role may not do that'],
+  cross_site: [403, 'the request comes from another site'],
+  not_found: [404, 'there is no such thing'],
+  conflict: [409, 'things are not as the request expects'],
+  too_large: [413, 'the body is too large'],
+  unprocessable: [422, 'another request had that Idempotency-Key'],
+  too_many: [429, 'too many requests'],
+  internal: [500, 'internal error'],
+  unavailable: [503, 'not possible now'],
+  no_space: [507, 'the disk of this server is full'],
+} as const satisfies Record<string, readonly [status: number, title: string]>;
+
+export type ProblemKind = keyof typeof kinds;
+
+/** An error as the API answers it; `facts` are added to the document. Neither holds a secret. */
+export class Problem extends Error {
+  readonly kind: ProblemKind;
+  readonly next: string | null;
+  readonly facts: Record<string, unknown>;
+
+  constructor(kind: ProblemKind, detail: string, next: string | null = null, facts: Record<string, unknown> = {}) {
+    super(detail);
+    this.name = 'Problem';
+    this.kind = kind;
+    this.next = next;
+    this.facts = facts;
+  }
+}
+
+/** A problem document, RFC 9457. */
+export type ProblemDocument = {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: string;
+  next?: string;
+  [fact: string]: unknown;
+};
+
+const ofCommands: Partial<Record<ErrorCode, readonly [status: number, title: string]>> = {
+  USAGE: [422, 'the order cannot be carried out'],
+  GUARD: [409, 'a guard refuses it'],
+  CREDENTIALS: [422, 'the credentials cannot be used'],
+  UNREACHABLE: [503, 'Redis cannot be used now'],
+  INTERRUPTED: [503, 'the server is stopping'],
+};
+
+/** The document of an error. One that nobody expected tells nothing: it is logged, and may hold anything. */
+export function problemOf(error: unknown, log: Log, path: string): ProblemDocument {
+  if (error instanceof Problem) return documentOf(error.kind, error.message, error.next, error.facts);
+  if (error instanceof ExpungeError) {
+    const [status, title] = ofCommands[error.code] ?? kinds.internal;
+    return document(status, title, error.code.toLowerCase(), error.message, error.next);
+  }
+  if (isRedisError(error)) return documentOf('unavailable', `Redis: ${describeRedisError(error)}`, 'try it again soon');
+  log.error({ path, reason: messageOf(error) }, 'a request over HTTP failed');
+  return documentOf('internal', 'it is in the log of the server', null);
+}
+
+function documentOf(
+  kind: ProblemKind,
+  detail: string,
+  next: string | null,
+  facts: Record<string, unknown> = {},
+): ProblemDocument {
+  const [status, title] = kinds[kind];
+  return { ...document(status, title, kind, detail, next), ...facts };
+}
+
+function document(status: number, title: string, code: string, detail: string, next: string | null): ProblemDocument {
+  return { type: 'about:blank', title, status, detail, code, ...(next !== null && { next }) };
+}
+
+/** The answer with a problem. */
+export function problemAnswer(problem: ProblemDocument, headers: Record<string, string> = {}): Response {
+  const type = { 'content-type': 'application/problem+json' };
+  return new Response(JSON.stringify(problem), { status: problem.status, headers: { ...type, ...headers } });
+}

@@ -1,0 +1,30 @@
+import type { Context } from 'hono';
+import { Problem } from './problem.ts';
+
+const bytesAtMost = 64 * 1_024;
+
+/** The text of a body, whatever length its headers say. Throws too_large. Hono's own limit makes a new request of it, which fails for chunked ones. */
+export async function readText({ req }: Context): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of (req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > bytesAtMost) throw new Problem('too_large', `expected at most ${bytesAtMost} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** The JSON of a body; {} for an empty one. Throws `invalid` for anything else. */
+export async function readJson(context: Context): Promise<unknown> {
+  const text = await readText(context);
+  if (text === '') return {};
+  const type = context.req.header('content-type') ?? '';
+  if (!/^application\/json\b/.test(type))
+    throw new Problem('invalid', `expected application/json, got "${type.slice(0, 100)}"`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Problem('invalid', 'expected JSON, got something else');
+  }
+}

@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
+import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
+import { type RunState, runStates } from '../ledger/run.ts';
+import { runIndexOf } from '../ledger/run-index.ts';
+import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
+import type { Edition } from './live.ts';
+import { OverviewReader, runSummary, targetFacts, wholeSchedule, workersOf } from './overview.ts';
+import { Problem, type ProblemDocument, problemAnswer } from './problem.ts';
+import { type ApiDeps, type Call, type Route, route } from './route.ts';
+import { historyOf, RunView } from './run-view.ts';
+import * as shapes from './shapes.ts';
+import { knownTargetOf, targetsOf } from './targets.ts';
+import { words } from './words.ts';
+
+const listQuery = z.strictObject({
+  state: z
+    .string()
+    .regex(/^[a-z]+(,[a-z]+)*$/)
+    .optional()
+    .describe('states, with commas'),
+  target: z.string().min(1).max(500).optional().describe('a fingerprint, or a part of base URL or account'),
+  q: z.string().min(1).max(200).optional().describe('a part of the id, of a file or of who submitted it'),
+  limit: z.coerce.number().int().min(1).max(500).default(50),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}\.[\w-]{1,100}$/)
+    .optional()
+    .describe('`next` of the page before'),
+});
+
+/** What only reads. */
+export const readRoutes: readonly Route[] = [
+  route({
+    ...{ method: 'get', path: '/me', role: 'read', summary: 'who is logged in' },
+    answer: shapes.me,
+    handle: async ({ caller: { name, role } }) => ({ name, role }),
+  }),
+  route({
+    ...{ method: 'get', path: '/words', role: 'read', summary: 'the words for outcomes, resources and priorities' },
+    answer: shapes.words,
+    handle: async () => words,
+  }),
+  route({
+    ...{ method: 'get', path: '/overview', role: 'read', summary: 'everything at one moment' },
+    answer: shapes.overview,
+    handle: async ({ deps }) => editionAnswer(await overviewOf(deps).current()),
+  }),
+  route({
+    ...{ method: 'get', path: '/events', role: 'read', summary: 'the same about once a second, as it changes' },
+    ...{ answer: null, type: 'text/event-stream' },
+    handle: async ({ deps, context, isStillAllowed }) => deps.streams.send(context, overviewOf(deps), isStillAllowed),
+  }),
+  route({
+    ...{ method: 'get', path: '/runs', role: 'read', summary: 'runs, newest first, in pages' },
+    ...{ query: listQuery, answer: shapes.runPage },
+    handle: listRuns,
+  }),
+  route({
+    ...{ method: 'get', path: '/runs/{run}', role: 'read', summary: 'a run' },
+    answer: shapes.runDetail,
+    handle: async ({ deps, params }) => new RunView(deps.session, params.run!).read(),
+  }),
+  route({
+    ...{ method: 'get', path: '/runs/{run}/history', role: 'read', summary: 'how a run went' },
+    answer: shapes.history,
+    handle: async ({ deps, params }) => historyOf(deps.session, params.run!),
+  }),
+  route({
+    ...{ method: 'get', path: '/runs/{run}/events', role: 'read', summary: 'a run and its history, as they change' },
+    ...{ answer: null, type: 'text/event-stream' },
+    handle: async ({ deps, params, context, isStillAllowed }) => {
+      const view = () => {
+        const shown = new RunView(deps.session, params.run!);
+        return () => shown.readWithHistory();
+      };
+      await new RunView(deps.session, params.run!).read(); // not_found before a stream begins
+      return deps.streams.send(context, deps.streams.live(`run ${params.run}`, 'run', view), isStillAllowed);
+    },
+  }),
+  route({
+    ...{ method: 'get', path: '/targets', role: 'read', summary: 'every target, with its stop, rate and waits' },
+    answer: shapes.list(shapes.target),
+    handle: async ({ deps: { session, config } }) => {
+      const { active, targets } = await runIndexOf(session.redis).read();
+      const facts = targets.map((target) => targetFacts(session, target, config.separateLimits, active));
+      return { items: await Promise.all(facts) };
+    },
+  }),
+  route({
+    ...{ method: 'get', path: '/targets/{fp}', role: 'read', summary: 'a target, and who did what to it' },
+    answer: shapes.targetDetail,
+    handle: async ({ deps, params }) => targetDetail(deps, params.fp!),
+  }),
+  route({
+    ...{ method: 'get', path: '/workers', role: 'read', summary: 'every process that may send now' },
+    answer: shapes.list(shapes.worker),
+    handle: async ({ deps: { session } }) => {
+      const each = await Promise.all((await targetsOf(session)).map((target) => workersOf(session, target)));
+      return { items: each.flat() };
+    },
+  }),
+  route({
+    ...{ method: 'get', path: '/schedules', role: 'read', summary: 'every schedule' },
+    answer: shapes.list(shapes.schedule),
+    handle: async ({ deps: { session } }) => {
+      const each = (await targetsOf(session)).map(async (target) => {
+        const all = await listSchedules(session.redis, target.fp);
+        return Promise.all(all.map((schedule) => wholeSchedule(session, target, schedule, Date.now())));
+      });
+      return { items: (await Promise.all(each)).flat() };
+    },
+  }),
+  route({
+    ...{ method: 'get', path: '/schedules/{fp}/{name}', role: 'read', summary: 'a schedule' },
+    answer: shapes.schedule,
+    handle: async ({ deps: { session }, params }) => {
+      const target = await knownTargetOf(session, params.fp!);
+      const schedule = await readSchedule(session.redis, target.fp, params.name!);
+      if (schedule === null || schedule.state === 'removed')
+        throw new Problem('not_found', `no schedule of this target is called "${params.name}"`);
+      return wholeSchedule(session, target, schedule, Date.now());
+    },
+  }),
+];
+
+/** The one reading of everything, for all who look. */
+function overviewOf({ streams, session, config }: ApiDeps) {
+  return streams.live('overview', 'snapshot', () => {
+    const reader = new OverviewReader(session, config.separateLimits);
+    return () => reader.read();
+  });
+}
+
+/** An edition as the answer of a request. */
+function editionAnswer({ event, text }: Edition): Response {
+  if (event === 'problem') return problemAnswer(JSON.parse(text) as ProblemDocument);
+  return new Response(text, { headers: { 'content-type': 'application/json' } });
+}
+
+async function listRuns({ deps, query }: Call<z.output<typeof listQuery>>) {
+  const { state, target, q: text, limit, cursor } = query;
+  const states = state?.split(',').map(stateOf);
+  const choice = { limit, ...(states && { states }), ...(target && { target }), ...(text && { text }) };
+  const { runs, next } = await pageOfRuns(deps.session.redis, choice, cursor === undefined ? null : readCursor(cursor));
+  const now = Date.now();
+  return { items: runs.map((run) => runSummary(run, now)), next: next && `${next.at}.${next.id}` };
+}
+
+function stateOf(text: string): RunState {
+  const state = runStates.find((known) => known === text);
+  if (state !== undefined) return state;
+  throw new Problem('invalid', `query.state: expected one of ${runStates.join(', ')}, got "${text}"`);
+}
+
+function readCursor(text: string): RunCursor {
+  const [at, id] = text.split(/\.(.*)/s);
+  return { at: Number(at), id: id! };
+}
+
+async function targetDetail({ session, config }: ApiDeps, fp: string) {
+  const target = await knownTargetOf(session, fp);
+  const { active } = await runIndexOf(session.redis).read();
+  const [facts, workers, audit] = await Promise.all([
+    targetFacts(session, target, config.separateLimits, active),
+    workersOf(session, target),
+    readTargetAudit(session.redis, fp),
+  ]);
+  return { ...facts, workers, audit: audit.map(auditFacts) };
+}

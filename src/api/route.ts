@@ -1,0 +1,81 @@
+import type { Context } from 'hono';
+import { z } from 'zod';
+import type { EarlySession } from '../commands/session.ts';
+import type { Sources } from '../config/read-config.ts';
+import type { Config } from '../config/settings.ts';
+import type { Log } from '../logger.ts';
+import type { Caller } from './access.ts';
+import { Problem } from './problem.ts';
+import type { Streams } from './streams.ts';
+import type { Role } from './token-store.ts';
+
+/** What every route may use. */
+export type ApiDeps = {
+  session: EarlySession;
+  config: Config;
+  sources: Sources;
+  env: NodeJS.ProcessEnv;
+  log: Log;
+  streams: Streams;
+};
+
+type Shape = z.ZodType<Record<string, unknown>>;
+
+/** A request that was checked. */
+export type Call<Q = Record<string, unknown>, B = Record<string, unknown>> = {
+  deps: ApiDeps;
+  caller: Caller;
+  params: Record<string, string>;
+  query: Q;
+  body: B;
+  context: Context;
+  /** Whether the caller may still see this: their token may be revoked while they look. */
+  isStillAllowed(): Promise<boolean>;
+};
+
+/** One operation of the API: everything that serves, describes and tests it follows from this. */
+export type Route = {
+  method: 'get' | 'post' | 'delete';
+  path: string; // below /api/v1: `/runs/{run}/pause`
+  role: Role;
+  summary: string;
+  query: Shape;
+  body: Shape | null; // null: it reads no JSON
+  upload: readonly string[]; // content types of a body that is streamed; [] = none
+  answer: z.ZodType | null; // of a JSON answer; null: a stream
+  type: string; // content type of the answer
+  status: 200 | 201;
+  isCreating: boolean; // it takes an Idempotency-Key
+  handle(call: Call): Promise<unknown>;
+};
+
+type Given<Q extends Shape, B extends Shape> = Pick<Route, 'method' | 'path' | 'role' | 'summary'> &
+  Partial<Pick<Route, 'upload' | 'answer' | 'type' | 'status' | 'isCreating'>> & {
+    query?: Q;
+    body?: B;
+    handle(call: Call<z.output<Q>, z.output<B>>): Promise<unknown>;
+  };
+
+const nothing = z.strictObject({});
+
+export function route<Q extends Shape = typeof nothing, B extends Shape = typeof nothing>(given: Given<Q, B>): Route {
+  const { query, body, handle, ...others } = given;
+  return {
+    ...{ upload: [], answer: z.looseObject({}), type: 'application/json', status: 200, isCreating: false },
+    ...others,
+    query: query ?? nothing,
+    body: body ?? null,
+    handle: handle as Route['handle'],
+  };
+}
+
+/** A value that fits a schema. Throws `invalid` with what was expected and where. */
+export function checked<T>(schema: z.ZodType<T>, value: unknown, where: string): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues
+    .slice(0, 10)
+    .map(({ path, message }) => ({ at: [where, ...path].join('.'), message }));
+  const [first] = issues;
+  throw new Problem('invalid', `${first!.at}: ${first!.message}`, 'GET /api/v1/openapi.json describes it', { issues });
+}

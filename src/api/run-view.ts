@@ -1,0 +1,91 @@
+import { isAbandoned, withStandstill } from '../commands/liveness.ts';
+import { refuseOtherRelease, type Session } from '../commands/session.ts';
+import { readRunContext, SnapshotTaker } from '../commands/take-snapshot.ts';
+import { isoTime } from '../format.ts';
+import { auditFacts, readAudit } from '../ledger/audit.ts';
+import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
+import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import { rateSetting } from '../model/rate.ts';
+import { describeActivity } from '../terminal/panel.ts';
+import { runSummary } from './overview.ts';
+import { Problem } from './problem.ts';
+
+/** The run with this id, tallied if it has ended. Throws not_found. */
+export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string): Promise<Run> {
+  const run = await readRun(redis, id);
+  if (run === null) throw new Problem('not_found', `no run is called "${id}"`, 'GET /api/v1/runs lists them');
+  refuseOtherRelease(run);
+  return isSealed(run.state) ? sealTally(redis, run) : run;
+}
+
+/** Shows one run again and again; between two readings it measures how fast that is. */
+export class RunView {
+  readonly #session: Session;
+  readonly #id: string;
+  #taker: SnapshotTaker | null = null;
+
+  constructor(session: Session, id: string) {
+    this.#session = session;
+    this.#id = id;
+  }
+
+  async read() {
+    const { redis } = this.#session;
+    const run = await findRunById(this.#session, this.#id);
+    const reads = [readRunContext(redis, run), isAbandoned(this.#session, run), readAudit(redis, run)] as const;
+    const [context, abandoned, audit] = await Promise.all(reads);
+    this.#taker ??= new SnapshotTaker(run, null);
+    this.#taker.observe(run);
+    this.#taker.observeContext({ ...context, isAbandoned: abandoned });
+    const snapshot = this.#taker.take();
+    const now = Date.now();
+    const shown = withStandstill(run, context.stops.target, { refused: context.refused, isAbandoned: abandoned });
+    return {
+      ...runSummary(shown, now, snapshot.perSecond),
+      sentence: describeActivity(snapshot),
+      eta: etaOf(run, snapshot.perSecond, now),
+      ...{ abandoned, by: run.by || null, note: run.note, command: run.command, plan: run.plan || null },
+      ...{ doubt: run.doubt || null, doubt_since: run.doubtSince > 0 ? isoTime(run.doubtSince) : null },
+      started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
+      ...{ ids: run.ids, report_in: run.reportIn || null, settings: settingsOf(run) },
+      audit: audit.map(auditFacts),
+    };
+  }
+
+  /** The run and how it went, for its page. */
+  async readWithHistory() {
+    const [run, history] = await Promise.all([this.read(), historyOf(this.#session, this.#id)]);
+    return { run, history };
+  }
+}
+
+/** The points and events of `status --json --history`. */
+export async function historyOf(session: Session, id: string) {
+  const { points, events } = await readHistory(session.redis, await findRunById(session, id));
+  return { points: points.map(pointFacts), events: events.map(eventFacts) };
+}
+
+function settingsOf(run: Run) {
+  return {
+    ...{
+      rate: run.rate && rateSetting(run.rate),
+      burst: run.burst,
+      priority: run.priority,
+      window: run.window || null,
+    },
+    ...{ stop_at: run.stopAt > 0 ? isoTime(run.stopAt) : null, max_active_seconds: run.maxActiveMs / 1_000 || null },
+    ...{ canary: run.canaryOf || null, max_failures: run.maxFailures || null, on_status: run.onStatus || null },
+    expect_absent: run.expectAbsent,
+  };
+}
+
+/** When it will have ended, between what it does now and what it did on average: null while it is not running, or nothing was settled. */
+function etaOf(run: Run, perSecond: number | null, now: number) {
+  const seconds = activeMsOf(run, now) / 1_000;
+  const left = run.ids - run.settled;
+  const paces = [perSecond, seconds > 0 ? run.settled / seconds : null].filter((pace) => pace !== null && pace > 0);
+  if (run.state !== 'running' || paces.length === 0) return null;
+  const lasts = paces.map((pace) => Math.ceil(left / pace!));
+  return { at_least_seconds: Math.min(...lasts), at_most_seconds: Math.max(...lasts) };
+}

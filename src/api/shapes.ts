@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { runStates } from '../ledger/run.ts';
+import { outcomes } from '../model/outcome.ts';
+import { roles } from './token-store.ts';
+
+// What answers hold. The objects are those that --json prints, which may get further fields: expunge help json explains them.
+
+const time = z.iso.datetime();
+const text = z.string();
+const count = z.int().min(0);
+const optional = <T extends z.ZodType>(schema: T) => schema.nullable();
+
+export const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item) });
+
+const outcomeWord = z.object({
+  ...{ outcome: text, means: text, is_success: z.boolean(), is_retryable: z.boolean(), of_id: z.boolean() },
+});
+
+export const me = z.object({ name: text, role: z.enum(roles) });
+
+export const words = z.object({
+  ...{ outcomes: z.array(outcomeWord), resources: z.array(text), priorities: z.array(text) },
+});
+
+const states = z.enum(runStates);
+const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
+
+export const runSummary = z.looseObject({
+  ...{ run: text, state: states, reason: text, rows: count, pending: count, ...counts, attempts: count },
+  ...{ seconds: z.number(), exit: optional(z.int()), target: text, account: text, fp: text, files: z.array(text) },
+  note: text,
+  ...{ created_at: time, created_by: text, changed_at: optional(time), ended_at: optional(time), who: text },
+  ...{ detached: z.boolean(), priority: text, per_second: optional(z.number()), seconds_left: optional(z.number()) },
+  ...{ retry_of: optional(text), retried_by: z.array(text) },
+});
+
+export const runPage = list(runSummary).extend({ next: optional(text) });
+
+const audit = z.array(z.looseObject({ at: time, action: text, by: text, who: text, reason: text }));
+
+export const runDetail = runSummary.extend({
+  sentence: text.describe('what it does now, and why not faster'),
+  eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
+  ...{ abandoned: z.boolean(), note: text, command: text, plan: optional(text), ids: count },
+  settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
+  audit,
+});
+
+export const history = z.object({
+  points: z.array(z.looseObject({ from: time, to: time, requests: count })),
+  events: z.array(z.object({ at: time, event: text, text })),
+});
+
+const stop = optional(z.looseObject({ by: text, who: text, reason: text, at: time }));
+
+export const target = z.looseObject({
+  ...{ fp: text, target: text, account: text, stop, processes: count, per_second: optional(z.number()) },
+  ...{ pinned: optional(z.looseObject({ rate: text })), budget: optional(z.looseObject({ rate: text })) },
+  limiters: z.array(z.looseObject({ scope: text, per_second: z.number() })),
+  runs: z.record(text, count).describe('runs that have not ended, by state'),
+});
+
+export const worker = z.object({ fp: text, target: text, account: text, process: text, seen_at: time, stop });
+
+export const targetDetail = target.extend({ workers: z.array(worker), audit });
+
+export const schedule = z.looseObject({
+  ...{ fp: text, target: text, account: text, name: text, state: text, reason: text, cron: text, tz: text, from: text },
+  ...{ when: text.describe('in words'), next: optional(time) },
+});
+
+export const overview = z.object({
+  at: time,
+  runs: z.object({ active: z.array(runSummary), recent: z.array(runSummary), ended: count }),
+  ...{ targets: z.array(target), workers: z.array(worker), schedules: z.array(schedule) },
+});
+
+export const made = z.object({ run: text });
+
+export const token = z.object({
+  ...{ name: text, role: z.enum(roles), created_at: time, created_by: text, expires_at: optional(time) },
+});
+
+const forecast = z.object({ requests: count, seconds: optional(z.number()) });
+
+export const plan = z.looseObject({
+  ...{ plan: text, code: text, expires_at: time, fp: text, target: text, account: text, name: text, confirm: count },
+  ...{ counts: z.record(text, count), rejected: z.record(text, count).describe('rows by the code of their rejection') },
+  rejected_samples: z.array(z.object({ line: count, id: text, code: text })).describe('the first of these rows'),
+  ...{ duplicates: count, samples: z.array(text), first: optional(z.object({ url: text })), forecast },
+});
+
+export const failures = z.object({
+  items: z.array(
+    z.looseObject({
+      ...{ outcome: text, code: text, words: text, count },
+      samples: z.array(z.looseObject({ file: text, line: count, id: text, excerpt: text })),
+    }),
+  ),
+});

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { tokenFacts } from '../commands/token.ts';
+import { namePattern, nameRule } from '../config/list-source.ts';
+import { Problem } from './problem.ts';
+import { type Route, route } from './route.ts';
+import * as shapes from './shapes.ts';
+import { addToken, listTokens, revokeToken, roles } from './token-store.ts';
+
+const longestDays = 3_650;
+
+/** Who may use the API. */
+export const tokenRoutes: readonly Route[] = [
+  route({
+    ...{ method: 'get', path: '/tokens', role: 'admin', summary: 'the names of all tokens' },
+    answer: shapes.list(shapes.token),
+    handle: async ({ deps }) => ({ items: (await listTokens(deps.session.redis)).map(tokenFacts) }),
+  }),
+  route({
+    ...{ method: 'post', path: '/tokens', role: 'admin', summary: 'make a token; it is answered this once' },
+    body: z.strictObject({
+      name: z.string().regex(namePattern, `expected a name of ${nameRule}`),
+      role: z.enum(roles),
+      expires_days: z.int().min(1).max(longestDays).optional(),
+    }),
+    ...{ answer: shapes.token.extend({ token: z.string() }), status: 201 },
+    handle: async ({ deps, caller, body: { name, role, expires_days: days = 0 } }) => {
+      const at = Date.now();
+      const made = { name, role, at, who: caller.name, expiresAt: days > 0 ? at + days * 86_400_000 : 0 };
+      const token = await addToken(deps.session.redis, made);
+      deps.log.info({ name, role, who: caller.name }, 'a token was made');
+      return { ...tokenFacts(made), token };
+    },
+  }),
+  route({
+    ...{ method: 'delete', path: '/tokens/{name}', role: 'admin', summary: 'revoke a token' },
+    answer: z.object({ name: z.string(), revoked: z.boolean() }),
+    handle: async ({ deps, caller, params }) => {
+      const name = params.name!;
+      if (!(await revokeToken(deps.session.redis, name))) throw new Problem('not_found', 'no token has this name');
+      deps.log.info({ name, who: caller.name }, 'a token was revoked');
+      return { name, revoked: true };
+    },
+  }),
+];

@@ -1,0 +1,106 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { ExpungeError } from '../errors.ts';
+import type { RedisClient } from '../redis/client.ts';
+import { keys } from '../redis/keys.ts';
+
+/** What somebody may do over HTTP; each role may do what those before it may. */
+export const roles = ['read', 'operate', 'admin'] as const;
+
+export type Role = (typeof roles)[number];
+
+/** Whether a role is enough where another one is needed. */
+export function mayAct(role: Role, needed: Role): boolean {
+  return roles.indexOf(role) >= roles.indexOf(needed);
+}
+
+/** A token as Redis has it: never the token itself. Times are ms since 1970; `expiresAt` 0 = never. */
+export type KnownToken = { name: string; role: Role; at: number; who: string; expiresAt: number };
+
+const tokenPrefix = 'expunge_';
+const tokensAtMost = 1_000;
+
+/** The hash under which a token or a session is stored. Both are random, so that one round of SHA-256 is enough. */
+export function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
+}
+
+export function randomSecret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** Stores a new token under a name, and returns it: it is shown this once. Throws USAGE for a name that has one. */
+export async function addToken(redis: RedisClient, token: KnownToken): Promise<string> {
+  const secret = tokenPrefix + randomSecret();
+  const added = await redis.eval(
+    addLua,
+    1,
+    keys.apiTokens,
+    hashOf(secret),
+    token.name,
+    JSON.stringify(token),
+    tokensAtMost,
+  );
+  if (added === 1) return secret;
+  const what = added === 0 ? `a token is called "${token.name}" already` : `there are ${tokensAtMost} tokens already`;
+  throw new ExpungeError('USAGE', what, {
+    next: 'revoke it first: expunge token revoke NAME; expunge token list shows all',
+  });
+}
+
+// KEYS 1 tokens  ARGV 1 hash  2 name  3 record  4 how many there may be; returns 1, or 0 for a name that is taken, or -1
+const addLua = `
+local all = redis.call('HVALS', KEYS[1])
+for _, record in ipairs(all) do
+  if cjson.decode(record).name == ARGV[2] then return 0 end
+end
+if #all >= tonumber(ARGV[4]) then return -1 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+`;
+
+/** Every token by name. */
+export async function listTokens(redis: RedisClient): Promise<KnownToken[]> {
+  const all = (await redis.hvals(keys.apiTokens)).map((text) => JSON.parse(text) as KnownToken);
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Revokes the token of a name, and with it every session that it began. Returns false if there is none. Repeating it is harmless. */
+export async function revokeToken(redis: RedisClient, name: string): Promise<boolean> {
+  const all = Object.entries(await redis.hgetall(keys.apiTokens));
+  const hashes = all.filter(([, text]) => (JSON.parse(text) as KnownToken).name === name).map(([hash]) => hash);
+  return hashes.length > 0 && (await redis.hdel(keys.apiTokens, ...hashes)) > 0;
+}
+
+/** The token with this hash; null if it is unknown, revoked or expired. */
+export async function readToken(redis: RedisClient, hash: string, now: number): Promise<KnownToken | null> {
+  const text = await redis.hget(keys.apiTokens, hash);
+  const token = text === null ? null : (JSON.parse(text) as KnownToken);
+  return token === null || (token.expiresAt > 0 && token.expiresAt <= now) ? null : token;
+}
+
+/** Who is logged in. `token`: the hash of the token that it began with; '' = the link of a dashboard. */
+export type LoggedIn = { name: string; role: Role; token: string };
+
+const sessionMs = 12 * 3_600_000;
+
+/** Begins a session, and returns the value of its cookie. */
+export async function beginSession(redis: RedisClient, who: LoggedIn): Promise<string> {
+  const cookie = randomSecret();
+  await redis.set(keys.apiSession(hashOf(cookie)), JSON.stringify(who), 'PX', sessionMs);
+  return cookie;
+}
+
+/** Who has this cookie; null once the session or its token has ended. */
+export async function readSession(redis: RedisClient, cookie: string, now: number): Promise<LoggedIn | null> {
+  const text = await redis.get(keys.apiSession(hashOf(cookie)));
+  if (text === null) return null;
+  const who = JSON.parse(text) as LoggedIn;
+  if (who.token === '') return who;
+  const token = await readToken(redis, who.token, now);
+  return token === null ? null : { ...who, role: token.role };
+}
+
+/** Ends a session. Repeating it is harmless. */
+export async function endSession(redis: RedisClient, cookie: string): Promise<void> {
+  await redis.del(keys.apiSession(hashOf(cookie)));
+}

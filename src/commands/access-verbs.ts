@@ -1,0 +1,74 @@
+import * as parse from '../config/parse-setting.ts';
+import { type Command, json, store } from './command.ts';
+
+// Who may look and steer over HTTP, and the dashboard.
+
+export const dashboard: Command = {
+  name: 'dashboard',
+  summary: 'serve the dashboard of all runs on this machine, and print a link that logs in',
+  settings: [...store, 'separateLimits', 'logLevel'],
+  options: [
+    {
+      flags: '--port <n>',
+      help: 'listen here; 0 takes a free one (default: 9465)',
+      parse: parse.integerFrom(0, 65_535),
+    },
+    json,
+  ],
+  examples: [
+    ['expunge dashboard', 'then open the link that it prints'],
+    ['expunge dashboard --port 8090', 'on another port'],
+  ],
+  load: () => import('./dashboard.ts'),
+};
+
+export const token: Command = {
+  name: 'token',
+  summary: 'make, list and revoke tokens for the API and the dashboard of workers',
+  settings: [],
+  examples: [],
+  subcommands: [
+    {
+      name: 'add',
+      summary: 'make a token and print it, this once',
+      arguments: '<name>',
+      settings: store,
+      options: [
+        {
+          flags: '--role <role>',
+          help: 'read, operate or admin (default: read)',
+          parse: parse.oneOf(['read', 'operate', 'admin']),
+        },
+        {
+          flags: '--expires <duration>',
+          help: 'how long it is valid: 90d (default: until it is revoked)',
+          parse: parse.duration,
+        },
+        json,
+      ],
+      examples: [
+        ['expunge token add ana --role operate', 'for a person'],
+        ['expunge token add prometheus --role read', 'for a scraper'],
+      ],
+      load: () => import('./token.ts'),
+    },
+    {
+      name: 'list',
+      summary: 'list the names of all tokens',
+      settings: store,
+      options: [json],
+      examples: [['expunge token list', 'with role, who made each and when']],
+      load: () => import('./token.ts'),
+    },
+    {
+      name: 'revoke',
+      summary: 'revoke a token, and end what is logged in with it',
+      arguments: '<name>',
+      settings: store,
+      options: [json],
+      examples: [['expunge token revoke ana', 'within a second']],
+      load: () => import('./token.ts'),
+    },
+  ],
+  load: null,
+};

@@ -1,0 +1,139 @@
+import { html, nothing } from '/assets/lit-html/lit-html.js';
+import { count, millis, moment, rate } from './format.js';
+import { swatch, table, time } from './parts.js';
+import { drawPlot } from './plot.js';
+import { idOutcomes, styleNumber } from './words.js';
+
+/** @import { Content } from './parts.js' */
+/** @import { Point, RunHistory } from './types.js' */
+
+/**
+ * A value at each point; null = there is none. `style`: the number of its colour and pattern.
+ * @typedef {{ name: string, style: number, of: (point: Point) => number | null }} Series
+ * @typedef {{ id: string, title: string, series: Series[], isStacked: boolean, text: (value: number) => string }} Chart
+ */
+
+/** @param {unknown} n @param {Point} point */
+function perSecond(n, { active_seconds: active }) {
+  return active > 0 ? Math.max(0, Number(n)) / active : null;
+}
+
+/** @returns {Chart[]} */
+function charts() {
+  return [
+    {
+      ...{ id: 'ids', title: 'Ids by outcome', isStacked: true, text: rate },
+      series: idOutcomes().map((word) => ({
+        name: word.outcome,
+        style: styleNumber(word),
+        of: (point) => perSecond(point[word.outcome], point),
+      })),
+    },
+    {
+      ...{ id: 'requests', title: 'Requests', isStacked: false, text: rate },
+      series: [
+        { name: 'allowed', style: 1, of: (point) => point.rate_allowed },
+        { name: 'achieved', style: 0, of: (point) => point.rate_achieved },
+        { name: 'throttled', style: 4, of: (point) => perSecond(point.throttled, point) },
+      ],
+    },
+    {
+      ...{ id: 'latency', title: 'Latency', isStacked: false, text: millis },
+      series: [
+        { name: 'p95', style: 4, of: (point) => point.latency_ms?.p95 ?? null },
+        { name: 'p50', style: 1, of: (point) => point.latency_ms?.p50 ?? null },
+      ],
+    },
+  ];
+}
+
+/** The charts of a run, with its events as numbered lines. A chart without a value is left out. */
+export class Charts {
+  /** @type {RunHistory} */
+  #history = { points: [], events: [] };
+  /** What the pointer is on, by chart. @type {Map<string, string>} */
+  #read = new Map();
+  #isOpen = false;
+  #show;
+
+  /** @param {() => void} show */
+  constructor(show) {
+    this.#show = show;
+  }
+
+  /** @param {RunHistory} history */
+  set history(history) {
+    this.#history = history;
+  }
+
+  view() {
+    const { points } = this.#history;
+    if (points.length === 0) return html`<p class="soft">Nothing was measured yet.</p>`;
+    const shown = charts()
+      .map((chart) => ({
+        ...chart,
+        series: chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0)),
+      }))
+      .filter(({ series }) => series.length > 0);
+    return html`${shown.map((chart) => this.#figure(chart))}${this.#numbers(shown)}`;
+  }
+
+  /** @param {Chart} chart */
+  #figure(chart) {
+    const { id, title, series } = chart;
+    const keys = series.map(
+      ({ name, style }) => html`<li>${chart.isStacked ? swatch(style) : line(style)}${name}</li>`,
+    );
+    return html`<figure><figcaption><b>${title}</b><ul class="keys">${keys}</ul>
+      <span class="soft read">${this.#read.get(id) ?? ''}</span></figcaption>
+      <div class="plot" id="plot-${id}" role="img" aria-label="${title} over time; the numbers stand in the table below"></div></figure>`;
+  }
+
+  /** Draws the shapes into the places that `view` made. */
+  async draw() {
+    const { points, events } = this.#history;
+    for (const chart of charts()) {
+      const place = document.querySelector(`#plot-${chart.id}`);
+      const series = chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0));
+      if (!(place instanceof HTMLElement) || series.length === 0) continue;
+      await drawPlot(place, { ...chart, series }, points, events, (point) => this.#point(chart, series, point));
+    }
+  }
+
+  /** @param {Chart} chart @param {Series[]} series @param {Point | null} point */
+  #point({ id, text }, series, point) {
+    const values = point ? series.map(({ name, of }) => `${name} ${text(of(point) ?? 0)}`) : [];
+    const words = point ? `${moment(point.to)}: ${values.join(', ')}` : '';
+    if (this.#read.get(id) === words) return;
+    this.#read.set(id, words);
+    this.#show();
+  }
+
+  /** The same as a table, for those who see no chart. @param {Chart[]} shown */
+  #numbers(shown) {
+    const all = shown.flatMap(({ series, text }) => series.map(({ name, of }) => ({ name, of, text })));
+    /** @param {Point} point @returns {Content[]} */
+    const row = (point) => [
+      time(point.to),
+      ...all.map(({ of, text }) => {
+        const value = of(point);
+        return value === null ? '–' : text(value);
+      }),
+      count(point.requests),
+    ];
+    const names = ['Until', ...all.map(({ name }) => name), 'requests'];
+    const numbers = names.map((_, i) => i).slice(1);
+    /** @param {Event} event */
+    const toggle = (event) => {
+      this.#isOpen = /** @type {HTMLDetailsElement} */ (event.target).open;
+      this.#show();
+    };
+    return html`<details @toggle=${toggle}><summary>The numbers of the charts</summary>
+      ${this.#isOpen ? table('The numbers of the charts', names, this.#history.points.map(row), numbers) : nothing}</details>`;
+  }
+}
+
+/** @param {number} style @returns {Content} */
+function line(style) {
+  return html`<svg class="swatch" aria-hidden="true"><path class="l${style}" d="M0 6H22"/></svg>`;
+}

@@ -1,0 +1,104 @@
+// Numbers and times as people read them, in the same words as in the terminal. All pure.
+
+/** 249,981 @param {number} n */
+export function count(n) {
+  return n.toLocaleString('en-US');
+}
+
+/** `1 view`, `1,203 views`. @param {number} n @param {string} nouns a plural that ends in s */
+export function plural(n, nouns) {
+  return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
+}
+
+const units = /** @type {const} */ ([
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+]);
+
+/** `0.4 s`, `45 s`, `6 min 30 s`, `2 h 5 min`: the two largest units. @param {number} seconds */
+export function duration(seconds) {
+  if (seconds < 9.95) return `${seconds.toFixed(1).replace(/\.0$/, '')} s`;
+  const whole = Math.round(seconds);
+  const at = units.findIndex(([, size]) => whole >= size);
+  const [unit, size] = units[at] ?? ['s', 1];
+  const [below, belowSize] = units[at + 1] ?? ['', 1];
+  const rest = Math.floor((whole % size) / belowSize);
+  return `${Math.floor(whole / size)} ${unit}${below && rest > 0 ? ` ${rest} ${below}` : ''}`;
+}
+
+/** `398/s`, `3.2/s`, `12/min`. @param {number} perSecond */
+export function rate(perSecond) {
+  if (perSecond >= 9.95) return `${count(Math.round(perSecond))}/s`;
+  if (perSecond >= 1 || perSecond <= 0) return `${oneDecimal(perSecond)}/s`;
+  return perSecond * 60 >= 1 ? `${oneDecimal(perSecond * 60)}/min` : `${oneDecimal(perSecond * 3_600)}/h`;
+}
+
+/** @param {number} n */
+function oneDecimal(n) {
+  return n.toFixed(1).replace(/\.0$/, '');
+}
+
+/** `38.0 %`, rounded down: 100 % means all. @param {number} part @param {number} whole */
+export function percent(part, whole) {
+  if (whole === 0 || part >= whole) return '100 %';
+  return `${(Math.floor((part / whole) * 1_000) / 10).toFixed(1)} %`;
+}
+
+/** `0.31 ms`, `12 ms`, `1.2 s` @param {number} ms */
+export function millis(ms) {
+  return ms < 1_000 ? `${Number(ms.toPrecision(2))} ms` : `${Number((ms / 1_000).toPrecision(2))} s`;
+}
+
+/** `1.5 MB` @param {number} bytes */
+export function size(bytes) {
+  return bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** When so much time is left, as a range: `between 14:05 and 14:12`. @param {{ least: number, most: number }} left @param {number} now */
+export function endRange({ least, most }, now) {
+  const [from, to] = [clock(now + least * 1_000), clock(now + most * 1_000)];
+  return from === to ? `about ${from}` : `between ${from} and ${to}`;
+}
+
+const leastStep = 10;
+
+/** A time that was extrapolated, as a range: the last minutes say little about the next ones. @param {number} seconds */
+export function rangeOf(seconds) {
+  return { least: seconds * 0.9, most: seconds * 1.2 + leastStep };
+}
+
+/** `6–8 min`, `a few seconds`: in the largest unit of which there are at least two. @param {{ least: number, most: number }} left */
+export function leftText({ least, most }) {
+  if (most < leastStep * 1.5) return 'a few seconds';
+  const [unit, size] = units.find(([, size]) => most >= 2 * size) ?? ['s', 1];
+  const [from, to] = [Math.round(least / size), Math.round(most / size)];
+  return from === to ? `about ${to} ${unit}` : `${from}–${to} ${unit}`;
+}
+
+const dayMs = 86_400_000;
+
+/** `15:00`, on another day `22 Nov 15:00`, by the clock of this machine. @param {number} ms @param {number} [now] */
+function clock(ms, now = Date.now()) {
+  const at = new Date(ms);
+  const time = at.toTimeString().slice(0, 5);
+  const isToday = Math.abs(ms - now) < dayMs && at.getDate() === new Date(now).getDate();
+  return isToday ? time : `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${time}`;
+}
+
+/** `15:00:41`, on another day with the date. @param {string} iso */
+export function moment(iso) {
+  const at = new Date(iso);
+  return `${clock(at.getTime())}:${String(at.getSeconds()).padStart(2, '0')}`;
+}
+
+/** A moment in UTC: `2026-11-20 16:02:41 UTC`. @param {string} iso */
+export function utc(iso) {
+  return `${new Date(iso).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+/** A host out of a base URL, with its path. @param {string} url */
+export function hostOf(url) {
+  return url.replace(/^https?:\/\//, '');
+}

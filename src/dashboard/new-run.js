@@ -1,0 +1,206 @@
+import { html, nothing } from '/assets/lit-html/lit-html.js';
+import { get, post, postFile, wordsOf } from './api.js';
+import { fieldOf } from './ask.js';
+import { count, duration, hostOf, plural, size } from './format.js';
+import { alarm, facts, table, time } from './parts.js';
+import { typed } from './run-orders.js';
+import { me } from './words.js';
+
+/** @import { Page, Surroundings } from './app.js' */
+/** @import { Plan, Target } from './types.js' */
+
+/** A list becomes a run: it is read, its plan is shown, and nothing is sent before its number is typed. @param {Surroundings} surroundings @returns {Page} */
+export function openNewRun({ show, go }) {
+  const newRun = new NewRun(show, go);
+  newRun.loadTargets();
+  return { title: () => 'New run', view: () => newRun.view(), close: () => {} };
+}
+
+class NewRun {
+  /** @type {Target[] | null} */
+  #targets = null;
+  /** @type {File | null} */
+  #file = null;
+  /** @type {Plan | null} */
+  #plan = null;
+  /** Makes the same order twice the same run. */
+  #key = '';
+  #problem = '';
+  #busy = '';
+  #isOver = false;
+  #show;
+  #go;
+
+  /** @param {() => void} show @param {(path: string) => void} go */
+  constructor(show, go) {
+    this.#show = show;
+    this.#go = go;
+  }
+
+  async loadTargets() {
+    await this.#try('', async () => {
+      const found = await get('/targets');
+      this.#targets = found.items;
+    });
+  }
+
+  /** @param {string} busy @param {() => Promise<void>} task */
+  async #try(busy, task) {
+    [this.#busy, this.#problem] = [busy, ''];
+    this.#show();
+    try {
+      await task();
+    } catch (error) {
+      this.#problem = wordsOf(error);
+    }
+    this.#busy = '';
+    this.#show();
+  }
+
+  /** @param {File | undefined} file */
+  #take(file) {
+    this.#file = file ?? null;
+    this.#plan = null;
+    this.#show();
+  }
+
+  /** @param {SubmitEvent} event */
+  #read(event) {
+    event.preventDefault();
+    const file = this.#file;
+    if (!file) {
+      this.#problem = 'Expected a list, got none → choose a file';
+      this.#show();
+      return;
+    }
+    const values = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const options = [...values]
+      .map(([name, value]) => [name, String(value).trim()])
+      .filter(([name, value]) => value && name !== 'list');
+    options.push(['name', plainName(file.name)]);
+    this.#try(`Reading ${file.name} …`, async () => {
+      this.#plan = await postFile(`/plans?${new URLSearchParams(options)}`, file);
+      this.#key = crypto.randomUUID();
+      setTimeout(() => document.querySelector('#plan')?.scrollIntoView({ block: 'start' }), 50);
+    });
+  }
+
+  /** @param {SubmitEvent} event @param {Plan} plan */
+  #apply(event, plan) {
+    event.preventDefault();
+    const values = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const confirm = Number(String(values.get('number')).replaceAll(',', ''));
+    this.#try('Making the run …', async () => {
+      const made = await post(
+        `/plans/${plan.plan}/apply`,
+        { confirm, reason: String(values.get('reason')) },
+        { 'idempotency-key': this.#key },
+      );
+      this.#go(`/runs/${made.run}`);
+    });
+  }
+
+  view() {
+    return html`<h1>New run</h1>${this.#targets === null ? html`${alarm(this.#problem)}<p>Loading …</p>` : this.#form(this.#targets)}
+      ${this.#plan ? this.#planView(this.#plan) : nothing}`;
+  }
+
+  /** @param {Target[]} targets */
+  #form(targets) {
+    if (targets.length === 0)
+      return html`<p>No target is known yet. Start a worker of the API, or a first run in a terminal: <code>expunge run LIST --detach</code></p>`;
+    return html`<form class="new" @submit=${(/** @type {SubmitEvent} */ event) => this.#read(event)}>
+      ${this.#dropZone()}
+      <p class="field"><label for="target">Target</label><select id="target" name="target">${targets.map(
+        ({ fp, target, account }) =>
+          html`<option value=${fp}>${hostOf(target)}${account ? ` (${account})` : ''}</option>`,
+      )}</select></p>
+      ${fieldOf({ name: 'resource', label: 'The ids name', choices: me.resources })}
+      ${fieldOf({ name: 'column', label: 'Column', hint: 'that holds the id; it must be in the header', value: 'id' })}
+      <details><summary>More settings</summary>
+        ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most so many requests: 200/s', isOptional: true })}
+        ${fieldOf({ name: 'limit', label: 'Limit', hint: 'only the first n rows, for a trial', isOptional: true, isNumber: true })}
+        ${fieldOf({ name: 'max_failures', label: 'Failures at most', hint: 'more halt the run: 10 or 2.5%', isOptional: true })}
+        ${fieldOf({ name: 'canary', label: 'Canary', hint: 'ids to begin with, as for --canary', isOptional: true })}
+      </details>
+      ${this.#plan ? nothing : alarm(this.#problem)}
+      <p class="buttons"><button class=${this.#plan ? '' : 'main'} ?disabled=${this.#busy !== ''}>Show the plan</button>
+        <span class="soft" role="status">${this.#busy || 'Nothing is sent yet.'}</span></p>
+    </form>`;
+  }
+
+  #dropZone() {
+    const file = this.#file;
+    /** @param {DragEvent} event @param {boolean} isOver */
+    const drag = (event, isOver) => {
+      event.preventDefault();
+      this.#isOver = isOver;
+      this.#show();
+    };
+    /** @param {DragEvent} event */
+    const drop = (event) => {
+      drag(event, false);
+      this.#take(event.dataTransfer?.files[0]);
+    };
+    /** @param {Event} event */
+    const choose = (event) => this.#take(/** @type {HTMLInputElement} */ (event.target).files?.[0]);
+    return html`<div class="drop ${this.#isOver ? 'over' : ''}" @drop=${drop}
+      @dragover=${(/** @type {DragEvent} */ event) => drag(event, true)} @dragleave=${(/** @type {DragEvent} */ event) => drag(event, false)}>
+      <label for="list">List of ids, as CSV</label>
+      <input id="list" name="list" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain" @change=${choose}>
+      <p class="soft">${file ? `${file.name}, ${size(file.size)}` : 'Choose a file, or drop one here.'}</p></div>`;
+  }
+
+  /** @param {Plan} plan */
+  #planView(plan) {
+    const { counts, duplicates, rejected, first, forecast, confirm: n } = plan;
+    const reasons = Object.entries(rejected).filter(([, many]) => many > 0);
+    const { seconds } = forecast;
+    return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
+      ${facts([
+        ['target', html`<b>${hostOf(plan.target)}</b> ${plan.account}`],
+        ['rows', count(counts.rows ?? 0)],
+        ['ids to delete', html`<b>${count(n)}</b>`],
+        ['for example', plan.samples.join(', ')],
+        ['duplicates', duplicates > 0 ? count(duplicates) : ''],
+        ['protected', counts.protected ? count(counts.protected) : ''],
+        ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
+        ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
+        ['forecast', seconds === null ? 'its time is not known without a rate' : `at least ${duration(seconds)}`],
+        ['code', html`<code>${plan.code}</code>`],
+        ['valid until', time(plan.expires_at)],
+      ])}
+      ${rejectedTable(plan.rejected_samples ?? [])}
+      ${n === 0 ? html`<p>Nothing is left to delete.</p>` : this.#confirmation(plan)}
+    </section>`;
+  }
+
+  /** @param {Plan} plan */
+  #confirmation(plan) {
+    const n = plan.confirm;
+    return html`<form autocomplete="off" @submit=${(/** @type {SubmitEvent} */ event) => this.#apply(event, plan)}>
+      ${fieldOf(typed(n, 'ids to delete'))}
+      ${fieldOf({ name: 'reason', label: 'Reason', hint: 'stands in the audit trail' })}
+      ${alarm(this.#problem)}
+      <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${plural(n, 'ids')}</button>
+        <span class="soft">This cannot be undone.</span></p></form>`;
+  }
+}
+
+/** @param {NonNullable<Plan['rejected_samples']>} rows */
+function rejectedTable(rows) {
+  if (rows.length === 0) return nothing;
+  const fields = rows.map(({ line, id, code }) => [String(line), html`<code>${id}</code>`, code]);
+  return html`<h3>Rejected rows</h3>${table('Rejected rows', ['Line', 'Value', 'Why'], fields)}`;
+}
+
+/** The name of a file as the server takes it. @param {string} name */
+function plainName(name) {
+  return (
+    name
+      .replace(/\.\w+$/, '')
+      .replace(/[^\w. -]/g, '_')
+      .replace(/^[^\w-]+/, '')
+      .slice(0, 100) || 'list'
+  );
+}

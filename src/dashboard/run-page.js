@@ -1,0 +1,129 @@
+import { html, nothing } from '/assets/lit-html/lit-html.js';
+import { address, get } from './api.js';
+import { Charts } from './charts.js';
+import { Failures } from './failures.js';
+import { duration, endRange, hostOf, leftText, percent, plural, rangeOf, rate } from './format.js';
+import { follow } from './live.js';
+import { alarm, facts, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
+import { orderButtons } from './run-orders.js';
+import { failuresOf, idsOf, isSealed, reasonOf } from './words.js';
+
+/** @import { Page, Surroundings } from './app.js' */
+/** @import { AuditEntry, Run, RunEvent, RunHistory } from './types.js' */
+
+/** One run: how far it is, what it does now, how it went, what failed and who did what. @param {string} id @param {Surroundings} surroundings @returns {Page} */
+export function openRun(id, { show, go, connection, say }) {
+  /** @type {Run | null} */
+  let run = null;
+  /** @type {RunHistory} */
+  let history = { points: [], events: [] };
+  let problem = '';
+  const charts = new Charts(show);
+  const failures = new Failures(id, show);
+  const close = follow({
+    path: `/runs/${id}/events`,
+    event: 'run',
+    read: async () => {
+      const [run, history] = await Promise.all([get(`/runs/${id}`), get(`/runs/${id}/history`)]);
+      return { run, history };
+    },
+    onData: (/** @type {{ run: Run, history: RunHistory }} */ found) => {
+      if (run && run.state !== found.run.state) say(`The run is ${found.run.state}. ${reasonOf(found.run)}`);
+      ({ run, history } = found);
+      problem = '';
+      charts.history = history;
+      failures.expect(failuresOf(run), isSealed(run));
+      show();
+    },
+    onState: connection,
+    onProblem: (words) => {
+      problem = words;
+      show();
+    },
+  });
+  return {
+    title: () => (run ? `${percent(idsOf(run) - run.pending, idsOf(run))} ${run.state} · ${id}` : id),
+    view: () =>
+      run
+        ? html`${alarm(problem)}${headline(run, go)}
+            <section aria-labelledby="over-time"><h2 id="over-time">Over time</h2>${charts.view()}${eventList(history.events)}</section>
+            ${failures.view(failuresOf(run))}${auditSection(run.audit)}${planSection(run)}`
+        : html`<h1>Run ${id}</h1>${problem ? alarm(problem) : html`<p>Loading …</p>`}`,
+    drawn: () => charts.draw(),
+    close,
+  };
+}
+
+/** @param {Run} run @param {(path: string) => void} go */
+function headline(run, go) {
+  const ids = idsOf(run);
+  return html`<h1><span class="soft">Run</span> ${run.run} ${stateBadge(run)}</h1>
+    <p class="target"><b>${hostOf(run.target)}</b>${run.account ? html` <span class="soft">account ${run.account}</span>` : nothing}</p>
+    <section class="card" aria-label="Progress">
+      <p class="far"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}</p>
+      ${progressBar(run)}${outcomeList(run)}
+      <p class="now">${run.sentence || why(run)}</p>
+      <p class="pace">${paceOf(run)}</p>
+    </section>
+    ${orderButtons(run, go)}`;
+}
+
+/** @param {Run} run */
+function paceOf(run) {
+  const { per_second: perSecond, eta, seconds, settings } = run;
+  const left = eta ? { least: eta.at_least_seconds, most: eta.at_most_seconds } : null;
+  const estimate = left ?? (run.seconds_left === null ? null : rangeOf(run.seconds_left));
+  const isRunning = run.state === 'running';
+  return [
+    isRunning && perSecond !== null ? rate(perSecond) : '',
+    isRunning && estimate ? `${leftText(estimate)} left, ends ${endRange(estimate, Date.now())}` : '',
+    `deleting time ${duration(seconds)}`,
+    typeof settings?.rate === 'string' ? `at most ${settings.rate}` : '',
+    run.priority === 'normal' ? '' : `priority ${run.priority}`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** @param {RunEvent[]} events */
+function eventList(events) {
+  if (events.length === 0) return nothing;
+  const lines = events.map(({ at, text }, i) => html`<li value=${i + 1}>${time(at)} ${text}</li>`).reverse();
+  return html`<h3>Events <span class="soft">the latest first; the numbers stand in the charts</span></h3><ol class="events" reversed tabindex="0" aria-label="Events">${lines}</ol>`;
+}
+
+/** @param {AuditEntry[]} audit */
+function auditSection(audit) {
+  const rows = [...audit].reverse().map(({ at, action, by, who, reason, ...more }) => {
+    const further = Object.entries(more).map(([name, value]) => `${name} ${value ?? 'none'}`);
+    return [time(at), [action, ...further].join(' '), who || by, reason];
+  });
+  return html`<section aria-labelledby="audit"><h2 id="audit">Who did what</h2>${table('Who did what', ['At', 'What', 'Who', 'Why'], rows)}</section>`;
+}
+
+/** @param {Run} run */
+function planSection(run) {
+  /** @param {string} id */
+  const link = (id) => html`<a href="/runs/${id}">${id}</a> `;
+  const settings = Object.entries(run.settings ?? {}).filter(
+    ([, value]) => value !== null && value !== '' && value !== false,
+  );
+  return html`<section aria-labelledby="plan"><h2 id="plan">Plan</h2>${facts([
+    ['list', Array.isArray(run.files) ? run.files.join(', ') : ''],
+    ['target', run.target],
+    ...settings.map(([name, value]) => /** @type {const} */ ([name.replaceAll('_', ' '), String(value)])),
+    ['deleted by', run.detached ? 'workers' : 'its command'],
+    ['retry of', run.retry_of ? link(run.retry_of) : ''],
+    ['retried by', run.retried_by.length > 0 ? html`${run.retried_by.map(link)}` : ''],
+    ['in doubt', run.doubt],
+    ['submitted', html`${time(run.created_at)} by ${run.created_by}`],
+    ['because', run.note],
+    ['ended', run.ended_at ? time(run.ended_at) : ''],
+    [
+      'report',
+      html`<a href=${address(`/runs/${run.run}/report?format=csv`)} download>CSV</a>,
+      <a href=${address(`/runs/${run.run}/report?format=html`)} download>page</a>`,
+    ],
+    ['command', run.command ? html`<code>${run.command}</code>` : ''],
+  ])}</section>`;
+}

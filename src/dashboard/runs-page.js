@@ -1,0 +1,194 @@
+import { html, nothing } from '/assets/lit-html/lit-html.js';
+import { get, wordsOf } from './api.js';
+import { count, endRange, hostOf, leftText, plural, rangeOf, rate } from './format.js';
+import { follow } from './live.js';
+import { alarm, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
+import { scheduleSection, targetSection, workerSection } from './surroundings.js';
+import { failuresOf, idsOf, isSealed, reasonOf, sealed, sum } from './words.js';
+
+/** @import { Page, Surroundings } from './app.js' */
+/** @import { Overview, RunSummary } from './types.js' */
+
+/** All that goes on, and what has ended. @param {Surroundings} surroundings @returns {Page} */
+export function openRuns({ show, connection, say, query }) {
+  /** @type {Overview | null} */
+  let overview = null;
+  let problem = '';
+  const ended = new EndedRuns(query, show);
+  const close = follow({
+    path: '/events',
+    event: 'snapshot',
+    read: () => get('/overview'),
+    onData: (/** @type {Overview} */ snapshot) => {
+      if (overview) tellChanges(overview.runs.active, snapshot.runs.active, say);
+      if (overview && overview.runs.ended !== snapshot.runs.ended) ended.load();
+      overview = snapshot;
+      problem = '';
+      show();
+    },
+    onState: connection,
+    onProblem: (words) => {
+      problem = words;
+      show();
+    },
+  });
+  ended.load();
+  return {
+    title: () => (overview ? plural(overview.runs.active.length, 'active runs') : 'Runs'),
+    view: () => html`<h1>Runs</h1>${alarm(problem)}
+      ${overview ? activeSection(overview) : html`<p>Loading …</p>`}
+      ${ended.view(overview?.runs.ended ?? null)}
+      ${overview ? [targetSection(overview.targets), workerSection(overview.workers), scheduleSection(overview.schedules)] : nothing}`,
+    close,
+  };
+}
+
+/** @param {RunSummary[]} before @param {RunSummary[]} after @param {(words: string) => void} say */
+function tellChanges(before, after, say) {
+  const states = new Map(before.map(({ run, state }) => [run, state]));
+  const changed = after.filter(({ run, state }) => states.has(run) && states.get(run) !== state);
+  const gone = before.filter(({ run }) => !after.some((other) => other.run === run));
+  const words = [
+    ...changed.map((run) => `Run ${run.run} is ${run.state}. ${reasonOf(run)}`),
+    ...gone.map(({ run }) => `Run ${run} has ended.`),
+  ];
+  if (words.length > 0) say(words.join(' '));
+}
+
+/** @param {Overview} overview */
+function activeSection({ runs: { active }, at }) {
+  const cards = active.map((run) => card(run, Date.parse(at)));
+  return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
+    ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way.</p>`}</section>`;
+}
+
+/** @param {RunSummary} run @param {number} now */
+function card(run, now) {
+  const note = run.note ? html`: <q>${run.note}</q>` : nothing;
+  return html`<article class="card" aria-labelledby="run-${run.run}">
+    <h3 id="run-${run.run}"><a href="/runs/${run.run}">${run.run}</a> ${stateBadge(run)} <b>${hostOf(run.target)}</b>
+      ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
+    ${progressBar(run)}
+    ${outcomeList(run)}
+    <p>${run.sentence || why(run)} <span class="pace">${paceOf(run, now)}</span></p>
+    <p class="soft">${plural(idsOf(run), 'ids')}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
+  </article>`;
+}
+
+/** @param {RunSummary} run @param {number} now */
+function paceOf({ state, per_second: perSecond, seconds_left: left }, now) {
+  if (state !== 'running' || perSecond === null) return '';
+  const range = left === null ? null : rangeOf(left);
+  return `${rate(perSecond)}${range ? `, ${leftText(range)} left, ends ${endRange(range, now)}` : ''}`;
+}
+
+const pageSize = 50;
+
+/** The runs that have ended, a page at a time: there may be ten thousand. */
+class EndedRuns {
+  /** @type {RunSummary[]} */
+  #items = [];
+  #next = '';
+  #problem = '';
+  #isLoading = true;
+  /** The cursors of the pages before this one. @type {string[]} */
+  #before = [];
+  #cursor = '';
+  #asked = 0;
+  #query;
+  #show;
+
+  /** @param {URLSearchParams} query @param {() => void} show */
+  constructor(query, show) {
+    this.#query = query;
+    this.#show = show;
+  }
+
+  async load() {
+    const asked = ++this.#asked;
+    const { state, words } = this.#filter();
+    const query = new URLSearchParams({ state: state || sealed.join(), limit: String(pageSize) });
+    if (words) query.set('q', words);
+    if (this.#cursor) query.set('cursor', this.#cursor);
+    try {
+      const { items, next } = await get(`/runs?${query}`);
+      if (asked !== this.#asked) return; // another page was asked for meanwhile
+      [this.#items, this.#next, this.#problem] = [items, next ?? '', ''];
+    } catch (error) {
+      this.#problem = wordsOf(error);
+    }
+    this.#isLoading = false;
+    this.#show();
+  }
+
+  #filter() {
+    return { state: this.#query.get('state') ?? '', words: this.#query.get('q') ?? '' };
+  }
+
+  /** @param {string} cursor */
+  #turn(cursor) {
+    this.#cursor = cursor;
+    this.load();
+  }
+
+  #older() {
+    this.#before.push(this.#cursor);
+    this.#turn(this.#next);
+  }
+
+  #newer() {
+    this.#turn(this.#before.pop() ?? '');
+  }
+
+  /** @param {SubmitEvent} event */
+  #search(event) {
+    event.preventDefault();
+    const values = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const query = new URLSearchParams(
+      [...values].map(([name, value]) => [name, String(value)]).filter(([, value]) => value),
+    );
+    history.replaceState(null, '', `/${query.size > 0 ? `?${query}` : ''}`);
+    [this.#query, this.#before] = [query, []];
+    this.#turn('');
+  }
+
+  /** @param {number | null} total */
+  view(total) {
+    const { state, words } = this.#filter();
+    return html`<section aria-labelledby="ended"><h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>
+      <form class="filter" role="search" aria-label="Ended runs" @submit=${(/** @type {SubmitEvent} */ event) => this.#search(event)}>
+        <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
+          (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
+        )}</select></label>
+        <label>Search <input type="search" name="q" value=${words} placeholder="run, file or who"></label>
+        <button>Search</button>
+      </form>
+      ${alarm(this.#problem)}
+      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'None.'}</p>`}
+      <p class="buttons">
+        <button ?disabled=${this.#before.length === 0} @click=${() => this.#newer()}>Newer</button>
+        <button ?disabled=${this.#next === ''} @click=${() => this.#older()}>Older</button>
+      </p></section>`;
+  }
+}
+
+/** @param {Event} event */
+function submitForm(event) {
+  /** @type {HTMLSelectElement} */ (event.target).form?.requestSubmit();
+}
+
+/** @param {RunSummary[]} runs */
+function endedTable(runs) {
+  const rows = runs.map((run) => [
+    html`<a href="/runs/${run.run}">${run.run}</a>`,
+    html`${stateBadge(run)} ${isSealed(run) ? nothing : why(run)}`,
+    html`<b class="host">${hostOf(run.target)}</b>`,
+    count(run.rows),
+    count(sum(run, ({ is_success }) => is_success)),
+    failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',
+    html`${run.created_by}${run.note ? html`<br><span class="soft">${run.note}</span>` : nothing}`,
+    time(run.ended_at),
+  ]);
+  const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Others', 'Who and why', 'Ended'];
+  return table('Ended runs', names, rows, [3, 4, 5]);
+}

@@ -1,0 +1,97 @@
+/** @import { Me, OutcomeWord, RunSummary } from './types.js' */
+
+// What the server says once: who looks at the page, and the words for outcomes. Each outcome has a colour and a pattern of the same number, as
+// in the report: good ones differ from bad ones.
+
+/** @type {Me} */
+export let me = { name: '', role: 'read', outcomes: [], resources: [], priorities: [] };
+
+/** @param {Me} found */
+export function setMe(found) {
+  me = found;
+}
+
+export function mayOperate() {
+  return me.role !== 'read';
+}
+
+/** The outcomes of ids, in the order in which they are shown. */
+export function idOutcomes() {
+  return me.outcomes.filter(({ of_id }) => of_id);
+}
+
+/** The number of the colour and the pattern of an outcome. @param {OutcomeWord} word */
+export function styleNumber(word) {
+  const alike = idOutcomes().filter(({ is_success }) => is_success === word.is_success);
+  const at = Math.max(
+    0,
+    Math.min(
+      2,
+      alike.findIndex(({ outcome }) => outcome === word.outcome),
+    ),
+  );
+  return word.is_success ? at : 3 + at;
+}
+
+/** What is drawn over the colour of a number. @type {Record<number, string>} */
+export const strokes = {
+  0: '',
+  1: 'M-2 6L6 -2M2 10L10 2',
+  2: 'M3 4H5',
+  3: 'M-2 6L6 -2M2 10L10 2M-2 2L6 10M2 -2L10 6',
+  4: 'M0 2H8M0 6H8',
+  5: 'M2 0V8M6 0V8',
+};
+
+/** How many rows of a run had it. @param {Readonly<Record<string, unknown>>} run @param {OutcomeWord} word */
+export function countOf(run, { outcome }) {
+  const n = run[outcome];
+  return typeof n === 'number' ? n : 0;
+}
+
+/** How many rows of a run had an outcome of this kind. @param {Readonly<Record<string, unknown>>} run @param {(word: OutcomeWord) => boolean} isCounted */
+export function sum(run, isCounted) {
+  return me.outcomes.filter(isCounted).reduce((total, word) => total + countOf(run, word), 0);
+}
+
+/** How many rows of a run need attention. @param {RunSummary} run */
+export function failuresOf(run) {
+  return sum(run, ({ is_success }) => !is_success);
+}
+
+/** How many ids of the run were to be sent. @param {RunSummary} run */
+export function idsOf(run) {
+  return run.pending + sum(run, ({ of_id }) => of_id);
+}
+
+/** The states of runs that have ended. */
+export const sealed = ['completed', 'cancelled'];
+
+/** Whether nothing changes in the run any more. @param {{ state: string }} run */
+export function isSealed({ state }) {
+  return sealed.includes(state);
+}
+
+/** @type {Record<string, string>} */
+const symbols = { running: '▶', paused: '‖', halted: '■', completed: '✔', cancelled: '✖', cancelling: '✖' };
+
+/** A symbol beside the word, for those who see no colours. @param {RunSummary} run */
+export function symbolOf(run) {
+  return run.state === 'completed' && failuresOf(run) > 0 ? '⚠\ufe0e' : (symbols[run.state] ?? '…');
+}
+
+/** @param {RunSummary} run */
+export function toneOf(run) {
+  if (run.state === 'halted') return 'bad';
+  if (run.state === 'running') return 'good';
+  if (!isSealed(run)) return 'warn';
+  return run.state === 'completed' && failuresOf(run) === 0 ? 'good' : failuresOf(run) > 0 ? 'bad' : '';
+}
+
+/** Why a run is in its state: `Paused by ana: release window`; '' where there is nothing to say. @param {RunSummary} run */
+export function reasonOf({ state, who, by, reason }) {
+  if (state === 'completed' || state === 'running') return reason;
+  const whose = who || (by === 'guard' ? 'a guard' : '');
+  const words = `${state.charAt(0).toUpperCase()}${state.slice(1)}${whose ? ` by ${whose}` : ''}`;
+  return reason ? `${words}: ${reason}` : words;
+}

@@ -1,0 +1,235 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { barriersOn, type Dashboard, logIn, noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
+import { annotations, makeIds } from '../support/ids.ts';
+import { writeManyRuns } from '../support/many-runs.ts';
+import { until } from '../support/processes.ts';
+
+if (noBrowser !== null) console.log(`The pages of the dashboard are not tested: ${noBrowser}.`);
+
+const ids = makeIds('d', 1_200);
+const objects = annotations(ids);
+
+/** The page of a run, with its state. */
+async function openRun(page: Page, { url }: Dashboard, run: string, state: string): Promise<void> {
+  await page.goto(`${url}/runs/${run}`);
+  await showsState(page, state);
+}
+
+function showsState(page: Page, state: string): Promise<void> {
+  return page.locator('h1 .badge', { hasText: state }).waitFor();
+}
+
+/** How many bytes a page has loaded beside what the API answered, before any compression. */
+function weightOf(page: Page): Promise<number> {
+  return page.evaluate(`performance.getEntriesByType('resource').filter(({ name }) => name.includes('/assets/'))
+    .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)`);
+}
+
+/** Gives an order on the page of a run: opens its dialog, fills its fields, and confirms. */
+async function order(page: Page, name: string, verb: string, fields: Record<string, string>): Promise<void> {
+  await page.getByRole('button', { name: `${name} …`, exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  for (const [label, value] of Object.entries(fields)) await dialog.getByRole('textbox', { name: label }).fill(value);
+  await dialog.getByRole('button', { name: verb, exact: true }).click();
+}
+
+describe.skipIf(noBrowser !== null)('the dashboard', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser.close());
+
+  test('shows a run to its end, why ids failed, and hands out their rows', async ({ expect, onTestFinished }) => {
+    const refused = new Set(ids.filter((_, n) => n % 100 === 3));
+    const script = (_: string, id: string) => (refused.has(id) ? ('status-400' as const) : null);
+    const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { script } });
+    const run = await dashboard.submit(ids, ['--rate', '600/s', '--reason', 'closed accounts']);
+    const page = await dashboard.page('operate');
+    await page.getByRole('link', { name: run }).click();
+    await showsState(page, 'running');
+    await dashboard.harness.worker();
+    await showsState(page, 'completed');
+    await page.getByText('100 %').waitFor();
+    await page.getByText(`deleted ${(ids.length - refused.size).toLocaleString('en-US')}`).waitFor();
+    const group = page.locator('details.group', { hasText: 'failed' });
+    await group.locator('summary').click();
+    await group.getByText(ids[3]!, { exact: true }).waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      group.getByRole('link', { name: 'CSV' }).click(),
+    ]);
+    const rows = readFileSync(await download.path(), 'utf8')
+      .trim()
+      .split('\n')
+      .slice(1);
+    expect(rows).toHaveLength(refused.size);
+    await page.locator('canvas').first().waitFor();
+    const weight = await weightOf(page);
+    console.log(`The pages of runs and of one run load ${weight} bytes.`);
+    expect(weight).toBeLessThan(150_000);
+    expect(await barriersOn(page)).toEqual([]);
+    const number = String(refused.size);
+    await order(page, 'Retry failed', 'Make the run', { Reason: 'once more', 'Type the number': number });
+    await page.getByRole('link', { name: run }).waitFor(); // that it retries
+    await showsState(page, 'completed');
+    await page.getByRole('link', { name: 'Runs' }).click();
+    await page.getByRole('row', { name: /closed accounts/ }).waitFor();
+    expect(await barriersOn(page)).toEqual([]);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('says in words that the server throttles, and for how long', async ({ expect, onTestFinished }) => {
+    const rate = { perSecond: 50, windowMs: 2_000, retryAfter: 'seconds', retryAfterSeconds: 3 } as const;
+    const dashboard = await openDashboard(browser, onTestFinished, { objects, faults: { rate } });
+    const run = await dashboard.submit(ids);
+    const page = await dashboard.page('read');
+    await openRun(page, dashboard, run, 'running');
+    await dashboard.harness.worker();
+    await page
+      .locator('.now', { hasText: /^Waiting [\d.]+ s: the server answered 429 and sent Retry-After 3\.$/ })
+      .waitFor();
+    await page.locator('.events', { hasText: 'waiting: the server answered 429 and sent Retry-After 3' }).waitFor();
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('pauses a run, so that nothing is sent, lets it go on, and cancels it', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness } = dashboard;
+    const run = await dashboard.submit(ids, ['--rate', '50/s']);
+    const page = await dashboard.page('operate');
+    await openRun(page, dashboard, run, 'running');
+    await harness.worker();
+    await until('requests arrive', () => harness.arrivals.length > 10);
+
+    await order(page, 'Pause', 'Pause', { Reason: 'release window' });
+    await showsState(page, 'paused');
+    await sleep(1_000); // the promise: nothing leaves a second later
+    const sent = harness.arrivals.length;
+    await sleep(500);
+    expect(harness.arrivals).toHaveLength(sent);
+    await page.getByText(/^Paused by .*: release window/).waitFor();
+
+    await page.getByRole('button', { name: 'Resume …' }).focus();
+    for (const key of ['Enter', ...'it is over', 'Enter']) await page.keyboard.press(key === ' ' ? 'Space' : key);
+    await showsState(page, 'running');
+    await until('requests arrive again', () => harness.arrivals.length > sent);
+
+    await order(page, 'Rate', 'Change the rate', { Rate: '40/s', Reason: 'they asked us to' });
+    await page.getByText('at most 40/s').waitFor();
+
+    await order(page, 'Pause', 'Pause', { Reason: 'to count' });
+    await showsState(page, 'paused');
+    await page.getByRole('button', { name: 'Cancel …' }).click();
+    const dialog = page.getByRole('dialog');
+    const left = (await dialog.locator('b').first().innerText()).replace(' ids', '');
+    await dialog.getByLabel('Reason').fill('the wrong list');
+    await dialog.getByLabel('Type the number').fill('1');
+    await dialog.getByRole('button', { name: 'Cancel the run' }).click();
+    expect((await harness.onlyRun()).state).toBe('paused'); // another number is not taken
+    await dialog.getByLabel('Type the number').fill(left);
+    await dialog.getByRole('button', { name: 'Cancel the run' }).click();
+    await showsState(page, 'cancelled');
+    for (const reason of ['release window', 'it is over', 'the wrong list'])
+      await page.getByRole('cell', { name: reason, exact: true }).first().waitFor();
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('makes a run of a list: its plan, the typed number, its end', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness } = dashboard;
+    await harness.worker();
+    const page = await dashboard.page('operate');
+    await page.getByRole('link', { name: 'New run' }).click();
+    const list = ['id', ...ids.slice(0, 40), ids[0], 'a/7'].join('\n');
+    await page
+      .getByLabel('List of ids')
+      .setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer: Buffer.from(list) });
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByText(`DELETE ${harness.sandbox.url}/v2/annotations/${ids[0]}`).waitFor();
+    await page.getByRole('row', { name: '43 a/7 unsafe_character' }).waitFor();
+    expect(await barriersOn(page)).toEqual([]);
+    expect(harness.arrivals).toHaveLength(0);
+    await page.getByLabel('Type the number').fill('40');
+    await page.getByLabel('Reason').fill('ticket 4711');
+    await page.getByRole('button', { name: 'Delete 40 ids' }).click();
+    await showsState(page, 'completed');
+    expect(harness.arrivals).toHaveLength(40);
+    expect((await harness.onlyRun()).note).toBe('ticket 4711');
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('lets nobody in without a token, also without script, and refuses orders of who may only read', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const run = await dashboard.submit(ids);
+    const stranger = await dashboard.page(null, { javaScriptEnabled: false });
+    await stranger.goto(`${dashboard.url}/runs/${run}`);
+    expect(new URL(stranger.url()).pathname).toBe('/login');
+    await logIn(stranger, dashboard.url, 'a-guess');
+    expect(new URL(stranger.url()).pathname).toBe('/login');
+    await logIn(stranger, dashboard.url, await dashboard.token('read'));
+    await stranger.waitForURL(`${dashboard.url}/`);
+
+    const guess = await dashboard.page(null);
+    await logIn(guess, dashboard.url, 'a-guess');
+    await guess.getByText('This token is not known').waitFor();
+    expect(await barriersOn(guess)).toEqual([]);
+
+    const reader = await dashboard.page('read');
+    await openRun(reader, dashboard, run, 'running');
+    expect(await reader.getByRole('button', { name: 'Pause …' }).isDisabled()).toBe(true);
+    expect(await reader.getByRole('link', { name: 'New run' }).count()).toBe(0);
+    expect(dashboard.complaints).toEqual([]);
+    const request = `{ method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"reason":"x"}' }`;
+    const refused = await reader.evaluate(
+      `fetch('/api/v1/runs/${run}/pause', ${request}).then(({ status }) => status)`,
+    );
+    expect(refused).toBe(403);
+    expect((await dashboard.harness.onlyRun()).state).toBe('running');
+  });
+
+  test('lists ten thousand ended runs by pages of fifty, and finds one', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished);
+    await writeManyRuns(dashboard.harness.redis, 10_000, 'completed');
+    const page = await dashboard.page('read');
+    const rows = page.getByRole('table', { name: 'Ended runs' }).locator('tbody tr');
+    await page.getByRole('link', { name: '20260101-0000-09999' }).waitFor();
+    expect(await rows.count()).toBe(50);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await page.getByRole('link', { name: '20260101-0000-09949' }).waitFor();
+    await page.getByRole('button', { name: 'Newer' }).click();
+    await page.getByRole('link', { name: '20260101-0000-09999' }).waitFor();
+    await page.getByLabel('Search').fill('list-42.csv');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('link', { name: '20260101-0000-00042' }).waitFor();
+    expect(await rows.count()).toBe(1);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('is live again after its server was away, and rests while nobody looks', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const page = await dashboard.page('read');
+    const connection = (words: string) => page.locator('.connection', { hasText: words }).waitFor();
+    await connection('Live');
+    await dashboard.stop();
+    await connection('Connection lost, trying again');
+    await dashboard.start();
+    await connection('Live');
+    const run = await dashboard.submit(ids);
+    await page.getByRole('link', { name: run }).waitFor();
+    const look = (hidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`);
+    await look(true);
+    await connection('Waits while nobody looks');
+    await look(false);
+    await connection('Live');
+    expect(dashboard.complaints).toEqual([]);
+  });
+});

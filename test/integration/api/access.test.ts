@@ -1,0 +1,229 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { routes } from '../../../src/api/app.ts';
+import { type Role, roles } from '../../../src/api/token-store.ts';
+import { type Api, openApi } from '../../support/api.ts';
+import { until } from '../../support/processes.ts';
+
+const enough: Record<Role, readonly (Role | null)[]> = {
+  read: ['read', 'operate', 'admin'],
+  operate: ['operate', 'admin'],
+  admin: ['admin'],
+};
+
+/** A path that leads nowhere, so that an allowed request changes nothing either. */
+function pathOf(template: string): string {
+  return template.replace(/\{\w+\}/g, '0000000000000000');
+}
+
+async function everything({ redis }: Api): Promise<string> {
+  const keys = (await redis.keys('expunge*')).sort();
+  const dumps = await Promise.all(keys.map(async (key) => [key, (await redis.dumpBuffer(key))?.toString('hex')]));
+  return JSON.stringify(dumps.filter(([key]) => !key?.includes(':limiter') && !key?.includes(':request:')));
+}
+
+describe('access', () => {
+  test('is as the table of routes says, for each route, each role and nobody', async () => {
+    const api = await openApi(onTestFinished);
+    await Promise.all(roles.map((role) => api.token(role)));
+    const before = await everything(api);
+    const wrong: string[] = [];
+    for (const { method, path, role: needed, type } of routes) {
+      for (const role of [null, ...roles]) {
+        if (type === 'text/event-stream' && role !== null) continue;
+        const isAllowed = enough[needed].includes(role);
+        const options = { method: method.toUpperCase(), ...(method === 'post' && !isAllowed && { body: {} }) };
+        const { status, body } = await api.call(role, pathOf(path), options);
+        const expected = isAllowed
+          ? ![401, 403].includes(status) && status < 500
+          : status === (role === null ? 401 : 403);
+        if (!expected || (status >= 400 && body.status !== status)) wrong.push(`${role} ${method} ${path}: ${status}`);
+      }
+    }
+    expect(wrong, api.server.stderr).toEqual([]);
+    expect(await everything(api)).toBe(before);
+  });
+
+  test('without a login is to the login page and the files of the pages only', async () => {
+    const { call } = await openApi(onTestFinished);
+    for (const path of ['//', '//runs/some', '//anything']) {
+      const { status, headers } = await call(null, path);
+      expect([path, status, headers.get('location')]).toEqual([path, 303, '/login']);
+    }
+    expect((await call(null, '/openapi.json')).status).toBe(401);
+    expect((await call(null, '/nothing')).status).toBe(401);
+    expect((await call('read', '/nothing')).status).toBe(404);
+    expect((await call(null, '//login')).status).toBe(200);
+  });
+
+  test('ends with the token, for its sessions and its streams, too', async () => {
+    const { call, token, url, server } = await openApi(onTestFinished);
+    const form = new URLSearchParams({ token: await token('operate') });
+    const login = await call(null, '//login', { method: 'POST', raw: form });
+    expect(login.status).toBe(303);
+    const cookie = login.headers.get('set-cookie')!.split(';')[0]!;
+    const me = () => call(null, '/me', { headers: { cookie } });
+    expect((await me()).body).toMatchObject({ name: 'test-operate', role: 'operate' });
+    const stream = await fetch(`${url}/api/v1/events`, { headers: { cookie } });
+    const ended = (async () => {
+      for await (const _ of stream.body!);
+      return true;
+    })().catch(() => true);
+    const revoked = await call('admin', '/tokens/test-operate', { method: 'DELETE' });
+    expect(revoked.status, server.stderr).toBe(200);
+    expect((await me()).status).toBe(401);
+    expect((await call('operate', '/me')).status).toBe(401);
+    expect(await ended).toBe(true);
+  });
+
+  test('is refused after ten wrong tokens from one address, also with the right one, and says how long', async () => {
+    const { call, token } = await openApi(onTestFinished);
+    const login = (value: string) =>
+      call(null, '//login', { method: 'POST', raw: new URLSearchParams({ token: value }) });
+    for (let n = 0; n < 10; n++) expect((await login(`wrong-${n}`)).status).toBe(401);
+    const refused = await login(await token('read'));
+    expect(refused).toMatchObject({ status: 429, body: { code: 'too_many' } });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(200);
+    expect((await call('read', '/me')).status).toBe(200);
+  });
+
+  test('by a cookie is for pages of this server only: a POST of another site changes nothing', async () => {
+    const { call, token, url } = await openApi(onTestFinished);
+    const login = await call(null, '//login', {
+      method: 'POST',
+      raw: new URLSearchParams({ token: await token('admin') }),
+    });
+    const cookie = login.headers.get('set-cookie')!.split(';')[0]!;
+    const post = (headers: Record<string, string>) =>
+      call(null, '/tokens', { method: 'POST', body: { name: 'mine', role: 'admin' }, headers: { cookie, ...headers } });
+    const others = [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { origin: 'https://evil.example.com' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example.com' },
+      {},
+    ];
+    for (const headers of others) expect((await post(headers)).body).toMatchObject({ status: 403, code: 'cross_site' });
+    expect((await call('admin', '/tokens')).body.items).toHaveLength(1);
+    expect((await post({ 'sec-fetch-site': 'same-origin', origin: url })).status).toBe(201);
+    const stolen = new URLSearchParams({ token: await token('admin') });
+    const forced = await call(null, '//login', {
+      method: 'POST',
+      raw: stolen,
+      headers: { origin: 'https://evil.example.com' },
+    });
+    expect(forced.status).toBe(403);
+  });
+
+  test('keeps tokens and sessions out of Redis, logs and problems', async () => {
+    const api = await openApi(onTestFinished);
+    const { call, token, harness } = api;
+    const secret = await token('admin');
+    const login = await call(null, '//login', { method: 'POST', raw: new URLSearchParams({ token: secret }) });
+    const cookie = /expunge_session=([\w-]+)/.exec(login.headers.get('set-cookie')!)![1]!;
+    const made = (
+      await call('admin', '/tokens', {
+        method: 'POST',
+        body: { name: 'new', role: 'read' },
+        headers: { 'idempotency-key': 'k' },
+      })
+    ).body.token;
+    const wrong = 'expunge_wrong-canary-5511';
+    const problems = [
+      await call(null, '/me', { headers: { authorization: `Bearer ${wrong}` } }),
+      await call(null, '//login', { method: 'POST', raw: new URLSearchParams({ token: wrong }) }),
+      await call(null, '//login?once=wrong-canary-5512'),
+    ];
+    const values = await Promise.all((await api.redis.keys('*')).map((key) => api.redis.dumpBuffer(key)));
+    const names = await api.redis.keys('*');
+    const stored = [...names, ...values.map((value) => value?.toString('latin1'))].join('\n');
+    const told = [...problems.map(({ text }) => text), api.server.stderr, (await call('admin', '/tokens')).text].join(
+      '\n',
+    );
+    for (const canary of [secret, cookie, made, 'wrong-canary', harness.sandbox.token]) {
+      expect(stored).not.toContain(canary);
+      expect(told).not.toContain(canary);
+    }
+  });
+});
+
+describe('while Redis hangs', () => {
+  test('requests are answered that it does, probes go on, and so do requests once it is back', async () => {
+    const { call, token, redisPid } = await openApi(onTestFinished, { args: ['worker', '--http', '0'] });
+    await token('read');
+    await until('it is up', async () => (await call(null, '//readyz')).status === 200);
+    process.kill(redisPid, 'SIGSTOP');
+    const away = await call('read', '/overview');
+    expect(away.body).toMatchObject({ status: 503, code: 'unavailable' });
+    expect((await call(null, '//healthz')).status).toBe(200);
+    process.kill(redisPid, 'SIGCONT');
+    await until('it answers again', async () => (await call('read', '/overview')).status === 200);
+  });
+});
+
+describe('worker --http', () => {
+  const proxied = [
+    '--trust-proxy-user',
+    'X-User',
+    '--trust-proxy-from',
+    '127.0.0.0/8',
+    '--trust-proxy-role',
+    'operate',
+  ];
+  const worker = async (args: string[]) => openApi(onTestFinished, { args: ['worker', '--http', ...args] });
+
+  test('serves the same beside its probes, and believes a proxy that it trusts', async () => {
+    const { call } = await worker(['0', ...proxied]);
+    await until('it is up', async () => (await call(null, '//readyz')).status === 200);
+    expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).body).toMatchObject({
+      name: 'ana',
+      role: 'operate',
+    });
+    expect((await call(null, '/me')).status).toBe(401);
+    expect((await call(null, '/runs/x/pause', { method: 'POST', body: {}, headers: { 'x-user': 'ana' } })).status).toBe(
+      403,
+    );
+    expect((await call(null, '//metrics')).status).toBe(200);
+    await until('it is a worker', async () => (await call('read', '/workers')).body.items.length === 1);
+  });
+
+  test('does not believe the header from elsewhere', async () => {
+    const { call } = await worker(['0', '--trust-proxy-user', 'X-User', '--trust-proxy-from', '10.0.0.7']);
+    expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).status).toBe(401);
+  });
+
+  test('beyond this machine answers probes only, and metrics to a token or with --open-metrics', async () => {
+    const closed = await worker(['0.0.0.0:0']);
+    expect((await closed.call(null, '//healthz')).status).toBe(200);
+    expect([200, 503]).toContain((await closed.call(null, '//readyz')).status);
+    expect((await closed.call(null, '//metrics')).status).toBe(401);
+    expect((await closed.call('read', '//metrics')).status).toBe(200);
+    expect((await closed.call(null, '/overview')).status).toBe(401);
+    const open = await worker(['0.0.0.0:0', '--open-metrics']);
+    expect((await open.call(null, '//metrics')).status).toBe(200);
+  });
+
+  test('says what is missing where a proxy is trusted without an address', async () => {
+    const { harness } = await openApi(onTestFinished);
+    const { code, stderr } = await harness.expunge(['worker', '--http', '0', '--trust-proxy-user', 'X-User']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--trust-proxy-from')]);
+  });
+});
+
+describe('expunge token', () => {
+  test('makes a token that works at once, lists names only, and revokes it', async () => {
+    const { harness, call } = await openApi(onTestFinished);
+    const made = await harness.expunge(['token', 'add', 'ana', '--role', 'operate', '--expires', '1h', '--json']);
+    const { token, ...facts } = JSON.parse(made.stdout);
+    expect(facts).toMatchObject({ type: 'token', name: 'ana', role: 'operate', expires_at: expect.any(String) });
+    const me = () => call(null, '/me', { headers: { authorization: `Bearer ${token}` } });
+    expect((await me()).body).toMatchObject({ name: 'ana', role: 'operate' });
+    expect((await harness.expunge(['token', 'add', 'ana'])).code).toBe(2);
+    const { stdout } = await harness.expunge(['token', 'list']);
+    expect(stdout).toMatch(/ana +operate/);
+    expect(stdout).not.toContain(token);
+    expect((await harness.expunge(['token', 'revoke', 'ana'])).code).toBe(0);
+    expect((await me()).status).toBe(401);
+    expect((await harness.expunge(['token', 'revoke', 'ana'])).code).toBe(2);
+  });
+});

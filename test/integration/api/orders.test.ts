@@ -1,0 +1,213 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { type Api, openApi } from '../../support/api.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
+import { liveRun } from '../../support/live-run.ts';
+import { until } from '../../support/processes.ts';
+
+const csv = { 'content-type': 'text/csv' };
+
+async function openWithTarget(): Promise<Api> {
+  const api = await openApi(onTestFinished, { objects: annotations(makeIds('o', 200)) });
+  await noteTarget(api.redis, api.harness.target, Date.now());
+  return api;
+}
+
+async function planOf({ call, harness }: Api, list: string, more = '') {
+  return call('operate', `/plans?target=${harness.target.fp}&resource=annotations&name=old${more}`, {
+    ...{ method: 'POST', raw: list, headers: csv },
+  });
+}
+
+const order = (body: object) => ({ method: 'POST', body });
+
+describe('a list over HTTP', () => {
+  test('is looked at first, and then deleted by the workers, in the name of who asked', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const ids = makeIds('o', 200);
+    const planned = await planOf(api, `id\n${[...ids, ids[0], 'not ok\u0007'].join('\n')}\n`);
+    expect(planned.status, planned.text).toBe(201);
+    expect(planned.body).toMatchObject({
+      confirm: 200,
+      duplicates: 1,
+      counts: { rows: 202, annotations: 200, rejected: 1 },
+    });
+    expect(planned.body.first.url).toBe(`${harness.target.baseUrl}/v2/annotations/${ids[0]}`);
+    const { plan } = planned.body;
+    expect((await call('operate', `/plans/${plan}`)).body).toEqual(planned.body);
+    expect(await call('operate', `/plans/${plan}/apply`, order({ confirm: 199 }))).toMatchObject({
+      ...{ status: 409, body: { code: 'conflict', confirm: 200 } },
+    });
+    const made = await call(
+      'operate',
+      `/plans/${plan}/apply`,
+      order({ confirm: 200, reason: 'old', rate: '500/s', priority: 'high' }),
+    );
+    expect(made.status, made.text).toBe(201);
+    await harness.worker();
+    await harness.runIs('completed', ({ state }) => state === 'completed');
+    const { body: run } = await call('read', `/runs/${made.body.run}`);
+    expect(run).toMatchObject({
+      deleted: 200,
+      duplicate: 1,
+      created_by: 'test-operate',
+      note: 'old',
+      priority: 'high',
+      command: '',
+    });
+    expect(run.settings.rate).toBe('500/s');
+    expect(readdirSync(`${harness.stateDir}/uploads`)).toEqual([]);
+    const report = await call('read', `/runs/${run.run}/report?only=deleted`);
+    expect(report.headers.get('content-disposition')).toBe(`attachment; filename="run-${run.run}.csv"`);
+    expect(report.text.trim().split('\n')).toHaveLength(201);
+    const { body: failures } = await call('read', `/runs/${run.run}/failures`);
+    expect(failures.items).toMatchObject([{ outcome: 'rejected', count: 1, samples: [{ line: 203 }] }]);
+    const explained = await call(
+      'read',
+      `/explain/annotations/${encodeURIComponent(ids[7]!)}?target=${harness.target.fp}`,
+    );
+    expect(explained.body.items).toMatchObject([{ run: run.run, outcome: 'deleted', why: expect.any(String) }]);
+    expect((await call('read', `/explain/annotations/nowhere?target=${harness.target.fp}`)).status).toBe(404);
+  });
+
+  test('is refused with what is wrong and what to do, and leaves nothing on the disk', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const wrong = await planOf(api, 'name\na\n', '&column=id');
+    expect(wrong).toMatchObject({
+      status: 422,
+      body: { code: 'usage', title: expect.any(String), detail: expect.any(String) },
+    });
+    expect(wrong.headers.get('content-type')).toBe('application/problem+json');
+    expect((await planOf(api, 'id\na\nb\n', '&expect_count=3')).body).toMatchObject({ status: 409, code: 'guard' });
+    expect((await planOf(api, 'id\na\n', '&rate=fast')).body).toMatchObject({ status: 400, code: 'invalid' });
+    const elsewhere = await call('operate', '/plans?target=0123456789abcdef', {
+      method: 'POST',
+      raw: 'id\na\n',
+      headers: csv,
+    });
+    expect(elsewhere.body).toMatchObject({ status: 404, code: 'not_found' });
+    expect(readdirSync(`${harness.stateDir}/uploads`)).toEqual([]);
+  });
+
+  test('makes one run for one Idempotency-Key, and answers the repetition the same', async () => {
+    const api = await openWithTarget();
+    const { call } = api;
+    const { plan } = (await planOf(api, 'id\no-000001\n')).body;
+    const apply = () =>
+      call('operate', `/plans/${plan}/apply`, { ...order({ confirm: 1 }), headers: { 'idempotency-key': 'once' } });
+    const first = await apply();
+    const again = await apply();
+    expect([first.status, again.status, again.body]).toEqual([201, 201, first.body]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    const other = { ...order({ confirm: 2 }), headers: { 'idempotency-key': 'once' } };
+    expect((await call('operate', `/plans/${plan}/apply`, other)).status).toBe(422);
+    expect((await call('read', '/runs')).body.items).toHaveLength(1);
+  });
+});
+
+describe('an order over HTTP', () => {
+  test('steers a run as the command does, and stands in its audit trail with name and reason', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const run = await liveRun(harness, 'o-000003');
+    const steer = (action: string, body: object) => call('operate', `/runs/${run}/${action}`, order(body));
+    expect((await steer('pause', { reason: 'too early' })).body).toMatchObject({
+      state: 'paused',
+      who: 'test-operate',
+    });
+    expect((await steer('rate', { rate: '5/s', reason: 'slow' })).body).toMatchObject({
+      rate: '5/s',
+      before: { rate: null },
+    });
+    expect((await steer('rate', { rate: null })).body).toMatchObject({ rate: null });
+    expect((await steer('priority', { priority: 'low' })).body).toMatchObject({ priority: 'low' });
+    expect((await steer('resume', {})).body).toMatchObject({ state: 'running' });
+    expect((await steer('retry', {})).body).toMatchObject({ status: 422, code: 'usage' });
+    const { audit } = (await call('read', `/runs/${run}`)).body;
+    expect(audit).toContainEqual(
+      expect.objectContaining({ action: 'pause', who: 'test-operate', reason: 'too early' }),
+    );
+    expect(audit.filter(({ who }: { who: string }) => who === 'test-operate')).toHaveLength(5);
+  });
+
+  test('cancels only for the number that was shown and typed, and that can be left', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const run = await liveRun(harness, 'o-000004');
+    const cancel = (left: number, shown: number) => call('operate', `/runs/${run}/cancel`, order({ left, shown }));
+    await call('operate', `/runs/${run}/pause`, order({}));
+    expect((await cancel(2, 1)).body).toMatchObject({ status: 409, left: 1 });
+    expect((await cancel(2, 2)).body).toMatchObject({ status: 409, left: 1 });
+    expect((await call('read', `/runs/${run}`)).body.state).toBe('paused');
+    expect((await cancel(1, 1)).status).toBe(200);
+    await until('it is cancelled', async () => (await call('read', `/runs/${run}`)).body.state === 'cancelled');
+    const retried = await call('operate', `/runs/${run}/retry`, order({ reason: 'after all' }));
+    expect(retried.status, retried.text).toBe(201);
+    expect((await call('read', `/runs/${retried.body.run}`)).body).toMatchObject({
+      retry_of: run,
+      created_by: 'test-operate',
+    });
+  });
+
+  test('stops and starts a target, and pins its rate', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const { fp } = harness.target;
+    const act = (action: string, body: object) => call('operate', `/targets/${fp}/${action}`, order(body));
+    expect((await act('stop', { reason: 'wrong list' })).body).toMatchObject({
+      changed: true,
+      stop: { who: 'test-operate', reason: 'wrong list' },
+    });
+    expect((await act('start', {})).body).toMatchObject({ changed: true, stop: null });
+    expect((await act('start', {})).body).toMatchObject({ changed: false });
+    expect((await act('rate', { rate: '200/s' })).body).toMatchObject({ pinned: { rate: '200/s' } });
+    expect((await act('rate', { rate: '5/s,9/day' })).status).toBe(422);
+    expect((await act('budget', { budget: '100000/day' })).body).toMatchObject({ budget: { rate: '100000/day' } });
+    expect((await act('release', {})).body).toMatchObject({ changed: false });
+    const { body } = await call('read', `/targets/${fp}`);
+    expect(body.audit.map(({ action }: { action: string }) => action)).toEqual([
+      'stop-all',
+      'start-all',
+      'pin-rate',
+      'budget',
+    ]);
+  });
+
+  test('adds schedules of named sources only', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const { fp } = harness.target;
+    const nightly = {
+      target: fp,
+      name: 'nightly',
+      cron: '0 3 * * *',
+      from: 'expired',
+      max_deletes: 50,
+      resource: 'views',
+    };
+    const added = await call('operate', '/schedules', order({ ...nightly, reason: 'policy' }));
+    expect(added.status, added.text).toBe(201);
+    expect(added.body).toMatchObject({ name: 'nightly', state: 'active', from: 'expired' });
+    for (const wrong of [
+      { from: 'https://evil.example.com/list' },
+      { command: ['sh'] },
+      { heartbeat: 'https://evil.example.com' },
+      { protect: '/etc/passwd' },
+    ])
+      expect((await call('operate', '/schedules', order({ ...nightly, name: 'other', ...wrong }))).status).toBe(400);
+    expect((await call('operate', `/schedules/${fp}/nightly/pause`, order({ reason: 'audit' }))).body).toMatchObject({
+      state: 'paused',
+    });
+    expect((await call('read', `/schedules/${fp}/nightly`)).body).toMatchObject({
+      state: 'paused',
+      who: 'test-operate',
+      reason: 'audit',
+    });
+    expect((await call('read', '/schedules')).body.items).toHaveLength(1);
+    expect((await call('operate', `/schedules/${fp}/nightly/remove`, order({}))).status).toBe(200);
+    expect((await call('read', `/schedules/${fp}/nightly`)).status).toBe(404);
+  });
+});
