@@ -1,14 +1,30 @@
-import { setFlagsFromString } from 'node:v8';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+
+let growing: NodeJS.Timeout | undefined;
 
 /**
  * Keeps the space that V8 gives new objects as small as it is, which is for reading lists: of millions of rows nothing stays alive, and a
  * larger space would only take memory.
  */
 export function keepNewSpace(): void {
+  clearInterval(growing);
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** Lets it grow, at once instead of doubling step by step, for deleting: in a small space V8 copies what is in flight again and again. */
+/**
+ * Most MB of the new space while deleting. In a small space V8 copies what is in flight again and again, a large one takes memory. A run of
+ * 150,000 ids without latency, in CPU seconds and MB of RSS: 6.82 and 153 with 1 MB, 6.20 and 178 with 32, 5.98 and 207 with 64.
+ */
+const mostMb = 32;
+const lookEveryMs = 50;
+
+/** Lets it grow, for deleting. */
 export function growNewSpace(): void {
-  setFlagsFromString('--semi-space-growth-factor=32');
+  clearInterval(growing);
+  setFlagsFromString('--semi-space-growth-factor=2');
+  growing = setInterval(() => newSpaceMb() >= mostMb && keepNewSpace(), lookEveryMs).unref();
+}
+
+function newSpaceMb(): number {
+  return getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')!.space_size / 2 ** 20;
 }

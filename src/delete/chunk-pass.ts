@@ -54,11 +54,13 @@ type Window = {
 class FirstRequest implements QueuedRequest {
   readonly #index: number;
   readonly #window: Window;
+  readonly hasFailed: boolean;
   authorization = '';
 
-  constructor(index: number, window: Window) {
+  constructor(index: number, window: Window, hasFailed: boolean) {
     this.#index = index;
     this.#window = window;
+    this.hasFailed = hasFailed;
   }
 
   get path(): string {
@@ -186,7 +188,7 @@ export class ChunkPass {
       this.cells[index] = cell;
       if (isSettled(cell)) continue;
       this.#marked++;
-      this.#deps.handle.submit(new FirstRequest(index, window));
+      this.#deps.handle.submit(new FirstRequest(index, window, attemptsOf(cell) > 0));
     }
   }
 
@@ -231,7 +233,7 @@ export class ChunkPass {
           };
           const { waitStatuses, authorize } = this.#freshWindow();
           const path = this.#pathAt(index);
-          this.#deps.handle.submit({ path, waitStatuses, authorization: '', authorize, answered });
+          this.#deps.handle.submit({ path, waitStatuses, hasFailed: true, authorization: '', authorize, answered });
         });
         last = answer ?? last;
         return answer;

@@ -10,6 +10,8 @@ export type QueuedRequest = {
   waitStatuses: ReadonlySet<number>;
   /** The authorization header to send with, or null if the request may not be sent. Called just before it is sent, at `nowMs` by the clock. */
   authorize(nowMs: number): string | null;
+  /** Whether an attempt of its id has failed before. */
+  hasFailed: boolean;
   /** What `authorize` returned last. */
   authorization: string;
   /** Called exactly once; null = the request was not sent. `ms`: how long the answer took. */
@@ -40,7 +42,7 @@ export type PoolLimits = {
   readonly isBlocked: boolean;
   /** The epoch of the permits a request is sent with; `recordAnswer` needs it. */
   recordSent(nowMs: number): number;
-  recordAnswer(epoch: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>): void;
+  recordAnswer(epoch: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>, hasFailed?: boolean): void;
 };
 
 const tickMs = 100;
@@ -191,7 +193,7 @@ export class ConnectionPool {
     slot.request = null;
     this.#answeredInTick++;
     this.#free.push(slot);
-    this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses);
+    this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
   }

@@ -157,10 +157,12 @@ async function handBack(
   { limits }: Sender,
   deps: DeleteDeps,
 ): Promise<ChunkResult> {
-  const waits = cells.flatMap((cell, index) => {
-    if (isSettled(cell) || index >= claim.sendable) return [];
-    return Math.max(retryDelayMs(attemptsOf(cell), deps.retryDelaysMs), (waitsUntil.get(index) ?? 0) - deps.clock());
+  const left = [...cells.keys()].filter((index) => !isSettled(cells[index]!) && index < claim.sendable);
+  const waits = left.map((index) => {
+    const delayMs = retryDelayMs(attemptsOf(cells[index]!), deps.retryDelaysMs);
+    return Math.max(delayMs, (waitsUntil.get(index) ?? 0) - deps.clock());
   });
+  const isRetry = left.every((index) => attemptsOf(cells[index]!) > 0 || waitsUntil.has(index));
   // An operator may lift a throttle or change the run's rate, and the chunk must be due then: so a longer wait is cut to 5 s.
   const throttledMs = Math.min(limits.throttledMs, longestWaitMs);
   const permitMs = requestQueue.waitMs > longestWaitMs ? longestWaitMs : 0;
@@ -170,7 +172,7 @@ async function handBack(
       // Redis may have lost what it acknowledged here, so the chunk is due at once for another pass.
       if (!(await deps.ledger.stillHolds(run, claim))) dueInMs = 0;
       const cut = claim.sendable < cells.length ? claim.sendable : '';
-      return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut);
+      return deps.ledger.handBack(run, chunk, claim.epoch, dueInMs, cells.some(hasManyMarks), cut, isRetry);
     }, deps);
   const state = isHandedBack ? 'running' : await park();
   if (state !== 'running') return { state, dueInMs: null };

@@ -61,7 +61,7 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
     enter: () => limiter.enter(),
     leave: () => limiter.leave(),
     recordSent: (nowMs) => limiter.recordSent(nowMs),
-    recordAnswer: (epoch, answer, ms, waitStatuses) => {
+    recordAnswer: (epoch, answer, ms, waitStatuses, hasFailed) => {
       if (answer === noContent) {
         limiter.observe(epoch, 'accepted', ms, '');
         token.accepted();
@@ -78,6 +78,7 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
         throttle !== null && throttle.ms > 0 ? throttle.signal : signalOf(answer, waitStatuses),
         ms,
         whyOf(answer),
+        hasFailed,
       );
       if (answer.kind === 'status' && classOf(answer.status) !== 'unauthorized') token.accepted();
     },

@@ -69,5 +69,5 @@ export async function readNextAttempt(redis: RedisClient, run: string): Promise<
     redis.hlen(keys.open(run)),
     redis.zrange(keys.later(run), 0, '0', 'WITHSCORES'),
   ]);
-  return open > 0 || due === undefined ? null : Date.now() + Number(due) - now;
+  return open > 0 || due === undefined ? null : Date.now() + Math.ceil(Number(due)) - now;
 }

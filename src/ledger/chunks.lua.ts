@@ -12,6 +12,9 @@ import { priorityWeights, schemaVersion } from './run.ts';
  * clocks of workers differ.
  */
 
+/** A chunk whose ids have all failed before is noted as due half a ms early, which no clock shows; the others are due at whole ones. */
+const retryMark = 0.5;
+
 const timeFunctions = `${activeTimeFunctions}
 local function timeOr(given) return given == '' and redisTime() or tonumber(given) end
 `;
@@ -25,6 +28,7 @@ const weightsLua = Object.entries(priorityWeights)
  * workers busy, few enough that runs share them. Outside the run's window nothing is fed. Processes that work on a run feed it all the time, so its deleting time is counted here.
  * A run whose time is up is paused. Chunks behind a rung of the canary are fed once all before it are settled, and if that has gone well: else the run is halted.
  * Chunks behind what --max-deletes allows are not fed.
+ * Chunks whose ids that are left have all failed before are fed in turn with new ones, which they would hold back: it is these that show whether the target works.
  */
 const feedFunction = `${timeFunctions}${changeFunction}${haltFunctions}${sendableFunctions}${spentFunction}
 local function passesRung(runKey, auditKey)
@@ -53,7 +57,7 @@ end
 
 local weights = {${weightsLua}}
 local function feed(runKey, open, later, auditKey, now)
-  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable')
+  local run = redis.call('HMGET', runKey, 'state', 'next', 'chunks', 'priority', 'canary', 'closedUntil', 'sendable', 'fedDue')
   if run[1] ~= 'running' then return {} end
   local isClosed = tonumber(run[6] or '0') > now
   if not isClosed then countTime(runKey, redisTime()) end
@@ -74,13 +78,17 @@ local function feed(runKey, open, later, auditKey, now)
     if isSpent(runKey, auditKey) then return {} end
     last = math.min(last, sendableChunks(run[7], last))
   end
+  local isNewTurn = run[8] == '1'
   while unclaimed + #fed < (weights[run[4]] or weights.normal) do
-    local due = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1)[1]
-    if due then
+    local first = redis.call('ZRANGEBYSCORE', later, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
+    local due, isRetry = first[1], first[1] and tonumber(first[2]) % 1 == ${retryMark}
+    if due and not (isRetry and isNewTurn and next < last) then
+      isNewTurn = isNewTurn or isRetry
       redis.call('HSET', open, due, 0)
       redis.call('ZREM', later, due)
       fed[#fed + 1] = tonumber(due)
     elseif next < last then
+      isNewTurn = false
       redis.call('HSET', open, next, 0)
       fed[#fed + 1] = next
       next = next + 1
@@ -89,6 +97,7 @@ local function feed(runKey, open, later, auditKey, now)
       break
     end
   end
+  if isNewTurn ~= (run[8] == '1') then redis.call('HSET', runKey, 'fedDue', isNewTurn and '1' or '') end
   return fed
 end
 `;
@@ -139,6 +148,7 @@ return {state, epoch, cells, chunk[2], fed, run[2] or '', process, doubt, now, s
  * ARGV  1 chunk  2 epoch  3 now in ms, '' = Redis TIME: the pass has ended  4 in how many ms it is due, or '' if every cell is settled
  *       5 1 = marks of open cells are reset: no request is in flight, and open cells of former holders count for their doubt only
  *       6 how many ids of the chunk might be marked, if fewer than all, else '': the others are no open cells of 4, and due once they may be sent
+ *       7 1 = all ids that are left have failed before
  * returns state, 'stale' if another holder has the chunk, or 'missing' or 'broken' as the claim
  */
 export const handBackLua = `${sealFunction}${timeFunctions}${cellConstants}${sendableFunctions}
@@ -162,7 +172,7 @@ if ARGV[5] == '1' then
 end
 local dueIn = ARGV[4]
 if dueIn == '' and ARGV[6] ~= '' and sendableIn(redis.call('HGET', KEYS[1], 'sendable'), tonumber(ARGV[1])) ~= tonumber(ARGV[6]) then dueIn = 0 end
-if dueIn ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], now + dueIn, ARGV[1]) end
+if dueIn ~= '' and state ~= 'completed' then redis.call('ZADD', KEYS[3], now + dueIn - (ARGV[7] == '1' and ${retryMark} or 0), ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 if state == 'cancelling' and redis.call('HLEN', KEYS[2]) == 0 then
   seal('cancelled', false, KEYS[1], KEYS[3])

@@ -84,7 +84,7 @@ async function readOpen(redis: RedisClient, run: Run, chunk: number, cell: Cell)
     redis.zscore(keys.later(run.id), String(chunk)),
     readClock(redis, keys.later(run.id)),
   ]);
-  const nextTryAt = due === null ? null : Date.now() + Number(due) - now;
+  const nextTryAt = due === null ? null : Date.now() + Math.ceil(Number(due)) - now;
   return { isInFlight: isMarked(cell), inDoubt: isDoubtful(cell), nextTryAt };
 }
 

@@ -150,6 +150,7 @@ function pointBetween(before: Sample, now: Sample, retried: number): HistoryPoin
   const activeMs = more('activeMs');
   const perSecond = (n: number, ms: number) => (ms > 0 ? (n / ms) * 1_000 : null);
   const isUsed = more('requests') > 0;
+  const isMeasured = isUsed || sentOutcomes.every((outcome) => more(outcome) === 0); // measures come once a second, outcomes at once
   return {
     from: before.at,
     to: now.at,
@@ -158,7 +159,7 @@ function pointBetween(before: Sample, now: Sample, retried: number): HistoryPoin
     refused: more('refused'),
     retried,
     waitedMs: more('workMs') > 0 ? Math.min(1, more('heldMs') / more('workMs')) * activeMs : 0,
-    achieved: perSecond(more('requests') - more('refused'), activeMs),
+    achieved: isMeasured ? perSecond(more('requests') - more('refused'), activeMs) : null,
     allowed: perSecond(more('allowed'), more('limitedMs')),
     inFlight: isUsed && activeMs > 0 ? more('busyMs') / activeMs : null,
     takeovers: more('takeovers'),

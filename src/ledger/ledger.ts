@@ -178,8 +178,8 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     },
 
     /**
-     * Hands a chunk back. `dueInMs` null: all its cells are settled, or the first `sendable` of them. `resetsMarks`: see `resetMarks`. Returns the
-     * state of the run.
+     * Hands a chunk back. `dueInMs` null: all its cells are settled, or the first `sendable` of them. `resetsMarks`: see `resetMarks`. `isRetry`:
+     * all ids that are left have failed before. Returns the state of the run.
      */
     handBack(
       run: string,
@@ -188,6 +188,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
       dueInMs: number | null,
       resetsMarks = false,
       sendable: number | '' = '',
+      isRetry = false,
     ): Promise<ObservedState> {
       return scripts.expungeHandBack(
         keys.run(run),
@@ -200,6 +201,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         dueInMs === null ? '' : Math.ceil(dueInMs),
         resetsMarks ? 1 : 0,
         sendable,
+        isRetry ? 1 : 0,
       );
     },
 

@@ -1,9 +1,11 @@
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
+import { chunkSize } from '../model/row.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, storedEntry } from './audit.ts';
 import { headerBytes } from './cell.ts';
+import { decodeChunk } from './manifest.ts';
 import { changeMaxDeletesLua } from './max-deletes.lua.ts';
 import type { Run } from './run.ts';
 import { readNumbered } from './tally.ts';
@@ -69,8 +71,15 @@ async function sumSizes(redis: RedisClient, id: string, chunks: number): Promise
   return sum;
 }
 
-/** How many ids each chunk has. One that Redis has lost has none: nothing of it is sent any more. */
+/** How many ids each chunk has, also one whose outcomes Redis has lost: they may have been sent before. */
 async function* readSizes(redis: RedisClient, id: string, chunks: number): AsyncGenerator<{ n: number; size: number }> {
   for await (const window of readNumbered(redis, (n) => keys.ledger(id, n), chunks, windowSize))
-    for (const { n, bytes } of window) yield { n, size: bytes === null ? 0 : (bytes.length - headerBytes) / 2 };
+    for (const { n, bytes } of window)
+      yield { n, size: bytes === null ? await sizeOfLost(redis, id, n) : (bytes.length - headerBytes) / 2 };
+}
+
+/** As its manifest says; without that, as many ids as it may have had. */
+async function sizeOfLost(redis: RedisClient, id: string, n: number): Promise<number> {
+  const manifest = await redis.getBuffer(keys.manifest(id, n));
+  return manifest === null ? chunkSize : decodeChunk(n, manifest).ids.length;
 }

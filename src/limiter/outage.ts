@@ -56,6 +56,11 @@ export function isTrouble(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost' || signal === 'unreachable';
 }
 
+/** Whether an answer may be about its id alone: the server was there. */
+export function mayBeIdsFault(signal: Signal): boolean {
+  return signal === 'trouble' || signal === 'lost';
+}
+
 /** Signals that say nothing about whether requests succeed. */
 const saysNothing: ReadonlySet<Signal> = new Set(['refused', 'throttled', 'unavailable', 'nothing']);
 

@@ -1,5 +1,5 @@
 import { control, type TargetControl } from './control.ts';
-import { AnswerTally, isTrouble, OutageDetector, type Signal } from './outage.ts';
+import { AnswerTally, isTrouble, mayBeIdsFault, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import type { Alarm, Sums } from './sums.ts';
@@ -149,8 +149,11 @@ export class TargetLimiter {
     return reply === null || nowMs - this.#offset.ms < reply.validFrom ? 0 : this.#epoch;
   }
 
-  /** Records what an answer says about the target. `why`: the reason of an outage, for people. */
-  observe(epoch: number, signal: Signal, ms: number, why: string): void {
+  /**
+   * Records what an answer says about the target. `why`: the reason of an outage, for people. `hasFailed`: the id has failed before, so
+   * that it fails again may be its own fault.
+   */
+  observe(epoch: number, signal: Signal, ms: number, why: string, hasFailed = false): void {
     this.#tally.add(epoch, signal, ms);
     if (signal === 'unavailable') this.#unavailableSinceMs ??= this.#options.clock();
     if (signal === 'accepted') {
@@ -159,6 +162,7 @@ export class TargetLimiter {
       this.#holds.succeed();
     }
     if (epoch > 0 && epoch !== this.#epoch) return;
+    if (hasFailed && mayBeIdsFault(signal)) return;
     const isProbe = this.#reply !== null && this.#reply.closed !== '' && isTrouble(signal);
     if (this.#outage.observe(signal) || isProbe) this.#trip(signal === 'unreachable' ? 'unreachable' : 'trouble', why);
   }

@@ -37,7 +37,9 @@ async function findRetried(
   if (found === null || found.schema !== schemaVersion) {
     const ended = (await readHistory(redis, fp, name)).find(({ run }) => run === lastRun)?.ended;
     const note = `Redis no longer has run ${lastRun}: ids that it left are not retried`;
-    return retryFailed && ended?.left !== 0 ? { retried: null, note } : none;
+    // With --at-most alone only what was never sent goes on to the next slot, and a run that completed has left nothing of that.
+    const hasLeft = ended?.left !== 0 && (retryFailed || ended?.state !== 'completed');
+    return hasLeft ? { retried: null, note } : none;
   }
   if (!isSealed(found.state)) return none;
   return chooseRetried(await sealTally(redis, found), schedule);
@@ -50,14 +52,20 @@ function chooseRetried(
 ): Pick<Leftovers, 'retried' | 'note'> {
   // What an operator cancels is not to be deleted; what the next slot cancels is carried.
   const isCut = atMost > 0 && run.state === 'cancelled' && run.by === 'guard';
-  const only = idOutcomes.filter((outcome) => (retryFailed && isFailure(outcome)) || (isCut && !isSent(outcome)));
+  // In a run in doubt no open id reads as never sent.
+  const isOpenAtCut = (outcome: Outcome) =>
+    !isSent(outcome) || (run.doubtSince > 0 && isFailure(outcome) && isUncertain(outcome));
+  const only = idOutcomes.filter((outcome) => (retryFailed && isFailure(outcome)) || (isCut && isOpenAtCut(outcome)));
   const sum = (isCounted: (outcome: Outcome) => boolean) =>
     sumOutcomes(run.counts, (outcome) => only.includes(outcome) && isCounted(outcome));
   const ids = sum(() => true);
   if (ids === 0) return none;
   const [by] = run.retriedBy.slice(-1);
   if (by !== undefined)
-    return { retried: null, note: `run ${by} has retried the ${plural(ids, 'ids')} that run ${run.id} left` };
+    return {
+      retried: null,
+      note: `run ${by} has retried ids of run ${run.id}, which left ${plural(ids, 'ids')}: none is retried here`,
+    };
   return { retried: { run, only, ids, unknown: sum(isUncertain) }, note: '' };
 }
 

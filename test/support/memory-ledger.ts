@@ -42,9 +42,9 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       const granted = model.step(chunk, epoch, joins, wanted);
       return { state: isHolder ? model.state : 'stale', cells: granted };
     },
-    handBack: async (_run, chunk, epoch, dueInMs, resetsMarks) => {
+    handBack: async (_run, chunk, epoch, dueInMs, resetsMarks, _sendable, isRetry) => {
       if (resetsMarks) model.cells[chunk] = model.cells[chunk]!.map(resetMarks);
-      return model.handBack(chunk, epoch, dueInMs);
+      return model.handBack(chunk, epoch, dueInMs, isRetry);
     },
     stillHolds: async () => true,
     feed: async () => model.feed(0),

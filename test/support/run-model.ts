@@ -27,6 +27,7 @@ export class RunModel {
   readonly open = new Map<number, number>();
   readonly later = new Map<number, number>();
   next = 0;
+  #isNewTurn = false;
   epoch = 0;
   unexpected = 0;
   late = 0;
@@ -40,8 +41,12 @@ export class RunModel {
     if (this.state !== 'running') return fed;
     const unclaimed = () => [...this.open.values()].filter((epoch) => epoch === 0).length;
     while (unclaimed() < unclaimedShare) {
-      const chunk = this.#due(now) ?? (this.next < this.cells.length ? this.next++ : null);
+      const due = this.#due(now);
+      const isRetry = due !== null && this.later.get(due)! % 1 !== 0;
+      const isNew = this.next < this.cells.length && (due === null || (isRetry && this.#isNewTurn));
+      const chunk = isNew ? this.next++ : due;
       if (chunk === null) break;
+      this.#isNewTurn = !isNew && (this.#isNewTurn || isRetry);
       this.later.delete(chunk);
       this.open.set(chunk, 0);
       fed.push(chunk);
@@ -92,10 +97,11 @@ export class RunModel {
     if (isNew && isFailure(sentOutcomeOf(cell)) && status >= 200 && status < 400 && status !== 204) this.unexpected++;
   }
 
-  handBack(chunk: number, epoch: number, dueAt: number | null): RunState | 'stale' {
+  /** `isRetry`: see `Ledger.handBack`. */
+  handBack(chunk: number, epoch: number, dueAt: number | null, isRetry = false): RunState | 'stale' {
     if (epoch === 0 || this.open.get(chunk) !== epoch) return 'stale';
     this.open.delete(chunk);
-    if (dueAt !== null) this.later.set(chunk, dueAt);
+    if (dueAt !== null) this.later.set(chunk, dueAt - (isRetry ? 0.5 : 0));
     if (this.state === 'cancelling' && this.open.size === 0) this.state = 'cancelled';
     return this.state;
   }

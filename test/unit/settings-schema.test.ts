@@ -66,7 +66,7 @@ describe('the schema of the configuration file', () => {
   });
 
   it('finds words and bounds in the table', () => {
-    expect([withBounds, withWords].map((found) => found.length)).toEqual([7, 4]);
+    expect([withBounds, withWords].map((found) => found.length)).toEqual([7, 5]);
     expect(properties.resource).toMatchObject({ enum: ['annotations', 'views'] });
     expect(properties.noHeader).toMatchObject({ type: 'boolean', default: false });
   });

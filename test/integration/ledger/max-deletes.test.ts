@@ -139,6 +139,18 @@ describe.concurrent('a run with --max-deletes', () => {
     expect((await run.record()).halt).toBe('max_deletes');
   });
 
+  test.for([6, 12, 18])(
+    'of %i ids counts those of a chunk that Redis has lost: they may have been sent',
+    async (most, { expect, onTestFinished }) => {
+      const run = await openRun(onTestFinished, null, '5:2');
+      const [first, second] = (await run.feed()) as [number, number];
+      const sent = (await run.work(first)) + (await run.work(second));
+      await redis.del(keys.ledger(run.id, first));
+      await run.allow(most);
+      expect(sent + (await run.workAll())).toBeLessThanOrEqual(most);
+    },
+  );
+
   test('sends no other id when Redis has lost which chunks are left', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished, 4);
     expect(await run.feed()).toEqual([0, 1]);

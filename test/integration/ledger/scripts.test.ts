@@ -64,6 +64,7 @@ const op = fc.oneof(
       op: fc.constant('handBack' as const),
       holder: fc.nat(3),
       waitMs: fc.constantFrom(null, 0, 500),
+      isRetry: fc.boolean(),
     }),
   },
   {
@@ -122,7 +123,8 @@ class Play {
       case 'handBack': {
         const { chunk = 0, epoch = 77 } = this.#holders.at(-1 - next.holder) ?? {};
         const dueAt = next.waitMs === null ? null : now + next.waitMs;
-        expect(await ledger.handBack(id, chunk, epoch, next.waitMs)).toBe(this.#model.handBack(chunk, epoch, dueAt));
+        const state = await ledger.handBack(id, chunk, epoch, next.waitMs, false, '', next.isRetry);
+        expect(state).toBe(this.#model.handBack(chunk, epoch, dueAt, next.isRetry));
         return;
       }
       case 'steer': {

@@ -450,6 +450,19 @@ describe('a chunk', () => {
     expect(await ledger.feed(id)).toEqual([0]);
   });
 
+  test('whose ids have all failed before is fed in turn with new ones', async () => {
+    await startRun(Array(12).fill(1));
+    const parked = [0, 1, 2, 3, 4, 5];
+    for (const chunk of parked) {
+      const { epoch } = await claim(chunk);
+      await ledger.handBack(id, chunk, epoch, 200, false, '', true);
+    }
+    now += 200;
+    const fed: number[] = [];
+    for (const chunk of [6, 7, 8, 9, 0, 10, 1]) fed.push(...(await claim(chunk)).fed);
+    expect(fed).toEqual([0, 10, 1, 11, 2, 3, 4]);
+  });
+
   test('keeps its results when the same hand-back arrives twice', async () => {
     await startRun([2]);
     const { epoch } = await claim();

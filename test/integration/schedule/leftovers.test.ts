@@ -245,6 +245,47 @@ describe.concurrent('what a schedule carries', () => {
     expect(await stage.runs()).toHaveLength(1);
   });
 
+  test('holds what the next slot cancelled also where Redis was replaced: those ids are unknown then', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openScheduleHarness(onTestFinished);
+    await stage.add({ atMost: 4, overlap: 'cancel-other' });
+    stage.list(ten);
+    await stage.at(start + minute);
+    const { lastRun } = await stage.schedule();
+    await stage.redis.hset(keys.run(lastRun), 'server', 'another process');
+    stage.list(['w-0']);
+    await stage.at(start + 2 * minute);
+    expect((await readRun(stage.redis, lastRun))!.counts).toMatchObject({ unknown: 4, not_attempted: 0 });
+    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 7 });
+  });
+
+  test('is told missing where the run that was to delete it is lost before its end was seen', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add({ atMost: 4 });
+    harness.list(ten);
+    await harness.at(start + minute);
+    const [run] = await harness.runs();
+    await removeRun(harness.redis, run!);
+    harness.list(['w-0']);
+    await harness.at(start + 2 * minute);
+    const reason = `Redis no longer has run ${run!.id}: ids that it left are not retried`;
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 3, reason });
+  });
+
+  test('is not told missing where Redis has forgotten a run that completed', async ({ expect, onTestFinished }) => {
+    const stage = await openStage(onTestFinished, { atMost: 4 });
+    stage.list(['v-0', 'c-0']);
+    await removeRun(stage.redis, await stage.slot(1));
+    stage.list(['v-1']);
+    await stage.slot(2);
+    expect((await stage.history())[0]).toMatchObject({ outcome: 'started', reason: '' });
+  });
+
   test('holds what the next slot cancelled of a run, and not what an operator cancelled', async ({
     expect,
     onTestFinished,
@@ -337,15 +378,16 @@ describe.concurrent('with --retry-failed', () => {
 
   test('ids that an operator has retried meanwhile are not retried again', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
-    stage.list(['v-0', 'c-0']);
+    stage.list(['v-0', 'c-0', 'u-0']);
     const { id } = await stage.slot(1);
-    const done = await stage.expunge(['retry', id, '--yes', '--json', '--on-status', '409=failed']);
+    const done = await stage.expunge(['retry', id, '--only', 'failed', '--yes', '--json', '--on-status', '409=failed']);
     const { run } = summaryIn(done);
     stage.sent();
     stage.list(['v-1']);
     await stage.slot(2);
     expect(stage.sent()).toEqual(['v-1']);
-    const reason = `run ${run} has retried the 1 id that run ${id} left`;
+    // The operator did not choose u-0, so it must not be called retried.
+    const reason = `run ${run} has retried ids of run ${id}, which left 2 ids: none is retried here`;
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
   });
 

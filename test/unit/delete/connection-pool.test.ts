@@ -54,7 +54,7 @@ function openQueue(weight = 1) {
     },
   });
   const request = (path: string): QueuedRequest => ({
-    ...{ path, waitStatuses: new Set([429]), authorization: '', authorize: () => 'Bearer t' },
+    ...{ path, waitStatuses: new Set([429]), hasFailed: false, authorization: '', authorize: () => 'Bearer t' },
     answered: (answer, ms) => {
       const what = answer === null ? 'stayed' : answer.kind === 'status' ? answer.status : answer.kind;
       answers.push(`${path} ${what} ${ms}`);

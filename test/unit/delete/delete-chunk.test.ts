@@ -176,13 +176,13 @@ describe('a chunk is handed back', () => {
     await vi.advanceTimersByTimeAsync(50);
     expect(await running).toEqual({ state: 'running', dueInMs: null });
     const [dueAt] = [...model.later.values()];
-    expect(dueAt).toBe(5_000);
+    expect(dueAt).toBe(4_999.5);
   });
 
   test('to be due when a wait is over that the server asked for one id', async () => {
     const { start, model } = openWork([untouched], { claim: { onStatus: '423=wait' }, server: () => status(423) });
     await start();
-    expect([...model.later.values()]).toEqual([5_000]);
+    expect([...model.later.values()]).toEqual([4_999.5]);
   });
 
   test('to be due at once where it was interrupted', async () => {
@@ -238,7 +238,7 @@ describe('a chunk is handed back', () => {
       },
     });
     expect(await start()).toEqual({ state: 'running', dueInMs: 0 });
-    expect(back).toEqual([['r', 0, 1, 0, false, '']]);
+    expect(back).toEqual([['r', 0, 1, 0, false, '', true]]);
   });
 
   test('with its marks counted anew where an id has many', async () => {

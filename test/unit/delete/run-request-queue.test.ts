@@ -54,7 +54,7 @@ const given = {
   nextAt: 0,
 };
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
-  ...{ path: '/a', waitStatuses: new Set<number>(), authorization: '', authorize: leave },
+  ...{ path: '/a', waitStatuses: new Set<number>(), hasFailed: false, authorization: '', authorize: leave },
   answered: (answer, ms) => void answers.push([answer, ms]),
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { signalOf, targetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, noContent, verdictsWith, waitStatuses } from '../../../src/delete/verdict.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
-import type { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
+import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 import { fixedToken } from '../../../src/token/fixed-token.ts';
 import { givenToken, refusedConnection, status, timeout } from './tries.ts';
 
@@ -175,3 +175,35 @@ describe('signal', () => {
     expect(signalOf(refusedConnection, new Set())).toBe('unreachable');
   });
 });
+
+test('an id that failed before and fails again says nothing about the target, unless it cannot be reached', () => {
+  const limiter = openTargetLimiter();
+  const failed = (answer: Answer) => recordOf(limiter, answer, true);
+  for (let n = 0; n < 100; n++) for (const answer of [status(500), timeout]) failed(answer);
+  expect(limiter.isCircuitOpen).toBe(false);
+  for (let n = 0; n < 5; n++) failed(refusedConnection);
+  expect(limiter.isCircuitOpen).toBe(true);
+});
+
+test('ids that fail for the first time do', () => {
+  const limiter = openTargetLimiter();
+  for (let n = 0; n < 20; n++) recordOf(limiter, status(500), false);
+  expect(limiter.isCircuitOpen).toBe(true);
+});
+
+function recordOf(limiter: TargetLimiter, answer: Answer, hasFailed: boolean): void {
+  const limits = targetLimits(limiter, {
+    token: givenToken({ accepted: () => {} }),
+    now: () => 0,
+    onLongThrottle: () => {},
+  });
+  limits.recordAnswer(0, answer, 1, new Set(), hasFailed);
+}
+
+function openTargetLimiter(): TargetLimiter {
+  return new TargetLimiter({
+    calls: { call: () => Promise.reject(new Error('Redis is away')), store: async () => false },
+    ...{ process: 'p', rate: '', burst: null, slots: 1, clock: () => 0 },
+    ...{ isBusy: () => false, stopHere: () => null, onChange: () => {} },
+  });
+}

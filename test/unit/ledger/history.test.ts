@@ -84,6 +84,14 @@ describe('the points of a run', () => {
     expect(pointFacts(point!)).toMatchObject({ rate_achieved: null, latency_ms: null, failed: 1 });
   });
 
+  it('know no rate where outcomes are there already and the measures of their requests are not', () => {
+    const [first] = seconds;
+    const ahead = sample({ ...first!, at: first!.at + 500, activeMs: 1_500, deleted: 120 }, 20);
+    expect(pointsOf([first!, ahead], running)[1]).toMatchObject({ achieved: null, counts: { deleted: 30 } });
+    const idle = sample({ ...first!, at: first!.at + 500, activeMs: 1_500 }, 20);
+    expect(pointsOf([first!, idle], running)[1]).toMatchObject({ achieved: 0 });
+  });
+
   it('of a run that never started are none', () => {
     expect(pointsOf([sample({ at: start })], { ...running, state: 'planned', startedAt: 0 })).toEqual([]);
   });
