@@ -8,7 +8,9 @@ import { explainListenError } from '../../system-errors.ts';
 import type { Part } from '../parts.ts';
 
 const connectionsAtMost = 512;
-const requestTimeoutMs = 3_600_000; // a list that is sent may be large; a request whose headers are late is cut after a minute
+const requestTimeoutMs = 3_600_000; // a list that is sent may be large
+// Who sends no whole header holds a connection no longer than this: nobody who is not logged in keeps probes from getting one.
+const late = { headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 
 export type HttpPartOptions = {
   flag: string; // what names the address: --http
@@ -18,7 +20,8 @@ export type HttpPartOptions = {
 
 /** It is the first part of a process, so that it also answers while the others start and drain. Its start throws USAGE if it cannot listen there. */
 export function httpPart(address: ListenAddress, app: Hono, { flag, onListening }: HttpPartOptions): Part {
-  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server & {
+  const adapted = { fetch: app.fetch, overrideGlobalObjects: false, serverOptions: late };
+  const server = createAdaptorServer(adapted) as Server & {
     closeAllConnections(): void;
     requestTimeout: number;
   };

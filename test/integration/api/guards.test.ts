@@ -76,17 +76,24 @@ describe('a stream', () => {
   });
 });
 
-describe('a login', () => {
-  test('whose body does not come does not keep its connection', { timeout: 60_000 }, async () => {
+/** What a server answers to these bytes until it closes the connection. */
+async function answerTo(url: string, bytes: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.write(bytes);
+  let answer = '';
+  socket.on('data', (chunk) => {
+    answer += String(chunk);
+  });
+  await new Promise((resolve) => socket.once('close', resolve));
+  return answer;
+}
+
+describe.concurrent('a connection', () => {
+  test.for([
+    ['a login whose body does not come', 'POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nt'],
+    ['a request whose header does not come', 'GET /healthz HTTP/1.1\r\nHost: 127'],
+  ] as const)('is not kept by %s', { timeout: 60_000 }, async ([, bytes], { expect, onTestFinished }) => {
     const { url } = await openApi(onTestFinished);
-    const socket = connect(Number(new URL(url).port), '127.0.0.1');
-    onTestFinished(() => void socket.destroy());
-    socket.write('POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nt');
-    let answer = '';
-    socket.on('data', (chunk) => {
-      answer += String(chunk);
-    });
-    await new Promise((resolve) => socket.once('close', resolve));
-    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(await answerTo(url, bytes)).toMatch(/^HTTP\/1\.1 408 /);
   });
 });
