@@ -20,6 +20,7 @@ export class Login {
   readonly #log: Log;
   readonly #limit = new LoginLimit(() => performance.now());
   #once: { hash: string; who: LoggedIn; until: number } | null = null;
+  readonly #linked: string[] = []; // cookies of sessions that began with a link
 
   constructor(redis: RedisClient, log: Log) {
     this.#redis = redis;
@@ -32,6 +33,11 @@ export class Login {
     const who: LoggedIn = { name, role: 'admin', token: '' };
     this.#once = { hash: hashOf(secret), who, until: performance.now() + onceMs };
     return `/login?once=${secret}`;
+  }
+
+  /** Ends the sessions that began with a link: no token can be revoked to end them. */
+  async endLinked(): Promise<void> {
+    await Promise.all(this.#linked.map((cookie) => endSession(this.#redis, cookie)));
   }
 
   serve(app: Hono, findCaller: FindCaller): void {
@@ -61,7 +67,9 @@ export class Login {
       return context.redirect('/login?problem=link', 303);
     }
     this.#once = null;
-    return this.#begin(context, once.who);
+    const cookie = await beginSession(this.#redis, once.who);
+    this.#linked.push(cookie);
+    return this.#enter(context, cookie);
   }
 
   async #byToken(context: Context): Promise<Response> {
@@ -72,7 +80,10 @@ export class Login {
     const secret = (new URLSearchParams(await readText(context)).get('token') ?? '').trim();
     const hash = hashOf(secret);
     const known = secret === '' ? null : await readToken(this.#redis, hash, Date.now());
-    if (known !== null) return this.#begin(context, { name: known.name, role: known.role, token: hash });
+    if (known !== null) {
+      const who: LoggedIn = { name: known.name, role: known.role, token: hash };
+      return this.#enter(context, await beginSession(this.#redis, who));
+    }
     this.#limit.failed(address);
     this.#log.warn({ address }, 'a login was refused');
     return this.#refuse(context, 'credentials', 0);
@@ -85,9 +96,9 @@ export class Login {
     throw new Problem('unauthenticated', 'no such token', 'expunge token list shows the names of all');
   }
 
-  async #begin(context: Context, who: LoggedIn): Promise<Response> {
+  #enter(context: Context, cookie: string): Response {
     const host = new URL(`http://${context.req.header('host') ?? 'localhost'}`).hostname;
-    setCookie(context, cookieName, await beginSession(this.#redis, who), {
+    setCookie(context, cookieName, cookie, {
       ...{ path: '/', httpOnly: true, sameSite: 'Strict', secure: !isLoopback(host) },
     });
     return context.redirect('/', 303);

@@ -30,11 +30,15 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
   return { app, admit };
 }
 
-/** The API and the pages of `expunge dashboard`, and how to make a link that logs somebody in. */
-export function openDashboardSite(deps: SiteDeps): { app: Hono; newLink(name: string): string } {
+/** The API and the pages of `expunge dashboard`, and how to make a link that logs somebody in until `close`. */
+export function openDashboardSite(deps: SiteDeps): {
+  app: Hono;
+  newLink(name: string): string;
+  close(): Promise<void>;
+} {
   const login = new Login(deps.session.redis, deps.log);
   const app = openSite({ ...deps, streams: new Streams(deps.log), proxy: null, login, isLocal: true });
-  return { app, newLink: (name) => login.newLink(name) };
+  return { app, newLink: (name) => login.newLink(name), close: () => login.endLinked() };
 }
 
 /** The proxy that the settings trust. Throws USAGE for one without addresses: everybody could be anybody. */

@@ -14,7 +14,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const { openDashboardSite } = await import('../api/site.ts');
     const { httpPart } = await import('../worker/http/http-part.ts');
-    const { app, newLink } = openDashboardSite({ session, config, sources, env, log });
+    const { app, newLink, close } = openDashboardSite({ session, config, sources, env, log });
     const interrupts = listenForInterrupts(invocation, () => {});
     const address = { host: '127.0.0.1', port: (options.port as number | undefined) ?? defaultPort };
     const onListening = (url: string) => {
@@ -31,6 +31,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       if (!interrupts.signal.aborted) await once(interrupts.signal, 'abort');
     } finally {
       await parts.drain();
+      await close().catch(() => {}); // Redis may be away; they expire by themselves
       interrupts.dispose();
     }
     return 0;

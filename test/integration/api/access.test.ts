@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { routes } from '../../../src/api/app.ts';
 import { type Role, roles } from '../../../src/api/token-store.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
 
@@ -144,6 +145,20 @@ describe('access', () => {
       expect(stored).not.toContain(canary);
       expect(told).not.toContain(canary);
     }
+  });
+});
+
+describe('the link of a dashboard', () => {
+  test('logs in once, and its session ends with the dashboard', async () => {
+    const { server, redis, call } = await openApi(onTestFinished);
+    const path = `/${/\/login\?once=\S+/.exec(server.stdout)![0]}`;
+    const cookie = (await call(null, path)).headers.get('set-cookie')!.split(';')[0]!;
+    expect((await call(null, '/me', { headers: { cookie } })).body).toMatchObject({ role: 'admin' });
+    expect((await call(null, path)).headers.get('location')).toBe('/login?problem=link');
+    expect(await redis.keys(keys.apiSession('*'))).toHaveLength(1);
+    server.signal('SIGINT');
+    await server.ended;
+    expect(await redis.keys(keys.apiSession('*'))).toEqual([]);
   });
 });
 
