@@ -1,9 +1,8 @@
 import { BlockList, isIP } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
 import type { RedisClient } from '../redis/client.ts';
-import { Problem } from './problem.ts';
+import { inTime, Problem } from './problem.ts';
 import { hashOf, mayAct, type Role, readSession, readToken } from './token-store.ts';
 
 /** Who asks, and how they showed it. */
@@ -24,17 +23,8 @@ export async function authenticate(
   proxy: TrustedProxy | null,
   now: number,
 ): Promise<Caller | null> {
-  const late = new AbortController();
-  const waited = sleep(longestWaitMs, undefined, { signal: late.signal, ref: false });
-  const refused = waited.then(() => {
-    throw new Problem('unavailable', 'Redis does not answer', 'try it again soon');
-  });
-  refused.catch(() => {}); // it was answered in time
-  try {
-    return await Promise.race([findCaller(context, redis, proxy, now), refused]);
-  } finally {
-    late.abort();
-  }
+  const late = new Problem('unavailable', 'Redis does not answer', 'try it again soon');
+  return inTime(longestWaitMs, findCaller(context, redis, proxy, now), late);
 }
 
 async function findCaller(

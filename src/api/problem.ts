@@ -86,3 +86,17 @@ export function problemAnswer(problem: ProblemDocument, headers: Record<string, 
   const type = { 'content-type': 'application/problem+json' };
   return new Response(JSON.stringify(problem), { status: problem.status, headers: { ...type, ...headers } });
 }
+
+/** The result of `work`, which is not stopped; throws `late` where it takes longer than `ms`. */
+export async function inTime<T>(ms: number, work: Promise<T>, late: Problem): Promise<T> {
+  work.catch(() => {}); // it may fail after it was late
+  let timer: NodeJS.Timeout | undefined;
+  const waited = new Promise<never>((_, reject) => {
+    timer = setTimeout(reject, ms, late).unref();
+  });
+  try {
+    return await Promise.race([work, waited]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
-import { Problem } from './problem.ts';
+import { inTime, Problem } from './problem.ts';
 
 const bytesAtMost = 64 * 1_024;
 const longestMs = 10_000;
@@ -10,18 +9,8 @@ const longestMs = 10_000;
  * needs. Hono's own limit makes a new request of it, which fails for chunked ones.
  */
 export async function readText({ req }: Context): Promise<string> {
-  const inTime = new AbortController();
-  const late = sleep(longestMs, undefined, { signal: inTime.signal, ref: false }).then(() => {
-    throw new Problem('slow', `expected the whole body within ${longestMs / 1_000} s`);
-  });
-  late.catch(() => {}); // it came in time
-  const all = readAll(req.raw.body);
-  all.catch(() => {}); // it broke off after it was late
-  try {
-    return await Promise.race([all, late]);
-  } finally {
-    inTime.abort();
-  }
+  const late = new Problem('slow', `expected the whole body within ${longestMs / 1_000} s`);
+  return inTime(longestMs, readAll(req.raw.body), late);
 }
 
 async function readAll(body: ReadableStream<Uint8Array> | null): Promise<string> {
