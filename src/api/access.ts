@@ -1,50 +1,102 @@
 import { BlockList, isIP } from 'node:net';
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
+import { isLoopback } from '../config/parse-setting.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
-import { hashOf, mayAct, type Role, readSession, readToken } from './token-store.ts';
+import { hashOf, mayAct, type Person, type Role, readSession, readToken } from './token-store.ts';
 
 /** Who asks, and how they showed it. */
 export type Caller = { name: string; role: Role; by: 'token' | 'session' | 'proxy' };
 
-/** A proxy that has checked who somebody is, and names them in a header. */
-export type TrustedProxy = { header: string; role: Role; isTrusted(address: string): boolean };
+/** A proxy that has checked who somebody is, and names them in a header. `hosts`: the names under which it is reached; [] = none are stated. */
+export type TrustedProxy = {
+  header: string;
+  role: Role;
+  hosts: readonly string[];
+  isTrusted(address: string): boolean;
+};
 
-export const cookieName = 'expunge_session';
+const sessionCookie = 'expunge_session';
 const longestName = 100;
 const longestSecret = 200;
 const longestWaitMs = 3_000;
 
+/** What knows who somebody is. `linked`: who has this cookie by a link of this process, which no other one believes. */
+export type Authority = {
+  redis: RedisClient;
+  proxy: TrustedProxy | null;
+  linked(cookie: string, now: number): Person | null;
+};
+
 /** Who sends a request: by a token, by a trusted proxy, or by a session; null for nobody. Throws `unavailable` if Redis does not say so in time. */
-export async function authenticate(
-  context: Context,
-  redis: RedisClient,
-  proxy: TrustedProxy | null,
-  now: number,
-): Promise<Caller | null> {
+export async function authenticate(context: Context, authority: Authority, now: number): Promise<Caller | null> {
   const late = new Problem('unavailable', 'Redis does not answer', 'try it again soon');
-  return inTime(longestWaitMs, findCaller(context, redis, proxy, now), late);
+  return inTime(longestWaitMs, findCaller(context, authority, now), late);
 }
 
-async function findCaller(
-  context: Context,
-  redis: RedisClient,
-  proxy: TrustedProxy | null,
-  now: number,
-): Promise<Caller | null> {
+async function findCaller(context: Context, { redis, proxy, linked }: Authority, now: number): Promise<Caller | null> {
   const [, token] = /^Bearer +(\S+)$/i.exec(context.req.header('authorization') ?? '') ?? [];
   if (token !== undefined) {
     const known = token.length > longestSecret ? null : await readToken(redis, hashOf(token), now);
     return known && { name: known.name, role: known.role, by: 'token' };
   }
   const named = proxy === null ? '' : (context.req.header(proxy.header) ?? '').trim();
-  if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context)))
+  if (proxy !== null && named !== '' && proxy.isTrusted(addressOf(context))) {
+    refuseOtherNames(context, proxy);
     return { name: plainName(named), role: proxy.role, by: 'proxy' };
-  const cookie = getCookie(context, cookieName);
+  }
+  const cookie = getCookie(context, cookieNameOf(context));
   if (cookie === undefined || cookie.length > longestSecret) return null;
-  const session = await readSession(redis, cookie, now);
+  const session = linked(cookie, now) ?? (await readSession(redis, cookie, now));
   return session && { name: session.name, role: session.role, by: 'session' };
+}
+
+/** Throws forbidden for a request that may be of a page whose name leads here, and not of the proxy. */
+function refuseOtherNames(context: Context, proxy: TrustedProxy): void {
+  const host = context.req.header('host') ?? '';
+  if (isNameOfProxy(proxy.hosts, addressOf(context), host)) return;
+  throw new Problem(
+    'forbidden',
+    `expected a Host that is a name of the trusted proxy, got "${host.slice(0, longestName)}"`,
+    'start the worker with --trust-proxy-host and the name that people open, and let the proxy pass on their Host',
+  );
+}
+
+const isOwnAddress = addressFilter(['127.0.0.0/8', '::1']);
+
+/**
+ * Whether a proxy at this address would send this Host. A page of any site can make its own name lead to this machine, and then send every
+ * header: so a proxy here is believed for its stated names only, or for those of this machine if there are none. Pure.
+ */
+export function isNameOfProxy(hosts: readonly string[], address: string, host: string): boolean {
+  const name = nameIn(host);
+  if (hosts.length > 0) return name !== null && hosts.includes(name);
+  return !isOwnAddress(address) || isOwnName(host);
+}
+
+/** Whether a Host is of this machine. A name that only leads here is not: a page of another site can make its own do so, and then read. */
+export function isOwnName(host: string): boolean {
+  const name = nameIn(host);
+  return name !== null && isLoopback(name);
+}
+
+/** The name in `name:port`, as URLs have it; null if there is none. */
+export function nameIn(host: string): string | null {
+  return urlOf(host)?.hostname ?? null;
+}
+
+function urlOf(host: string): URL | null {
+  return /^[^/?#@\s]+$/.test(host) && URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : null;
+}
+
+/**
+ * The name of the cookie of a session, with the port that the browser asks, if that is not the usual one: browsers send a cookie to all ports of a
+ * name, and two dashboards of one machine would log each other out.
+ */
+export function cookieNameOf({ req }: Context): string {
+  const port = urlOf(req.header('host') ?? '')?.port ?? '';
+  return port === '' ? sessionCookie : `${sessionCookie}_${port}`;
 }
 
 function plainName(text: string): string {
@@ -64,9 +116,35 @@ export function requireRole(caller: Caller | null, needed: Role): Caller {
 }
 
 /** The address that a request came from; '' where there is no connection, as in tests. */
-export function addressOf(context: Context): string {
+function addressOf(context: Context): string {
   const { incoming } = (context.env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } };
   return (incoming?.socket?.remoteAddress ?? '').replace(/^::ffff:/, '');
+}
+
+/**
+ * The address of the person behind a request: that of the connection, or what a trusted proxy says of it: the last address in
+ * X-Forwarded-For that is none of a trusted proxy.
+ */
+export function personAddressOf(context: Context, proxy: TrustedProxy | null): string {
+  const address = addressOf(context);
+  if (proxy === null || !proxy.isTrusted(address)) return address;
+  return lastForwarded(context.req.header('x-forwarded-for') ?? '', proxy.isTrusted) ?? address;
+}
+
+const hopsAtMost = 10;
+
+/** Null where nobody was named. What stands before it may be made up by whoever sent the request. Pure. */
+export function lastForwarded(header: string, isTrusted: (address: string) => boolean): string | null {
+  const hops = header.split(',').slice(-hopsAtMost).reverse();
+  for (const hop of hops) {
+    const address = hop
+      .trim()
+      .replace(/^(\d+(?:\.\d+){3}):\d+$/, '$1')
+      .replace(/^\[(.*)\](:\d+)?$/, '$1');
+    if (isIP(address) === 0) return null;
+    if (!isTrusted(address)) return address;
+  }
+  return null;
 }
 
 /** What the headers of a request say about the page that sent it. */

@@ -1,15 +1,14 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
-import { isLoopback } from '../config/parse-setting.ts';
 import { readVersion } from '../version.ts';
-import { authenticate, type Caller, refuseCrossSite, requireRole, type TrustedProxy } from './access.ts';
+import { cookieNameOf, isOwnName, refuseCrossSite, requireRole } from './access.ts';
 import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
 import { evidenceRoutes } from './evidence-routes.ts';
-import { doOnce } from './idempotency.ts';
+import { doOnce, type Work } from './idempotency.ts';
 import type { Login } from './login.ts';
 import { openApiOf } from './openapi.ts';
 import { planRoutes } from './plan-routes.ts';
-import { Problem, problemAnswer, problemOf } from './problem.ts';
+import { Problem, problemAnswer, problemOf, problemPage } from './problem.ts';
 import { readJson } from './read-body.ts';
 import { readRoutes } from './read-routes.ts';
 import { type ApiDeps, checked, type Route } from './route.ts';
@@ -19,7 +18,6 @@ import { targetRoutes } from './target-routes.ts';
 import { tokenRoutes } from './token-routes.ts';
 
 export type SiteOptions = ApiDeps & {
-  proxy: TrustedProxy | null;
   login: Login;
   /** Only for browsers of this machine: a name that leads here is refused, because anybody can make one. */
   isLocal: boolean;
@@ -48,14 +46,19 @@ export function openSite(options: SiteOptions): Hono {
     if (!context.res.headers.has('cache-control')) context.header('cache-control', 'no-store');
   });
   if (options.isLocal) app.use(refuseOtherHosts);
-  app.onError((error, context) => answerOf(problemOf(error, log, context.req.path)));
+  app.onError((error, context) => {
+    const { path } = context.req;
+    const problem = problemOf(error, log, path);
+    const isPage = !path.startsWith('/api/') && context.req.header('accept')?.includes('text/html');
+    return isPage ? problemPage(problem) : answerOf(problem);
+  });
   for (const route of routes) serve(app, route, options);
   app.get(`${apiPath}/openapi.json`, async (context) => {
-    requireRole(await callerOf(options, context), 'read');
-    return context.json(openApiOf(routes, readVersion()));
+    requireRole(await login.caller(context), 'read');
+    return context.json(openApiOf(routes, readVersion(), cookieNameOf(context)));
   });
   app.all(`${apiPath}/*`, async (context) => {
-    requireRole(await callerOf(options, context), 'read');
+    requireRole(await login.caller(context), 'read');
     throw new Problem(
       'not_found',
       `there is no ${context.req.method} ${context.req.path}`,
@@ -65,18 +68,20 @@ export function openSite(options: SiteOptions): Hono {
   app.get('/assets/*', async (context) =>
     fileOf(context, await readAssetAt(context.req.path.slice('/assets/'.length))),
   );
-  login.serve(app, (context) => callerOf(options, context));
+  login.serve(app);
   app.get('*', async (context) => {
-    if ((await callerOf(options, context)) === null) return context.redirect('/login', 303);
+    if ((await login.caller(context)) === null) return context.redirect('/login', 303);
     return fileOf(context, await readPageFile('index.html'));
+  });
+  app.all('*', (context) => {
+    throw new Problem('not_found', `there is no ${context.req.method} ${context.req.path}`);
   });
   return app;
 }
 
 /** A page of another site cannot make its own name lead to this server and read it. */
 const refuseOtherHosts: MiddlewareHandler = async ({ req }, next) => {
-  const host = req.header('host') ?? '';
-  if (URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname)) return next();
+  if (isOwnName(req.header('host') ?? '')) return next();
   throw new Problem(
     'forbidden',
     'expected the address of this machine as Host',
@@ -98,14 +103,10 @@ function headers() {
   });
 }
 
-function callerOf({ session, proxy }: SiteOptions, context: Context): Promise<Caller | null> {
-  return authenticate(context, session.redis, proxy, Date.now());
-}
-
 function serve(app: Hono, route: Route, options: SiteOptions): void {
   const path = apiPath + route.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(route.method.toUpperCase(), path, async (context) => {
-    const caller = await callerOf(options, context);
+    const caller = await options.login.caller(context);
     const known = requireRole(caller, route.role);
     refuseCrossSite(context, known.by !== 'token');
     if (context.req.method === 'HEAD' && route.answer === null)
@@ -113,14 +114,18 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
     const query = checked(route.query, context.req.query(), 'query');
     const body = route.body === null ? {} : checked(route.body, await readJson(context), 'body');
     const isStillAllowed = async () => {
-      const now = await callerOf(options, context);
+      const now = await options.login.caller(context);
       return now !== null && now.name === known.name;
     };
-    const call = { deps: options, caller: known, params: context.req.param(), query, body, context, isStillAllowed };
-    const handle = () => route.handle(call);
-    if (!route.isCreating) return answerWith(context, await handle(), route.status);
+    const params = context.req.param();
+    const call = { deps: options, caller: known, params, query, body, context, isStillAllowed, onRun: async () => {} };
+    if (!route.isCreating) return answerWith(context, await route.handle(call), route.status);
+    const work: Work = {
+      handle: (onRun) => route.handle({ ...call, onRun }),
+      made: (run) => route.made(params, run),
+    };
     const facts = [route.path, query, body, context.req.header('content-length')];
-    const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, handle);
+    const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, work);
     if (isRepeated) context.header('idempotency-replayed', 'true');
     return answerWith(context, answer, route.status);
   });

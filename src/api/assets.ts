@@ -39,6 +39,14 @@ export function readPageFile(name: string): Promise<Asset | null> {
   return readAsset(pages, name);
 }
 
+/** The login page. With a problem it shows the sentence about that one, which it keeps hidden otherwise: also without a script. */
+export async function readLoginPage(problem: string): Promise<Asset | null> {
+  const page = await readPageFile('login.html');
+  if (page === null || problem === '') return page;
+  const text = Buffer.from(page.body).toString().replace(`id="${problem}" hidden`, 'id="problem"');
+  return assetOf(Buffer.from(text), page.type);
+}
+
 /** The file of a path below /assets, already decoded; null if none is served there. */
 export function readAssetAt(path: string): Promise<Asset | null> {
   const [first = '', ...rest] = path.split('/');
@@ -52,12 +60,16 @@ async function readAsset(folder: string, path: string): Promise<Asset | null> {
   const isPlain = path.split('/').every((part) => /^[\w-][\w.-]*$/.test(part));
   if (type === undefined || !isPlain) return null;
   try {
-    const body = new Uint8Array(await readFile(join(folder, path)));
-    return { body, type, tag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+    return assetOf(await readFile(join(folder, path)), type);
   } catch (error) {
     if (isFileError(error)) return null;
     throw error;
   }
+}
+
+function assetOf(content: Buffer, type: string): Asset {
+  const tag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+  return { body: new Uint8Array(content), type, tag };
 }
 
 /** The answer to a request for it; 304 if the browser has it. It is asked for again each time, so that a new release shows at once. */

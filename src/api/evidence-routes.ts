@@ -1,13 +1,14 @@
 import { z } from 'zod';
-import { ExpungeError, messageOf } from '../errors.ts';
+import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../commands/explain.ts';
+import { messageOf } from '../errors.ts';
 import { htmlReport } from '../ledger/html-report.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { writeReport } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
+import type { Target } from '../model/target.ts';
 import { FailureReader } from './failures.ts';
-import { invokeVerb } from './invoke.ts';
 import { Problem } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
@@ -40,6 +41,12 @@ export const evidenceRoutes: readonly Route[] = [
     answer: shapes.list(z.looseObject({ run: z.string(), outcome: z.string(), why: z.string() })),
     handle: explain,
   }),
+  route({
+    ...{ method: 'get', path: '/targets/{fp}/found', role: 'read', summary: 'an id in each run, as --server shows it' },
+    query: z.strictObject({ resource: z.enum(resources), id: z.string().min(1).max(2_000) }),
+    answer: shapes.found,
+    handle: find,
+  }),
 ];
 
 const readers = new WeakMap<ApiDeps['session'], FailureReader>();
@@ -58,16 +65,18 @@ async function report({ deps, params, query }: Call<z.output<typeof reportQuery>
     'content-type': types[format],
     'content-disposition': `attachment; filename="run-${run.id.replace(/[^\w-]/g, '_')}.${format}"`,
   };
-  if (format === 'html') return new Response(await htmlReport(deps.session.redis, run), { headers });
+  const end = deps.streams.begin('downloads');
+  if (format === 'html') return new Response(await htmlReport(deps.session.redis, run).finally(end), { headers });
   const style = { format, only, spreadsheetSafe: safe === 'true' && format === 'csv' };
-  return new Response(rowsOf(deps, run, style), { headers });
+  return new Response(rowsOf(deps, run, style, end), { headers });
 }
 
-/** The rows as the reader takes them. If Redis goes meanwhile the connection breaks: a part never looks whole. */
+/** The rows as the reader takes them; calls `end` once it has all or has left. If Redis goes meanwhile the connection breaks: a part never looks whole. */
 function rowsOf(
   { session, log }: ApiDeps,
   run: Run,
   style: Parameters<typeof writeReport>[1],
+  end: () => void,
 ): ReadableStream<Uint8Array> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -79,7 +88,8 @@ function rowsOf(
       log.warn({ run: run.id, reason: messageOf(error) }, 'a report over HTTP broke off');
       return writer.abort(error);
     })
-    .catch(() => {}); // the reader has left
+    .catch(() => {}) // the reader has left
+    .finally(end);
   return readable;
 }
 
@@ -93,18 +103,45 @@ function readSelection(text: string) {
   }
 }
 
-async function explain({ deps, params, query, caller }: Call<{ target: string }>) {
-  const { resource, id } = params as { resource: string; id: string };
-  if (!resources.some((known) => known === resource))
-    throw new Problem('invalid', `expected a resource like ${resources.join(', ')}`);
-  const target = await knownTargetOf(deps.session, query.target);
-  const order = { verb: 'explain', args: [resource, id], target };
+async function explain(call: Call<{ target: string }>) {
+  const { deps, params, query } = call;
+  const resource = resources.find((known) => known === params.resource);
+  if (resource === undefined) throw new Problem('invalid', `expected a resource like ${resources.join(', ')}`);
+  const search = searchOf(call, await knownTargetOf(deps.session, query.target), { resource, id: params.id! });
+  const found = await searchWith(call, search);
+  if (found.length > 0) return { items: found.flatMap(({ run, found }) => appearancesIn(run, found, Date.now())) };
+  const { message, next } = noRunHas(search);
+  throw new Problem('not_found', message, next);
+}
+
+async function find(call: Call<Search['wanted']>) {
+  const { deps, params, query } = call;
+  const warnings: string[] = [];
+  const search = searchOf(call, await knownTargetOf(deps.session, params.fp!), query, warnings);
+  return { items: await searchWith(call, search), searched: search.searched, warnings };
+}
+
+/** On the connection of the server, and only as long as somebody waits for it. */
+function searchOf(
+  { deps: { session }, context }: Pick<Call, 'deps' | 'context'>,
+  target: Target,
+  wanted: Search['wanted'],
+  warnings: string[] = [],
+): Search {
+  const onProblem = (words: string) => void warnings.push(words);
+  const searched = { runs: 0, rows: 0 };
+  return { redis: session.redis, target, wanted, searched, onProblem, stop: context.req.raw.signal };
+}
+
+async function searchWith({ deps: { streams } }: Pick<Call, 'deps'>, search: Search): Promise<Appearance[]> {
+  const end = streams.begin('searches');
+  const found: Appearance[] = [];
   try {
-    const { lines } = await invokeVerb(deps, caller, order, () => import('../commands/explain.ts'));
-    return { items: lines.map(({ v: _, type: __, ...facts }) => facts) };
+    for await (const appearance of searchRuns(search)) found.push(appearance);
+    return found;
   } catch (error) {
-    if (error instanceof ExpungeError && error.code === 'USAGE')
-      throw new Problem('not_found', error.message, error.next);
-    throw error;
+    throw search.stop?.aborted ? new Problem('unavailable', 'whoever asked has left') : error;
+  } finally {
+    end();
   }
 }

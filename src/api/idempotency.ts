@@ -1,51 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'hono';
+import { ExpungeError } from '../errors.ts';
+import { readRun } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
+import { acquireLease, type Lease } from '../redis/lease.ts';
 import type { Caller } from './access.ts';
 import { Problem } from './problem.ts';
 import { hashOf } from './token-store.ts';
 
-/** What is known of a request: what it asked for, and what it was answered; null while it is being done. */
-type Noted = { request: string; answer: unknown };
+/** What is known of a request: what it asked for, which run it makes ('' = none yet), and what it was answered; null = nothing yet. */
+type Noted = { request: string; run: string; answer: unknown };
 
-const pendingMs = 10 * 60_000;
+type Answer = { answer: unknown; isRepeated: boolean };
+
+export type Work = {
+  /** Does what a request asks for; calls `onRun` with the id of the run that it makes, before that is written. */
+  handle(onRun: (run: string) => Promise<void>): Promise<unknown>;
+  /** What it answers once it has made the run. */
+  made(run: string): unknown;
+};
+
+/** Visible characters of ASCII. */
+export const keyPattern = /^[!-~]{1,100}$/;
+
 const keptMs = 86_400_000;
+const repeatAfterSeconds = 5;
+const waitMs = 20_000; // longer than the lease of a server that died
+const pollMs = 250;
 
 /**
  * Does `work` once for each Idempotency-Key of a caller, and answers a repetition within a day the same. Throws `unprocessable` where the
- * key came with another request, and `conflict` while that is being done. A request that failed can be repeated. After a crash of this
- * server within `work`, it is done again ten minutes later at the earliest: what it makes is the same then.
+ * key came with another request. One that comes while the first is being done, by whichever server, waits for its answer; after 20 s it
+ * throws `conflict`. A request that failed can be repeated: if it, or a server that died, had begun to make a run, the repetition completes
+ * that run or reports it, and makes no second one.
  */
 export async function doOnce(
   { req }: Context,
   redis: RedisClient,
   caller: Caller,
   facts: unknown,
-  work: () => Promise<unknown>,
-): Promise<{ answer: unknown; isRepeated: boolean }> {
+  work: Work,
+): Promise<Answer> {
   const given = req.header('idempotency-key');
-  if (given === undefined) return { answer: await work(), isRepeated: false };
-  if (!/^[\x21-\x7e]{1,100}$/.test(given))
-    throw new Problem('invalid', 'Idempotency-Key: expected 1 to 100 visible characters');
-  const key = keys.apiRequest(hashOf([caller.name, req.method, req.path, given].join('\n')));
+  if (given === undefined) return { answer: await work.handle(async () => {}), isRepeated: false };
+  if (!keyPattern.test(given)) throw new Problem('invalid', 'Idempotency-Key: expected 1 to 100 visible characters');
+  const hash = hashOf([caller.name, req.method, req.path, given].join('\n'));
   const request = hashOf(JSON.stringify(facts));
-  const pending = JSON.stringify({ request, answer: null } satisfies Noted);
-  if ((await redis.set(key, pending, 'PX', pendingMs, 'NX')) === null) return repeated(await redis.get(key), request);
+  const key = keys.apiRequest(hash);
+  const lease = await waitForLease(redis, keys.apiRequest(`${hash}:lease`), () => readNoted(redis, key, request));
+  if (lease === null) return repeated(await readNoted(redis, key, request));
   try {
-    const answer = await work();
-    await redis.set(key, JSON.stringify({ request, answer } satisfies Noted), 'PX', keptMs);
-    return { answer, isRepeated: false };
-  } catch (error) {
-    await redis.del(key).catch(() => {}); // the error of the work matters more; the key expires
-    throw error;
+    const noted = await readNoted(redis, key, request);
+    if (noted !== null && noted.answer !== null) return repeated(noted);
+    return await doNoted(redis, { key, lease }, noted ?? { request, run: '', answer: null }, work);
+  } finally {
+    await lease.release();
   }
 }
 
-function repeated(text: string | null, request: string): { answer: unknown; isRepeated: boolean } {
+/** The lease of a request; null once another one with its key is answered, and where that takes too long. */
+async function waitForLease(redis: RedisClient, key: string, read: () => Promise<Noted | null>): Promise<Lease | null> {
+  const until = performance.now() + waitMs;
+  for (;;) {
+    const lease = await acquireLease(redis, key, new AbortController().signal);
+    const isAnswered = lease === null && ((await read())?.answer ?? null) !== null;
+    if (lease !== null || isAnswered || performance.now() > until) return lease;
+    await sleep(pollMs);
+  }
+}
+
+/** Throws `unprocessable` for another request. */
+async function readNoted(redis: RedisClient, key: string, request: string): Promise<Noted | null> {
+  const text = await redis.get(key);
   const noted = text === null ? null : (JSON.parse(text) as Noted);
-  if (noted !== null && noted.request !== request)
-    throw new Problem('unprocessable', 'this Idempotency-Key came with another request before', 'use a new one');
-  if (noted === null || noted.answer === null)
-    throw new Problem('conflict', 'a request with this Idempotency-Key is being done', 'repeat it in a while');
-  return { answer: noted.answer, isRepeated: true };
+  if (noted === null || noted.request === request) return noted;
+  throw new Problem('unprocessable', 'this Idempotency-Key came with another request before', 'use a new one');
+}
+
+function repeated(noted: Noted | null): Answer {
+  if (noted !== null && noted.answer !== null) return { answer: noted.answer, isRepeated: true };
+  const what = noted === null || noted.run === '' ? '' : `; it makes run ${noted.run}`;
+  throw new Problem('conflict', `a request with this Idempotency-Key is being done${what}`, 'repeat it in a while', {
+    ...{ seconds: repeatAfterSeconds, ...(what !== '' && { run: noted?.run }) },
+  });
+}
+
+/** Does it, or completes what was begun. The work makes the same run again as long as that was not started. */
+async function doNoted(
+  redis: RedisClient,
+  { key, lease }: { key: string; lease: Lease },
+  before: Noted,
+  work: Work,
+): Promise<Answer> {
+  const noted = { ...before };
+  const save = async () => {
+    if (lease.isHeld()) await redis.set(key, JSON.stringify(noted), 'PX', keptMs); // else a repetition does it now, at another server
+  };
+  const isRepeated = await isStarted(redis, noted.run);
+  try {
+    await save();
+    noted.answer = isRepeated
+      ? work.made(noted.run)
+      : await work.handle(async (run) => {
+          noted.run = run;
+          await save();
+        });
+  } catch (error) {
+    // The key is free again where nothing was made, and where the run that is there is that of another order.
+    const isFree = lease.isHeld() && (noted.run === '' || isRefusal(error));
+    if (isFree) await redis.del(key).catch(() => {});
+    throw error;
+  }
+  await save().catch(() => {}); // done is done: a repetition finds the run
+  return { answer: noted.answer, isRepeated };
+}
+
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof Problem || (error instanceof ExpungeError && ['GUARD', 'USAGE', 'INPUT'].includes(error.code))
+  );
+}
+
+async function isStarted(redis: RedisClient, id: string): Promise<boolean> {
+  const run = id === '' ? null : await readRun(redis, id);
+  return run !== null && run.state !== 'preparing' && run.state !== 'planned';
 }

@@ -1,10 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import type { Invocation, SignalSource, Verb } from '../commands/command.ts';
-import type { Sources } from '../config/read-config.ts';
+import type { Source, Sources } from '../config/read-config.ts';
 import { type Config, type SettingName, settings } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 import type { Target } from '../model/target.ts';
+import { scheduledSettings } from '../schedule/schedule.ts';
 import type { Caller } from './access.ts';
 import { Problem } from './problem.ts';
 import type { ApiDeps } from './route.ts';
@@ -15,12 +16,18 @@ export type Order = {
   args?: string[];
   options?: Record<string, unknown>;
   target: Target;
-  /** Settings as texts for their flags; a missing one is as the server has it. */
+  /** Settings as texts for their flags. A missing one is as the server has it, or has its default where it is of a list: see `ofLists`. */
   settings?: Partial<Record<SettingName, string | undefined>>;
 };
 
-/** What a verb printed: an object a line, and what it told people. */
-export type Done = { lines: Record<string, unknown>[]; told: string };
+/** What a verb printed: an object a line, and of what it told people the warnings. */
+export type Done = { lines: Record<string, unknown>[]; warnings: string[] };
+
+/**
+ * What a plan seals or a schedule stores: how a list is read and its ids are deleted. This server may be set up for another target, so what it
+ * is set to holds for none of these. But its protected ids stay: they only ever keep ids from being deleted; and so long it keeps files.
+ */
+const ofLists = scheduledSettings.filter((name) => name !== 'protect' && name !== 'keep');
 
 const toldAtMost = 64 * 1_024;
 const linesAtMost = 16 * 1_024 * 1_024;
@@ -37,7 +44,13 @@ export async function invokeVerb(
   const { execute } = await load();
   await execute(invocationOf(deps, caller, order, out.stream, err.stream));
   const lines = out.text().split('\n').filter(Boolean);
-  return { lines: lines.map((line) => JSON.parse(line)), told: err.text() };
+  return { lines: lines.map((line) => JSON.parse(line)), warnings: warningsIn(err.text()) };
+}
+
+/** A line that begins with two spaces belongs to the one before it. */
+function warningsIn(told: string): string[] {
+  const all = told.replaceAll('\n  ', ' ').split('\n');
+  return all.filter((line) => line.startsWith('warning: ')).map((line) => line.slice('warning: '.length));
 }
 
 /** The order as a verb reads it: nobody types anything, nothing is drawn, and the result is JSON. */
@@ -50,6 +63,7 @@ export function invocationOf(
 ): Invocation {
   const { npm_execpath: _, ...others } = env;
   const given = settingsOf(texts);
+  const defaults = Object.fromEntries(ofLists.map((name) => [name, settings[name].fallback]));
   const place = {
     baseUrl: target.baseUrl,
     account: target.account,
@@ -59,7 +73,7 @@ export function invocationOf(
   return {
     ...{ address, verb, args, argv: [], verbosity: 'quiet', stdout, stderr },
     options: { json: true, yes: true, sentByWorkers: true, ...options },
-    config: Object.freeze({ ...config, ...place, ...given }) as Config,
+    config: Object.freeze({ ...config, ...defaults, ...place, ...given }) as Config,
     sources: sourcesOf(sources, Object.keys(given) as SettingName[]),
     env: { ...others, EXPUNGE_USER: name },
     signals: Object.assign(new EventEmitter(), { exit: () => {} }) as unknown as SignalSource,
@@ -85,7 +99,8 @@ function settingsOf(texts: Order['settings'] & object): Partial<Record<SettingNa
 /** What a flag of the server says is no flag of this order. */
 function sourcesOf(sources: Sources, given: readonly SettingName[]): Sources {
   const own = Object.entries(sources).map(([name, source]) => [name, source === 'flag' ? 'file' : source]);
-  return { ...Object.fromEntries(own), ...Object.fromEntries(given.map((name) => [name, 'flag'])) } as Sources;
+  const all = (names: readonly SettingName[], source: Source) => names.map((name) => [name, source]);
+  return Object.fromEntries([...own, ...all(ofLists, 'default'), ...all(given, 'flag')]);
 }
 
 /** Keeps the begin of what is written. */

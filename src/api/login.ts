@@ -3,78 +3,104 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isLoopback } from '../config/parse-setting.ts';
 import type { Log } from '../logger.ts';
 import type { RedisClient } from '../redis/client.ts';
-import { addressOf, type Caller, cookieName, refuseCrossSite } from './access.ts';
-import { assetAnswer, readPageFile } from './assets.ts';
+import {
+  authenticate,
+  type Caller,
+  cookieNameOf,
+  personAddressOf,
+  refuseCrossSite,
+  type TrustedProxy,
+} from './access.ts';
+import { assetAnswer, readLoginPage } from './assets.ts';
 import { LoginLimit } from './login-limit.ts';
 import { Problem } from './problem.ts';
 import { readText } from './read-body.ts';
-import { beginSession, endSession, hashOf, type LoggedIn, randomSecret, readToken } from './token-store.ts';
-
-type FindCaller = (context: Context) => Promise<Caller | null>;
+import {
+  beginSession,
+  endSession,
+  hashOf,
+  type LoggedIn,
+  type Person,
+  randomSecret,
+  readToken,
+  sessionMs,
+} from './token-store.ts';
 
 const onceMs = 10 * 60_000;
 
-/** Logs in by a token, or by a link that works once, and out again. */
+/**
+ * Logs in by a token, or by a link that works once, and out again. Sessions of a token are in Redis: any server believes them, and they end with
+ * the token. Those of a link are in the memory of this process: they end with it, however it ends, and no other one believes them.
+ */
 export class Login {
   readonly #redis: RedisClient;
   readonly #log: Log;
+  readonly #proxy: TrustedProxy | null;
   readonly #limit = new LoginLimit(() => performance.now());
-  #once: { hash: string; who: LoggedIn; until: number } | null = null;
-  readonly #linked: string[] = []; // cookies of sessions that began with a link
+  #once: { hash: string; who: Person; until: number } | null = null;
+  readonly #linked = new Map<string, { who: Person; until: number }>(); // by the hash of the cookie; a link adds one
 
-  constructor(redis: RedisClient, log: Log) {
+  constructor(redis: RedisClient, log: Log, proxy: TrustedProxy | null) {
     this.#redis = redis;
     this.#log = log;
+    this.#proxy = proxy;
   }
 
   /** The path of a link that logs this person in as admin, once and within ten minutes. A new one replaces the last. */
   newLink(name: string): string {
     const secret = randomSecret();
-    const who: LoggedIn = { name, role: 'admin', token: '' };
-    this.#once = { hash: hashOf(secret), who, until: performance.now() + onceMs };
+    this.#once = { hash: hashOf(secret), who: { name, role: 'admin' }, until: performance.now() + onceMs };
     return `/login?once=${secret}`;
   }
 
-  /** Ends the sessions that began with a link: no token can be revoked to end them. */
-  async endLinked(): Promise<void> {
-    await Promise.all(this.#linked.map((cookie) => endSession(this.#redis, cookie)));
+  /** Who sends a request; null for nobody. */
+  caller(context: Context): Promise<Caller | null> {
+    const linked = (cookie: string, now: number) => this.#linkedBy(hashOf(cookie), now);
+    return authenticate(context, { redis: this.#redis, proxy: this.#proxy, linked }, Date.now());
   }
 
-  serve(app: Hono, findCaller: FindCaller): void {
+  #linkedBy(hash: string, now: number): Person | null {
+    const session = this.#linked.get(hash);
+    if (session !== undefined && session.until <= now) this.#linked.delete(hash);
+    return session !== undefined && session.until > now ? session.who : null;
+  }
+
+  serve(app: Hono): void {
     app.get('/login', async (context) => {
-      const once = context.req.query('once');
-      if (once !== undefined) return this.#byLink(context, once);
-      const page = await readPageFile('login.html');
+      const { once, problem = '' } = context.req.query();
+      const isLooking = context.req.method === 'HEAD'; // as a mail or chat program does before a person opens the link
+      if (once !== undefined && !isLooking) return this.#byLink(context, once);
+      const page = await readLoginPage(problem);
       if (page === null) throw new Problem('not_found', 'there is no /login');
       return assetAnswer(page, context.req.header('if-none-match'));
     });
     app.post('/login', (context) => this.#byToken(context));
     app.post('/logout', async (context) => {
       refuseCrossSite(context, true);
-      const caller = await findCaller(context);
+      const caller = await this.caller(context);
+      const cookieName = cookieNameOf(context);
       const cookie = getCookie(context, cookieName);
-      if (caller !== null && cookie !== undefined) await endSession(this.#redis, cookie);
+      if (caller !== null && cookie !== undefined && !this.#linked.delete(hashOf(cookie)))
+        await endSession(this.#redis, cookie);
       deleteCookie(context, cookieName, { path: '/' });
       return context.redirect('/login', 303);
     });
   }
 
-  async #byLink(context: Context, secret: string): Promise<Response> {
+  /** Failures are not counted: nobody guesses 256 bits, and a page of any site could lock people out by sending wrong ones. */
+  #byLink(context: Context, secret: string): Response {
     const once = this.#once;
-    if (this.#limit.waitOf(addressOf(context)) > 0) return context.redirect('/login?problem=busy', 303);
-    if (once === null || once.hash !== hashOf(secret) || performance.now() > once.until) {
-      this.#limit.failed(addressOf(context));
+    if (once === null || once.hash !== hashOf(secret) || performance.now() > once.until)
       return context.redirect('/login?problem=link', 303);
-    }
     this.#once = null;
-    const cookie = await beginSession(this.#redis, once.who);
-    this.#linked.push(cookie);
+    const cookie = randomSecret();
+    this.#linked.set(hashOf(cookie), { who: once.who, until: Date.now() + sessionMs });
     return this.#enter(context, cookie);
   }
 
   async #byToken(context: Context): Promise<Response> {
     refuseCrossSite(context, false);
-    const address = addressOf(context);
+    const address = personAddressOf(context, this.#proxy);
     const waitSeconds = this.#limit.waitOf(address);
     if (waitSeconds > 0) return this.#refuse(context, 'busy', waitSeconds);
     const secret = (new URLSearchParams(await readText(context)).get('token') ?? '').trim();
@@ -98,7 +124,7 @@ export class Login {
 
   #enter(context: Context, cookie: string): Response {
     const host = new URL(`http://${context.req.header('host') ?? 'localhost'}`).hostname;
-    setCookie(context, cookieName, cookie, {
+    setCookie(context, cookieNameOf(context), cookie, {
       ...{ path: '/', httpOnly: true, sameSite: 'Strict', secure: !isLoopback(host) },
     });
     return context.redirect('/', 303);

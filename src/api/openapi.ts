@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { keyPattern } from './idempotency.ts';
 import type { Route } from './route.ts';
 
 const jsonType = 'application/json';
 
-/** The description of the API in OpenAPI 3.1, from the table of its routes. Pure. */
-export function openApiOf(routes: readonly Route[], version: string) {
+/** The description of the API in OpenAPI 3.1, from the table of its routes. `cookieName`: of a session here. Pure. */
+export function openApiOf(routes: readonly Route[], version: string, cookieName: string) {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
   return {
@@ -20,7 +21,7 @@ export function openApiOf(routes: readonly Route[], version: string) {
     components: {
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer' },
-        session: { type: 'apiKey', in: 'cookie', name: 'expunge_session' },
+        session: { type: 'apiKey', in: 'cookie', name: cookieName },
       },
       schemas: { Problem: schemaOf(problem, 'output') },
     },
@@ -32,7 +33,8 @@ const problem = z.looseObject({
   next: z.string().optional(),
 });
 
-function operationOf({ method, path, role, summary, query, body, upload, answer, type, status, isCreating }: Route) {
+function operationOf(route: Route) {
+  const { method, path, role, summary, query, body, upload, answer, type, status, isCreating, mayTakeLong } = route;
   const content = answer === null ? { [type]: {} } : { [type]: { schema: schemaOf(answer, 'output') } };
   return {
     operationId: `${method} ${path}`.replace(/[^a-z]+/gi, '_').replace(/_$/, ''),
@@ -50,6 +52,7 @@ function operationOf({ method, path, role, summary, query, body, upload, answer,
     }),
     responses: {
       [status]: { description: 'done', content },
+      ...(mayTakeLong && { 202: { description: late, content } }),
       default: {
         description: 'a problem',
         content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
@@ -58,14 +61,18 @@ function operationOf({ method, path, role, summary, query, body, upload, answer,
   };
 }
 
+const late =
+  'it is still being done, and this is the run meanwhile; if it is not carried out after all, `audit` of the run gets an entry with the action `failed`, and in `order` and `error` what failed and why';
+
 const idempotencyKey = {
   ...{
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    schema: { type: 'string', minLength: 1, maxLength: 100 },
+    schema: { type: 'string', minLength: 1, maxLength: 100, pattern: keyPattern.source },
   },
-  description: 'with the same key within a day, the request is done once and answered the same',
+  description:
+    'with the same key within a day, the request is done once and answered the same; one that broke off is completed, or the run that it made is answered',
 };
 
 function pathParameters(path: string) {

@@ -5,6 +5,7 @@ import { isoTime } from '../format.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
+import { readSlots } from '../limiter/read-target.ts';
 import { readProcesses, stopFacts } from '../limiter/stop.ts';
 import { type Target, targetOf } from '../model/target.ts';
 import type { Schedule } from '../schedule/schedule.ts';
@@ -88,10 +89,10 @@ export async function targetFacts(
 
 /** The processes that may send to a target now. */
 export async function workersOf({ redis }: Session, target: Target) {
-  const processes = await readProcesses(redis, target.fp);
+  const [processes, slots] = await Promise.all([readProcesses(redis, target.fp), readSlots(redis, target.fp)]);
   return processes.map(({ name, seenAt, stop }) => ({
     ...placeOf(target),
-    ...{ process: name, seen_at: isoTime(seenAt), stop: stopFacts(stop) },
+    ...{ process: name, seen_at: isoTime(seenAt), stop: stopFacts(stop), slots: slots.get(name) ?? null },
   }));
 }
 
@@ -117,7 +118,13 @@ export function runSummary(run: ListedRun, now: number, perSecond: number | null
   return {
     ...summary,
     ...placeOf(targetOf(run.baseUrl, run.account)),
-    ...{ files: run.files, created_at: isoTime(run.createdAt), created_by: run.createdBy, note: run.note },
+    ...{
+      results_by: run.resultsBy || null,
+      files: run.files,
+      created_at: isoTime(run.createdAt),
+      created_by: run.createdBy,
+      note: run.note,
+    },
     changed_at: run.changedAt > 0 ? isoTime(run.changedAt) : null,
     ended_at: run.endedAt > 0 ? isoTime(run.endedAt) : null,
     ...{ who: run.who, detached: run.detached, priority: run.priority, halt: run.halt || null },

@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { makePlan } from '../commands/make-plan.ts';
 import { readPlanFile } from '../commands/plan-file.ts';
-import { planCode } from '../commands/sealed-plan.ts';
+import { changedRules, planCode } from '../commands/sealed-plan.ts';
+import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
+import { refuseUnprotected } from '../ledger/protection.ts';
 import { priorities } from '../ledger/run.ts';
 import { resources, sumIds } from '../model/resource.ts';
+import type { Plan } from '../terminal/plan-text.ts';
 import { invocationOf, invokeVerb, type Order } from './invoke.ts';
-import { forgottenAt, type KeptPlan, PlanStore, writeBody } from './plan-store.ts';
+import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
 import { Problem } from './problem.ts';
 import { readRejectedRows } from './rejected-rows.ts';
 import { type Call, type Route, route } from './route.ts';
@@ -47,7 +50,9 @@ const applyBody = z.strictObject({
   reason,
 });
 
-const uploads = { 'text/csv': '.csv', 'text/plain': '.txt', 'application/x-ndjson': '.ndjson' } as const;
+const uploads = {
+  ...{ 'text/csv': '.csv', 'text/plain': '.txt', 'application/x-ndjson': '.ndjson', 'application/json': '.json' },
+} as const;
 
 /** Lists that are sent to the server: looked at first, then deleted by the workers of the target. */
 export const planRoutes: readonly Route[] = [
@@ -73,7 +78,10 @@ export const planRoutes: readonly Route[] = [
   route({
     ...{ method: 'post', path: '/plans/{plan}/apply', role: 'operate', summary: 'delete what a plan says' },
     ...{ body: applyBody, answer: shapes.made, status: 201, isCreating: true },
-    handle: apply,
+    handle: (call) =>
+      apply(call).catch((error) => {
+        throw withoutPaths(error, [storeOf(call.deps).pathOf(call.params.plan!), call.deps.config.stateDir]);
+      }),
   }),
 ];
 
@@ -81,26 +89,47 @@ function storeOf({ config }: { config: { stateDir: string } }): PlanStore {
   return new PlanStore(config.stateDir);
 }
 
-async function plan({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
+async function plan(call: Call<z.output<typeof planQuery>>) {
+  const end = call.deps.streams.begin('uploads');
+  try {
+    return await planUpload(call);
+  } finally {
+    end();
+  }
+}
+
+async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
   const { target: fp, name, reason, approve_by: approveBy, ...others } = query;
   const target = await knownTargetOf(deps.session, fp);
   const store = storeOf(deps);
-  const { id, list } = await store.open(`${name}${suffixOf(context.req.header('content-type'))}`);
+  const bytes = Number(context.req.header('content-length') ?? 0);
+  const { id, list } = await store.open(`${name}${suffixOf(context.req.header('content-type'))}`, bytes);
   try {
-    await writeBody(context.req.raw.body as Parameters<typeof writeBody>[0], list);
+    await store.write(context.req.raw.body as Parameters<PlanStore['write']>[0], list);
     const settings = settingsOf(others);
     const at = Date.now();
-    const options = { reason, ...(approveBy !== undefined && { approveBy }) };
+    const options = { reason, listFolder: store.pathOf(id), ...(approveBy !== undefined && { approveBy }) };
     const order: Order = { verb: 'plan', args: [list], options, target, settings };
     const made = await makePlan(invocationOf(deps, caller, order), store.pathOf(id, 'plan.json'));
+    await refuseUnprotected(deps.session.redis, fp, made.plan.protect !== null);
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
     const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
     await store.keep({ id, by: caller.name, fp, at, list, settings, shown });
     return shown;
   } catch (error) {
     await store.remove(id);
-    throw error;
+    throw withoutPaths(error, [store.pathOf(id), deps.config.stateDir]);
   }
+}
+
+/** Nobody is told where a list is on this server; its rejected rows go with it. */
+function withoutPaths(error: unknown, folders: readonly string[]): unknown {
+  if (!(error instanceof ExpungeError)) return error;
+  const plain = (text: string) =>
+    folders
+      .reduce((words, folder) => words.replaceAll(`${folder}/`, '').replaceAll(folder, 'of the server'), text)
+      .replace(/; all rejected rows are in .*/, '');
+  return new ExpungeError(error.code, plain(error.message), { cause: error, next: error.next && plain(error.next) });
 }
 
 function suffixOf(type = ''): string {
@@ -125,28 +154,48 @@ function shownPlan({ plan, sha256, shown }: Awaited<ReturnType<typeof makePlan>>
     counts: { rows: shown.rows, ...shown.ids, ...shown.settled },
     ...{ rejected: shown.rejected, duplicates: shown.settled.duplicate, samples: shown.samples, column: shown.column },
     first: shown.firstUrl === null ? null : { url: shown.firstUrl },
-    ...{ forecast: plan.forecast, rules: plan.rules, limited: shown.limited, protected_read: shown.protectedRead },
+    ...{
+      forecast: plan.forecast,
+      rules: plan.rules,
+      changed_rules: changedRules(plan),
+      limited: shown.limited,
+      protected_read: shown.protectedRead,
+    },
+    record: {
+      ...shown,
+      rejectsFile: null,
+      tokenSource: 'its workers',
+      workers: { workers: 1, reason: '' },
+    } satisfies Plan,
     ...{ planned_by: plan.planned_by, planned_at: plan.planned_at, approve_by: plan.approve_by, reason: plan.reason },
   };
 }
 
 /** Carries out the plan, or one of the same ids with other rules; then the list is with Redis, and the plan is forgotten. */
-async function apply({ deps, params, body, caller }: Call<unknown, z.output<typeof applyBody>>) {
+async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.output<typeof applyBody>>) {
   const store = storeOf(deps);
   const kept = await store.find(params.plan!);
   const { confirm, reason, priority, stop_at: stopAt, max_duration_seconds: maxDuration, ...others } = body;
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
-  const { file, code } = await sealedFor(deps, caller, kept, settingsOf(others), reason);
+  const { file, code } = await sealedFor(deps, caller, kept, settingsOf(others));
   const options = {
-    ...{ code, detach: true, ...(reason !== '' && { reason }), ...(priority && { priority }) },
+    ...{
+      code,
+      detach: true,
+      newRunOnly: true,
+      listFolder: store.pathOf(kept.id),
+      onRun,
+      ...(reason !== '' && { reason }),
+      ...(priority && { priority }),
+    },
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),
   };
   const order: Order = { verb: 'apply', args: [file], options, target };
-  const { lines } = await invokeVerb(deps, caller, order, () => import('../commands/apply.ts'));
+  const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/apply.ts'));
   await store.remove(kept.id);
-  return { run: String(lines.at(-1)?.run) };
+  return { run: String(lines.at(-1)?.run), warnings };
 }
 
 function refuseOtherConfirm(confirm: number, ids: number): void {
@@ -159,14 +208,11 @@ function refuseOtherConfirm(confirm: number, ids: number): void {
   );
 }
 
-/** The file and the code of the plan; with other rules of a new one of the same ids. Throws conflict where the list reads otherwise. */
-async function sealedFor(
-  deps: Call['deps'],
-  caller: Call['caller'],
-  kept: KeptPlan,
-  rules: KeptPlan['settings'],
-  reason: string,
-) {
+/**
+ * The file and the code of the plan; with other rules of a new one of the same ids, which is as old as the plan and of who made it. Throws
+ * conflict where the list reads otherwise.
+ */
+async function sealedFor(deps: Call['deps'], caller: Call['caller'], kept: KeptPlan, rules: KeptPlan['settings']) {
   const store = storeOf(deps);
   if (Object.keys(rules).length === 0)
     return { file: store.pathOf(kept.id, 'plan.json'), code: String(kept.shown.code) };
@@ -178,12 +224,14 @@ async function sealedFor(
   const order: Order = {
     verb: 'plan',
     args: [kept.list],
-    options: { reason },
+    options: { listFolder: store.pathOf(kept.id) },
     target,
     settings: { ...kept.settings, ...rules },
   };
-  const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file);
   const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
+  const { planned_at, planned_by, approve_by, reason } = before;
+  const origin = { planned_at, planned_by, approve_by, reason };
+  const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file, origin);
   if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
   return { file, code: planCode(sha256) };

@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
+import { count, isoTime, plural } from '../format.ts';
 import { makeStateDir } from '../input/with-list.ts';
+import type { Log } from '../logger.ts';
 import { systemCode } from '../system-errors.ts';
+import { type Part, repeat } from '../worker/parts.ts';
 import { Problem } from './problem.ts';
 
 /** What a server keeps of a list that was sent to it, until it is applied or a day has passed. */
@@ -21,10 +24,13 @@ export type KeptPlan = {
 };
 
 const keptMs = 86_400_000;
-const plansAtMost = 200;
-const listBytesAtMost = 16 * 1_024 ** 3;
+const plansAtMost = 1_000;
+const listBytesAtMost = 16e9;
+const allBytesAtMost = 32e9;
+const lookEveryBytes = 16e6; // at most so much too much per upload
+const idleMs = 60_000;
 
-/** Lists and plans below the state folder, a folder for each. Every server has its own. */
+/** Lists and plans below the state folder, a folder for each. Every server has its own, or shares it with others of this machine. */
 export class PlanStore {
   readonly #stateDir: string;
   readonly #folder: string;
@@ -34,10 +40,12 @@ export class PlanStore {
     this.#folder = join(stateDir, 'uploads');
   }
 
-  /** A new folder, and the place for a list in it. Removes what is too old, or too much. */
-  async open(name: string): Promise<{ id: string; list: string }> {
+  /** A new folder, and the place for a list of so many bytes in it; 0 = nobody knows. Throws `too_large`, or `no_space` where all are too much. */
+  async open(name: string, bytes: number): Promise<{ id: string; list: string }> {
+    if (bytes > listBytesAtMost) throw tooLarge();
     await makeStateDir(this.#stateDir);
-    await this.#removeOld();
+    await this.removeOld();
+    await this.#refuseFull({ lists: 1, bytes });
     const id = randomBytes(9).toString('hex');
     await mkdir(this.pathOf(id), { recursive: true, mode: 0o700 });
     return { id, list: this.pathOf(id, name) };
@@ -70,44 +78,91 @@ export class PlanStore {
     await rm(this.pathOf(id), { recursive: true, force: true });
   }
 
-  async #removeOld(): Promise<void> {
-    const ids = await readdir(this.#folder).catch(() => []);
-    const ages = await Promise.all(
-      ids.map(async (id) => ({ id, at: (await stat(this.pathOf(id)).catch(() => null))?.mtimeMs ?? 0 })),
-    );
-    const newestFirst = ages.sort((a, b) => b.at - a.at);
-    const old = newestFirst.filter(({ at }, i) => at < Date.now() - keptMs || i >= plansAtMost - 1);
-    for (const { id } of old) await this.remove(id);
+  /** Removes what is older than a day, also what a server left that died. */
+  async removeOld(): Promise<void> {
+    for (const { id, at } of await this.#all()) if (at < Date.now() - keptMs) await this.remove(id);
   }
+
+  /**
+   * Writes a body to a file as it comes: a few blocks are in memory, however long it is. Throws `too_large`, `no_space`, and `slow` where
+   * nothing came for a minute.
+   */
+  async write(body: ReadableStream | null, path: string): Promise<void> {
+    let [bytes, lookAt] = [0, lookEveryBytes];
+    const bounded = new Transform({
+      transform: (chunk: Uint8Array, _encoding, done) => {
+        idle.refresh();
+        bytes += chunk.length;
+        if (bytes > listBytesAtMost) return done(tooLarge());
+        if (bytes < lookAt) return done(null, chunk);
+        lookAt = bytes + lookEveryBytes;
+        this.#refuseFull({ lists: 0, bytes: 0 }).then(() => done(null, chunk), done);
+      },
+    });
+    const late = new Problem('slow', `expected the list to go on within ${idleMs / 1_000} s`);
+    const idle = setTimeout(() => bounded.destroy(late), idleMs).unref();
+    try {
+      await pipeline(
+        body === null ? Readable.from([]) : Readable.fromWeb(body),
+        bounded,
+        createWriteStream(path, { flags: 'wx', mode: 0o600 }),
+      );
+    } catch (error) {
+      if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCode(error)))
+        throw new Problem(
+          'no_space',
+          'the list does not fit on the disk',
+          'make room in the state folder of the server, or send a part of it',
+        );
+      throw error;
+    } finally {
+      clearTimeout(idle);
+    }
+  }
+
+  async #refuseFull(more: { lists: number; bytes: number }): Promise<void> {
+    const all = await this.#all();
+    const bytes = all.reduce((sum, plan) => sum + plan.bytes, 0);
+    if (all.length + more.lists <= plansAtMost && bytes + more.bytes <= allBytesAtMost) return;
+    const oldest = Math.min(...all.map(({ at }) => at));
+    throw new Problem(
+      'no_space',
+      `this server keeps ${plural(all.length, 'lists')} of ${gigabytes(bytes)}, and at most ${count(plansAtMost)} of ${gigabytes(allBytesAtMost)}`,
+      `apply a plan, or remove one: DELETE /api/v1/plans/PLAN; the oldest goes by itself at ${isoTime(forgottenAt(oldest))}`,
+    );
+  }
+
+  /** What is there now. Others may remove it meanwhile. */
+  async #all(): Promise<{ id: string; at: number; bytes: number }[]> {
+    const ids = await readdir(this.#folder).catch(() => []);
+    const found = await Promise.all(ids.map(async (id) => ({ id, ...(await this.#sizeOf(id)) })));
+    return found.filter(({ at }) => at > 0);
+  }
+
+  async #sizeOf(id: string): Promise<{ at: number; bytes: number }> {
+    const names = await readdir(this.pathOf(id)).catch(() => []);
+    const files = await Promise.all(names.map((name) => stat(this.pathOf(id, name)).catch(() => null)));
+    const at = (await stat(this.pathOf(id)).catch(() => null))?.mtimeMs ?? 0;
+    return { at, bytes: files.reduce((sum, file) => sum + (file?.size ?? 0), 0) };
+  }
+}
+
+const removeEveryMs = 10 * 60_000;
+
+/** Removes old lists when the process starts, and from then on. */
+export function oldListsPart(stateDir: string, log: Log): Part {
+  return repeat('uploads', removeEveryMs, () => new PlanStore(stateDir).removeOld(), log);
+}
+
+function tooLarge(): Problem {
+  return new Problem('too_large', `expected a list of at most ${gigabytes(listBytesAtMost)}`, 'send it in parts');
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
 }
 
 /** When a plan of this moment is forgotten; ms since 1970. */
 export function forgottenAt(at: number): number {
   return at + keptMs;
-}
-
-/** Writes a body to a file as it comes: a few blocks are in memory, however long it is. Throws `too_large` or `no_space`. */
-export async function writeBody(body: ReadableStream | null, path: string, most = listBytesAtMost): Promise<void> {
-  let bytes = 0;
-  const bounded = new Transform({
-    transform(chunk: Uint8Array, _encoding, done) {
-      bytes += chunk.length;
-      done(bytes > most ? new Problem('too_large', `expected a list of at most ${most} bytes`) : null, chunk);
-    },
-  });
-  try {
-    await pipeline(
-      body === null ? Readable.from([]) : Readable.fromWeb(body),
-      bounded,
-      createWriteStream(path, { flags: 'wx', mode: 0o600 }),
-    );
-  } catch (error) {
-    if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCode(error)))
-      throw new Problem(
-        'no_space',
-        'the list does not fit',
-        'make room in the state folder of the server, or send a part of it',
-      );
-    throw error;
-  }
 }

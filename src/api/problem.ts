@@ -1,4 +1,5 @@
 import { type ErrorCode, ExpungeError, messageOf } from '../errors.ts';
+import { html, noMarkup } from '../ledger/html.ts';
 import type { Log } from '../logger.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
 
@@ -16,7 +17,7 @@ const kinds = {
   too_many: [429, 'too many requests'],
   internal: [500, 'internal error'],
   unavailable: [503, 'not possible now'],
-  no_space: [507, 'the disk of this server is full'],
+  no_space: [507, 'this server has no room for it'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
 export type ProblemKind = keyof typeof kinds;
@@ -85,6 +86,31 @@ function document(status: number, title: string, code: string, detail: string, n
 export function problemAnswer(problem: ProblemDocument, headers: Record<string, string> = {}): Response {
   const type = { 'content-type': 'application/problem+json' };
   return new Response(JSON.stringify(problem), { status: problem.status, headers: { ...type, ...headers } });
+}
+
+/** The same for somebody who opens a page with a browser. */
+export function problemPage({ title, detail, next, status }: ProblemDocument): Response {
+  const page = html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>${title} · expunge</title>
+    <link rel="stylesheet" href="/assets/style.css" />
+  </head>
+  <body>
+    <main class="login">
+      <h1>${capital(title)}</h1>
+      <p>${capital(detail)}.${next === undefined ? noMarkup : html` Next: ${next}.`}</p>
+      <p><a href="/">See all runs</a></p>
+    </main>
+  </body>
+</html>`;
+  return new Response(page.markup, { status, headers: { 'content-type': 'text/html; charset=utf-8' } });
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The result of `work`, which is not stopped; throws `late` where it takes longer than `ms`. */

@@ -1,9 +1,16 @@
 import { z } from 'zod';
+import { readRunRecord } from '../commands/run-record.ts';
+import { readScheduleRecords } from '../commands/schedule-work.ts';
+import { findRun } from '../commands/session.ts';
+import { readTargetRecord } from '../commands/target-status.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
+import { knownTargets } from '../ledger/known-targets.ts';
 import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
 import { type RunState, runStates } from '../ledger/run.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
+import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
+import { readVersion } from '../version.ts';
 import type { Edition } from './live.ts';
 import { OverviewReader, runSummary, targetFacts, wholeSchedule, workersOf } from './overview.ts';
 import { Problem, type ProblemDocument, problemAnswer } from './problem.ts';
@@ -34,7 +41,12 @@ export const readRoutes: readonly Route[] = [
   route({
     ...{ method: 'get', path: '/me', role: 'read', summary: 'who is logged in' },
     answer: shapes.me,
-    handle: async ({ caller: { name, role } }) => ({ name, role }),
+    handle: async ({ deps: { workerOf }, caller: { name, role } }) => ({
+      name,
+      role,
+      worker_of: workerOf,
+      version: readVersion(),
+    }),
   }),
   route({
     ...{ method: 'get', path: '/words', role: 'read', summary: 'the words for outcomes, resources and priorities' },
@@ -49,7 +61,8 @@ export const readRoutes: readonly Route[] = [
   route({
     ...{ method: 'get', path: '/events', role: 'read', summary: 'the same about once a second, as it changes' },
     ...{ answer: null, type: 'text/event-stream' },
-    handle: async ({ deps, context, isStillAllowed }) => deps.streams.send(context, overviewOf(deps), isStillAllowed),
+    handle: async ({ deps, context, caller, isStillAllowed }) =>
+      deps.streams.send(context, overviewOf(deps), caller, isStillAllowed),
   }),
   route({
     ...{ method: 'get', path: '/runs', role: 'read', summary: 'runs, newest first, in pages' },
@@ -62,6 +75,16 @@ export const readRoutes: readonly Route[] = [
     handle: async ({ deps, params }) => new RunView(deps.session, params.run!).read(),
   }),
   route({
+    ...{
+      method: 'get',
+      path: '/runs/{run}/record',
+      role: 'read',
+      summary: 'a run as --server shows it; a part of its id is enough',
+    },
+    answer: shapes.runRecord,
+    handle: async ({ deps: { session }, params }) => readRunRecord(session, await findRun(session, params.run!)),
+  }),
+  route({
     ...{ method: 'get', path: '/runs/{run}/history', role: 'read', summary: 'how a run went' },
     answer: shapes.history,
     handle: async ({ deps, params }) => historyOf(deps.session, params.run!),
@@ -69,13 +92,13 @@ export const readRoutes: readonly Route[] = [
   route({
     ...{ method: 'get', path: '/runs/{run}/events', role: 'read', summary: 'a run and its history, as they change' },
     ...{ answer: null, type: 'text/event-stream' },
-    handle: async ({ deps, params, context, isStillAllowed }) => {
+    handle: async ({ deps, params, context, caller, isStillAllowed }) => {
       const view = () => {
         const shown = new RunView(deps.session, params.run!);
         return () => shown.readWithHistory();
       };
       await new RunView(deps.session, params.run!).read(); // not_found before a stream begins
-      return deps.streams.send(context, deps.streams.live(`run ${params.run}`, 'run', view), isStillAllowed);
+      return deps.streams.send(context, deps.streams.live(`run ${params.run}`, 'run', view), caller, isStillAllowed);
     },
   }),
   route({
@@ -91,6 +114,31 @@ export const readRoutes: readonly Route[] = [
     ...{ method: 'get', path: '/targets/{fp}', role: 'read', summary: 'a target, and who did what to it' },
     answer: shapes.targetDetail,
     handle: async ({ deps, params }) => targetDetail(deps, params.fp!),
+  }),
+  route({
+    ...{ method: 'get', path: '/targets/{fp}/record', role: 'read', summary: 'a target as --server shows it' },
+    answer: shapes.targetRecord,
+    handle: async ({ deps: { session, config }, params }) =>
+      readTargetRecord(session.redis, await knownTargetOf(session, params.fp!), config.separateLimits),
+  }),
+  route({
+    ...{ method: 'get', path: '/targets/{fp}/schedules', role: 'read', summary: 'schedules as --server shows them' },
+    answer: shapes.scheduleRecords,
+    handle: async ({ deps: { session }, params }) => {
+      const records = await readScheduleRecords(session, await knownTargetOf(session, params.fp!), Date.now());
+      const items = records.map(({ schedule, ...others }) => ({ ...others, schedule: withoutSecrets(schedule) }));
+      return { items };
+    },
+  }),
+  route({
+    ...{
+      method: 'get',
+      path: '/known-targets',
+      role: 'read',
+      summary: 'targets, their runs and stops as --server shows them',
+    },
+    answer: shapes.knownTargets,
+    handle: async ({ deps: { session } }) => ({ items: await knownTargets(session.redis) }),
   }),
   route({
     ...{ method: 'get', path: '/workers', role: 'read', summary: 'every process that may send now' },
@@ -123,6 +171,11 @@ export const readRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** The path of a heartbeat is one, and nothing shows it. */
+function withoutSecrets(schedule: Schedule): Schedule {
+  return { ...schedule, heartbeat: '', toArchive: null };
+}
 
 /** The one reading of everything, for all who look. */
 function overviewOf({ streams, session, config }: ApiDeps) {

@@ -17,6 +17,8 @@ export type ApiDeps = {
   env: NodeJS.ProcessEnv;
   log: Log;
   streams: Streams;
+  /** The fingerprint of the target whose worker this server is: its settings and sources are meant for that one. Null in a dashboard. */
+  workerOf: string | null;
 };
 
 type Shape = z.ZodType<Record<string, unknown>>;
@@ -31,6 +33,8 @@ export type Call<Q = Record<string, unknown>, B = Record<string, unknown>> = {
   context: Context;
   /** Whether the caller may still see this: their token may be revoked while they look. */
   isStillAllowed(): Promise<boolean>;
+  /** To be called with the id of the run that the request makes, before it is written: a repetition of the request reports that run. */
+  onRun(run: string): Promise<void>;
 };
 
 /** One operation of the API: everything that serves, describes and tests it follows from this. */
@@ -46,11 +50,13 @@ export type Route = {
   type: string; // content type of the answer
   status: 200 | 201;
   isCreating: boolean; // it takes an Idempotency-Key
+  made(params: Record<string, string>, run: string): object; // the answer to a repetition whose first request broke off once it had made the run
+  mayTakeLong: boolean; // answered 202 while it is still being done
   handle(call: Call): Promise<unknown>;
 };
 
 type Given<Q extends Shape, B extends Shape> = Pick<Route, 'method' | 'path' | 'role' | 'summary'> &
-  Partial<Pick<Route, 'upload' | 'answer' | 'type' | 'status' | 'isCreating'>> & {
+  Partial<Pick<Route, 'upload' | 'answer' | 'type' | 'status' | 'isCreating' | 'made' | 'mayTakeLong'>> & {
     query?: Q;
     body?: B;
     handle(call: Call<z.output<Q>, z.output<B>>): Promise<unknown>;
@@ -61,7 +67,8 @@ const nothing = z.strictObject({});
 export function route<Q extends Shape = typeof nothing, B extends Shape = typeof nothing>(given: Given<Q, B>): Route {
   const { query, body, handle, ...others } = given;
   return {
-    ...{ upload: [], answer: z.looseObject({}), type: 'application/json', status: 200, isCreating: false },
+    ...{ upload: [], answer: z.looseObject({}), type: 'application/json', status: 200 },
+    ...{ isCreating: false, mayTakeLong: false, made: (_, run) => ({ run, warnings: [] }) },
     ...others,
     query: query ?? nothing,
     body: body ?? null,

@@ -2,10 +2,12 @@ import { z } from 'zod';
 import type { Verb } from '../commands/command.ts';
 import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
+import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, priorities, type Run } from '../ledger/run.ts';
 import { parseRetrySelection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
 import { invokeVerb, type Order } from './invoke.ts';
+import { isDoneSoon } from './late-orders.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
@@ -15,13 +17,11 @@ import * as shapes from './shapes.ts';
 /** Why somebody does this, for the audit trail. */
 export const reason = z.string().trim().max(500).default('').describe('why, for the audit trail');
 
-const waitMs = 2_000;
-
 /** What steers a run: each order goes the way of the command, with its checks and its entry in the audit trail. */
 export const runRoutes: readonly Route[] = [
   route({
     ...{ method: 'post', path: '/runs/{run}/pause', role: 'operate', summary: 'pause a run' },
-    ...{ body: z.strictObject({ reason }), answer: shapes.runSummary },
+    ...{ body: z.strictObject({ reason }), answer: shapes.steered, mayTakeLong: true },
     handle: (call) => steer(call, 'pause'),
   }),
   route({
@@ -32,10 +32,10 @@ export const runRoutes: readonly Route[] = [
       detach: z.boolean().default(false).describe('leave a run whose command has ended to the workers'),
       max_deletes: z.int().min(1).optional().describe('how many ids it may send in all'),
     }),
-    answer: shapes.runSummary,
+    ...{ answer: shapes.steered, mayTakeLong: true },
     handle: (call) => {
       const { expect_absent: expectAbsent, detach, max_deletes: maxDeletes } = call.body;
-      const settings = { expectAbsent: String(expectAbsent) }; // also where the server's own setting says otherwise
+      const settings = { expectAbsent: String(expectAbsent) };
       return steer(call, 'resume', { detach: detach || undefined, maxDeletes }, settings);
     },
   }),
@@ -46,7 +46,7 @@ export const runRoutes: readonly Route[] = [
       left: z.int().min(0).describe('how many rows are left, as a person typed it'),
       shown: z.int().min(0).describe('how many were left when they were asked'),
     }),
-    answer: shapes.runSummary,
+    ...{ answer: shapes.steered, mayTakeLong: true },
     handle: async (call) => {
       refuseOtherCount(await findRunById(call.deps.session, call.params.run!), call.body);
       return steer(call, 'cancel');
@@ -59,13 +59,18 @@ export const runRoutes: readonly Route[] = [
       rate: z.string().min(1).max(200).nullable().describe('200/s or 200/s,100000/day; null = none of its own'),
       burst: z.int().min(1).max(1_000_000).optional(),
     }),
-    answer: z.looseObject({ run: z.string(), state: z.string(), rate: z.string().nullable() }),
+    answer: z.looseObject({
+      run: z.string(),
+      state: z.string(),
+      rate: z.string().nullable(),
+      warnings: shapes.warnings,
+    }),
     handle: (call) => change(call, 'rate', call.body.rate ?? 'none', { burst: call.body.burst }),
   }),
   route({
     ...{ method: 'post', path: '/runs/{run}/priority', role: 'operate', summary: 'give a run another share' },
     body: z.strictObject({ reason, priority: z.enum(priorities) }),
-    answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string() }),
+    answer: z.looseObject({ run: z.string(), state: z.string(), priority: z.string(), warnings: shapes.warnings }),
     handle: (call) => change(call, 'priority', call.body.priority),
   }),
   route({
@@ -77,24 +82,31 @@ export const runRoutes: readonly Route[] = [
     },
     body: z.strictObject({
       reason,
+      confirm: z.int().min(0).describe('how many ids are to be sent again, as a person typed it'),
       only: z.array(z.string().max(50)).min(1).max(50).optional().describe('outcomes and codes; all that failed'),
       priority: z.enum(priorities).optional(),
     }),
     ...{ answer: shapes.made, status: 201, isCreating: true },
     handle: async (call) => {
       const only = call.body.only && readSelection(call.body.only.join(','));
-      const options = { detach: true, only, priority: call.body.priority };
-      const { lines } = await order(call, { verb: 'retry', options }, () => import('../commands/retry.ts'));
+      const options = { detach: true, newRunOnly: true, only, priority: call.body.priority, onRun: call.onRun };
+      const settings = { expectCount: String(call.body.confirm) };
+      const retry = { verb: 'retry', options, settings };
+      const { lines, warnings } = await order(call, retry, () => import('../commands/retry.ts'));
       const last = lines.at(-1);
-      if (last?.type === 'summary') return { run: String(last.run) };
+      if (last?.type === 'summary') return { run: String(last.run), warnings };
       throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);
     },
   }),
   route({
     ...{ method: 'delete', path: '/runs/{run}', role: 'operate', summary: 'remove a run that has ended' },
-    query: z.strictObject({ reason }),
+    query: z.strictObject({
+      reason,
+      rows: z.string().regex(/^\d+$/).transform(Number).describe('how many rows it has, as a person typed it'),
+    }),
     answer: z.looseObject({ run: z.string() }),
     handle: async (call) => {
+      refuseRemoval(await findRunById(call.deps.session, call.params.run!), call.query.rows);
       const given = { ...call, body: call.query };
       return (await order(given, { verb: 'runs remove' }, () => import('../commands/runs.ts'))).lines.at(-1);
     },
@@ -116,27 +128,27 @@ async function order(
   return invokeVerb(deps, caller, whole, load);
 }
 
-/** Answers after two seconds at the latest: a cancelled run ends when its requests in flight have their answers. */
+/** Answers after two seconds: a cancelled run ends when its requests in flight have their answers. 202 = it is still being done. */
 async function steer(
   call: RunCall,
   verb: 'pause' | 'resume' | 'cancel',
   options: Record<string, unknown> = {},
   settings: Order['settings'] & object = {},
 ) {
-  const { session, log } = call.deps;
+  const { deps, params, caller, body, context } = call;
   const done = order(call, { verb, options, settings }, () => import('../commands/steer.ts'));
-  done.catch((error) => log.info({ verb, reason: messageOf(error) }, 'an order was not carried out'));
-  const late = new Promise((resolve) => setTimeout(resolve, waitMs).unref());
-  await Promise.race([done, late]);
-  return runSummary(await findRunById(session, call.params.run!), Date.now());
+  const given = { run: params.run!, order: verb, who: caller.name, reason: body.reason };
+  const isDone = await isDoneSoon(deps, given, done);
+  const now = runSummary(await findRunById(deps.session, params.run!), Date.now());
+  return isDone ? { ...now, warnings: (await done).warnings } : context.json({ ...now, warnings: [] }, 202);
 }
 
 const changes = { rate: () => import('../commands/rate.ts'), priority: () => import('../commands/priority.ts') };
 
 async function change(call: RunCall, verb: keyof typeof changes, to: string, options: Record<string, unknown> = {}) {
-  const { lines } = await order(call, { verb, args: [to], options }, changes[verb]);
+  const { lines, warnings } = await order(call, { verb, args: [to], options }, changes[verb]);
   const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return facts;
+  return { ...facts, warnings };
 }
 
 /** Throws conflict unless what was typed is what was shown, and that can be what is left now. */
@@ -144,10 +156,29 @@ export function refuseOtherCount(run: Run, { left, shown }: { left: number; show
   if (isSealed(run.state)) return; // there is nothing left to lose
   const now = pendingOf(run);
   const isMoving = run.state === 'running' || run.state === 'cancelling';
-  if (left === shown && (isMoving ? now <= shown : now === shown)) return;
+  if (left === shown && (isMoving ? now <= shown && shown <= run.rows : now === shown)) return;
   const what =
     left === shown ? `run ${run.id} has ${plural(now, 'rows')} left` : `expected ${shown}, the number that is left`;
   throw new Problem('conflict', what, 'look at the run again, and type how many rows are left', { left: now });
+}
+
+/** Throws conflict for another number of rows, and while the results of the run are still to be delivered: what became of its ids would be lost. */
+function refuseRemoval(run: Run, rows: number): void {
+  if (rows !== run.rows)
+    throw new Problem(
+      'conflict',
+      `run ${run.id} has ${plural(run.rows, 'rows')}, not ${rows}`,
+      'type how many it has',
+      {
+        rows: run.rows,
+      },
+    );
+  if (!awaitsResults(run)) return;
+  throw new Problem(
+    'conflict',
+    `the results of run ${run.id} are not delivered yet`,
+    `wait for a worker with --results, or give them up in a terminal: expunge runs remove ${run.id}`,
+  );
 }
 
 function readSelection(text: string) {

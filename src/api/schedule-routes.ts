@@ -1,28 +1,33 @@
 import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
+import { settings, settingText } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
 import { resources } from '../model/resource.ts';
-import { missedPolicies, overlapPolicies } from '../schedule/schedule.ts';
+import { missedPolicies, overlapPolicies, type Schedule } from '../schedule/schedule.ts';
+import { readSchedule } from '../schedule/schedule-store.ts';
 import { invokeVerb, type Order } from './invoke.ts';
+import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
 const name = z.string().regex(namePattern, `expected a name of ${nameRule}`);
-const setting = z.string().min(1).max(500).optional();
+const setting = z.string().min(1).max(500).nullable().optional().describe('null = as by default');
+
+const replace = z.boolean().optional().describe('change the schedule of that name: what is not given stays as it is');
 
 const definition = z.strictObject({
   target: z.string().length(16).describe('fingerprint of the target'),
   name,
   cron: z.string().min(1).max(200).describe('five fields, or six with seconds'),
-  tz: z.string().min(1).max(100).default('UTC'),
+  tz: z.string().min(1).max(100).optional().describe('UTC by default'),
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
   max_deletes: z.int().min(1),
   resource: z.enum(resources).optional(),
   ...{ overlap: z.enum(overlapPolicies).optional(), missed: z.enum(missedPolicies).optional() },
   ...{ grace_seconds: z.number().min(1).max(86_400).optional(), max_growth: z.number().gt(1).max(1_000).optional() },
-  ...{ allow_empty: z.boolean().optional(), priority: z.enum(priorities).optional(), replace: z.boolean().optional() },
+  ...{ allow_empty: z.boolean().optional(), priority: z.enum(priorities).optional(), replace },
   ...{ rate: setting, max_failures: setting, on_status: setting, canary: setting, window: setting, column: setting },
   expect_absent: z.boolean().optional(),
   reason,
@@ -41,18 +46,34 @@ export const scheduleRoutes: readonly Route[] = [
   route({
     ...{ method: 'post', path: '/schedules/{fp}/{name}/run', role: 'operate', summary: 'make a run of it now' },
     body: z.strictObject({ reason, dry_run: z.boolean().default(false) }),
-    ...{ answer: z.looseObject({ schedule: z.string() }), isCreating: true },
+    ...{ answer: z.looseObject({ schedule: z.string(), warnings: shapes.warnings }), isCreating: true },
+    made: ({ name: schedule }, run) => ({ schedule, outcome: 'started', run, warnings: [] }),
     handle: (call) => {
-      const options = { reason: call.body.reason, ...(call.body.dry_run && { dryRun: true }) };
+      refuseElsewhere(call.deps, call.params);
+      const { reason, dry_run: isDry } = call.body;
+      const options = { reason, onRun: call.onRun, ...(isDry && { dryRun: true }) };
       return invoke(call, 'schedule run', options, () => import('../commands/schedule-run.ts'));
     },
   }),
 ];
 
+/** The list would come from the source of that name in the configuration file of this server: only workers of the target have the right one. */
+function refuseElsewhere({ workerOf }: Call['deps'], { fp, name }: Record<string, string>): void {
+  if (workerOf === fp) return;
+  throw new Problem(
+    'conflict',
+    `this server is no worker of the target of schedule ${name}: its own sources may be lists of other targets`,
+    `order it at a worker of that target with --http, or on its machine: expunge schedule run ${name}`,
+  );
+}
+
 function steer(action: 'pause' | 'resume' | 'remove', summary: string): Route {
   return route({
     ...{ method: 'post', path: `/schedules/{fp}/{name}/${action}`, role: 'operate', summary },
-    ...{ body: z.strictObject({ reason }), answer: z.looseObject({ name: z.string(), state: z.string() }) },
+    ...{
+      body: z.strictObject({ reason }),
+      answer: z.looseObject({ name: z.string(), state: z.string(), warnings: shapes.warnings }),
+    },
     handle: (call) =>
       invoke(call, `schedule ${action}`, { reason: call.body.reason }, () => import('../commands/schedule-steer.ts')),
   });
@@ -66,36 +87,72 @@ async function invoke(
 ) {
   const { deps, caller, params } = call;
   const target = await knownTargetOf(deps.session, params.fp!);
-  const { lines } = await invokeVerb(deps, caller, { verb, args: [params.name!], options: options!, target }, load);
+  const { lines, warnings } = await invokeVerb(
+    deps,
+    caller,
+    { verb, args: [params.name!], options: options!, target },
+    load,
+  );
   const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return { ...facts, fp: target.fp, target: target.baseUrl, account: target.account };
+  return { ...facts, fp: target.fp, target: target.baseUrl, account: target.account, warnings };
 }
 
-function add(call: Call<unknown, z.output<typeof definition>>) {
-  const { body } = call;
-  const text = (value: unknown) => (value === undefined ? undefined : String(value));
-  const options = {
+type AddCall = Call<unknown, z.output<typeof definition>>;
+
+async function add({ deps, caller, body }: AddCall) {
+  const target = await knownTargetOf(deps.session, body.target);
+  const before = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
+  const kept = before === null || before.state === 'removed' ? null : keptOf(before);
+  const options = { ...kept?.options, ...given(optionsOf(body)) };
+  const settings = { keep: defaultKeep, ...kept?.settings, ...given(settingsOf(body)) };
+  const order: Order = { verb: 'schedule add', args: [body.name], options, settings: withoutNulls(settings), target };
+  const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/schedule-add.ts'));
+  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
+  return { ...facts, fp: target.fp, target: target.baseUrl, account: target.account, warnings };
+}
+
+const defaultKeep = settingText('keep', settings.keep.fallback); // not that of this server
+
+function optionsOf(body: AddCall['body']) {
+  return {
     ...{ cron: body.cron, tz: body.tz, from: body.from, reason: body.reason },
     ...{ overlap: body.overlap, missed: body.missed, priority: body.priority, maxGrowth: body.max_growth },
     ...{ grace: body.grace_seconds && body.grace_seconds * 1_000, allowEmpty: body.allow_empty, replace: body.replace },
   };
-  const settings = {
+}
+
+function settingsOf(body: AddCall['body']) {
+  const text = (value: unknown) => (value === undefined ? undefined : String(value));
+  return {
     ...{ maxDeletes: text(body.max_deletes), resource: body.resource, rate: body.rate, canary: body.canary },
     ...{ maxFailures: body.max_failures, onStatus: body.on_status, window: body.window, column: body.column },
     expectAbsent: text(body.expect_absent),
   };
-  return addTo(call, options, settings);
 }
 
-async function addTo(
-  { deps, caller, body }: Call<unknown, z.output<typeof definition>>,
-  options: object,
-  settings: object,
-) {
-  const target = await knownTargetOf(deps.session, body.target);
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const order: Order = { verb: 'schedule add', args: [body.name], options: given, settings, target };
-  const { lines } = await invokeVerb(deps, caller, order, () => import('../commands/schedule-add.ts'));
-  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return { ...facts, fp: target.fp, target: target.baseUrl, account: target.account };
+/** What stays of a schedule that is changed: also what cannot be said here, like its protected ids, which are on the machines of its workers. */
+function keptOf({ tz, overlap, missed, priority, maxGrowth, graceMs, allowEmpty, ...schedule }: Schedule) {
+  const { atMost, retryFailed, heartbeat, note, protectedList, settings } = schedule;
+  const options = {
+    tz,
+    overlap,
+    missed,
+    priority,
+    maxGrowth,
+    allowEmpty,
+    atMost,
+    retryFailed,
+    heartbeat,
+    // A file that the settings of this server add is read anew.
+    protectedList: settings.protect === undefined ? undefined : protectedList,
+  };
+  return { options: { ...options, grace: graceMs, note }, settings };
+}
+
+function given<T extends object>(all: T): Partial<T> {
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+function withoutNulls(all: Record<string, string | null | undefined>): NonNullable<Order['settings']> {
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
 }

@@ -16,7 +16,10 @@ const outcomeWord = z.object({
   ...{ outcome: text, means: text, is_success: z.boolean(), is_retryable: z.boolean(), of_id: z.boolean() },
 });
 
-export const me = z.object({ name: text, role: z.enum(roles) });
+export const me = z.object({
+  ...{ name: text, role: z.enum(roles), version: text.describe('of the server') },
+  worker_of: z.string().nullable().describe('fingerprint of the target whose worker answers; null: a dashboard'),
+});
 
 export const words = z.object({
   ...{ outcomes: z.array(outcomeWord), resources: z.array(text), priorities: z.array(text) },
@@ -25,7 +28,7 @@ export const words = z.object({
 const states = z.enum(runStates);
 const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
-export const runSummary = z.looseObject({
+const runSummary = z.looseObject({
   ...{ run: text, state: states, reason: text, rows: count, pending: count, ...counts, attempts: count },
   ...{ seconds: z.number(), exit: optional(z.int()), target: text, account: text, fp: text, files: z.array(text) },
   note: text,
@@ -33,6 +36,11 @@ export const runSummary = z.looseObject({
   ...{ detached: z.boolean(), priority: text, per_second: optional(z.number()), seconds_left: optional(z.number()) },
   ...{ retry_of: optional(text), retried_by: z.array(text) },
 });
+
+/** What nobody should overlook, like a target without a worker; [] = nothing. */
+export const warnings = z.array(text);
+
+export const steered = runSummary.extend({ warnings });
 
 export const runPage = list(runSummary).extend({ next: optional(text) });
 
@@ -45,6 +53,18 @@ export const runDetail = runSummary.extend({
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
   audit,
 });
+
+export const runRecord = z
+  .looseObject({
+    run: z.looseObject({ id: text, state: states }),
+    context: z.looseObject({}),
+    audit: z.array(z.looseObject({})),
+  })
+  .describe('a run as it is stored, for the command of the same release; its form changes with that');
+
+export const targetRecord = z
+  .looseObject({ status: z.looseObject({}), trail: z.array(z.looseObject({})) })
+  .describe('a target as it is stored, for the command of the same release');
 
 export const history = z.object({
   points: z.array(z.looseObject({ from: time, to: time, requests: count })),
@@ -60,14 +80,34 @@ export const target = z.looseObject({
   runs: z.record(text, count).describe('runs that have not ended, by state'),
 });
 
-export const worker = z.object({ fp: text, target: text, account: text, process: text, seen_at: time, stop });
+export const worker = z.object({
+  ...{ fp: text, target: text, account: text, process: text, seen_at: time, stop },
+  slots: optional(count).describe('how many requests at once it has room for; null while it has no ids to send'),
+});
 
 export const targetDetail = target.extend({ workers: z.array(worker), audit });
 
 export const schedule = z.looseObject({
+  warnings: warnings.optional().describe('of an order'),
   ...{ fp: text, target: text, account: text, name: text, state: text, reason: text, cron: text, tz: text, from: text },
   ...{ when: text.describe('in words'), next: optional(time) },
 });
+
+export const found = list(z.looseObject({ run: z.looseObject({ id: text }), found: z.looseObject({}) }))
+  .extend({ searched: z.object({ runs: count, rows: count }), warnings: z.array(text) })
+  .describe('rows as they are stored, for the command of the same release');
+
+export const knownTargets = list(
+  z.looseObject({ fp: text, baseUrl: text, account: text, live: z.record(text, count), stops: z.looseObject({}) }),
+).describe('targets as they are stored, for the command of the same release');
+
+export const scheduleRecords = list(
+  z.looseObject({
+    schedule: z.looseObject({ name: text }),
+    history: z.array(z.looseObject({})),
+    facts: z.looseObject({}),
+  }),
+).describe('schedules as they are stored, for the command of the same release');
 
 export const overview = z.object({
   at: time,
@@ -75,10 +115,14 @@ export const overview = z.object({
   ...{ targets: z.array(target), workers: z.array(worker), schedules: z.array(schedule) },
 });
 
-export const made = z.object({ run: text });
+export const made = z.object({ run: text, warnings });
 
 export const token = z.object({
   ...{ name: text, role: z.enum(roles), created_at: time, created_by: text, expires_at: optional(time) },
+});
+
+export const tokens = list(token).extend({
+  audit: audit.describe('the last hundred tokens that were made or revoked'),
 });
 
 const forecast = z.object({ requests: count, seconds: optional(z.number()) });
@@ -87,6 +131,8 @@ export const plan = z.looseObject({
   ...{ plan: text, code: text, expires_at: time, fp: text, target: text, account: text, name: text, confirm: count },
   ...{ counts: z.record(text, count), rejected: z.record(text, count).describe('rows by the code of their rejection') },
   rejected_samples: z.array(z.object({ line: count, id: text, code: text })).describe('the first of these rows'),
+  record: z.looseObject({}).describe('the plan as the command of the same release shows it'),
+  changed_rules: z.record(text, text).describe('rules that are not as by default, by their flags'),
   ...{ duplicates: count, samples: z.array(text), first: optional(z.object({ url: text })), forecast },
 });
 

@@ -2,7 +2,7 @@ import type { Hono, MiddlewareHandler } from 'hono';
 import { isLoopback, type ListenAddress } from '../config/parse-setting.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { addressFilter, authenticate, requireRole, type TrustedProxy } from './access.ts';
+import { addressFilter, isOwnName, nameIn, requireRole, type TrustedProxy } from './access.ts';
 import { openSite } from './app.ts';
 import { Login } from './login.ts';
 import { problemAnswer, problemOf } from './problem.ts';
@@ -11,17 +11,20 @@ import { Streams } from './streams.ts';
 
 type SiteDeps = Omit<ApiDeps, 'streams'>;
 
-/** The API and the pages of a worker, and who may scrape it: on this machine anybody, beyond it whoever has a token, unless --open-metrics. */
+/**
+ * The API and the pages of a worker, and who may scrape it: on this machine anybody who asks for it by its own name, else whoever has a token,
+ * unless --open-metrics.
+ */
 export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: Hono; admit: MiddlewareHandler } {
   const { session, config, log } = deps;
-  const proxy = trustedProxyOf(config);
-  const login = new Login(session.redis, log);
-  const app = openSite({ ...deps, streams: new Streams(log), proxy, login, isLocal: false });
-  const isOpen = config.openMetrics || isLoopback(host.includes(':') ? `[${host}]` : host);
+  const login = new Login(session.redis, log, trustedProxyOf(config));
+  const app = openSite({ ...deps, streams: new Streams(log), login, isLocal: false });
+  const isLocal = isLoopback(host.includes(':') ? `[${host}]` : host);
+  const isOpen = (asked: string) => config.openMetrics || (isLocal && isOwnName(asked));
   const admit: MiddlewareHandler = async (context, next) => {
-    if (isOpen) return next();
+    if (isOpen(context.req.header('host') ?? '')) return next();
     try {
-      requireRole(await authenticate(context, session.redis, proxy, Date.now()), 'read');
+      requireRole(await login.caller(context), 'read');
     } catch (error) {
       return problemAnswer(problemOf(error, log, context.req.path), { 'www-authenticate': 'Bearer' });
     }
@@ -30,27 +33,37 @@ export function openWorkerSite({ host }: ListenAddress, deps: SiteDeps): { app: 
   return { app, admit };
 }
 
-/** The API and the pages of `expunge dashboard`, and how to make a link that logs somebody in until `close`. */
-export function openDashboardSite(deps: SiteDeps): {
-  app: Hono;
-  newLink(name: string): string;
-  close(): Promise<void>;
-} {
-  const login = new Login(deps.session.redis, deps.log);
-  const app = openSite({ ...deps, streams: new Streams(deps.log), proxy: null, login, isLocal: true });
-  return { app, newLink: (name) => login.newLink(name), close: () => login.endLinked() };
+/** The API and the pages of `expunge dashboard`, and how to make a link that logs somebody in. */
+export function openDashboardSite(deps: SiteDeps): { app: Hono; newLink(name: string): string } {
+  const login = new Login(deps.session.redis, deps.log, null);
+  const app = openSite({ ...deps, streams: new Streams(deps.log), login, isLocal: true });
+  return { app, newLink: (name) => login.newLink(name) };
 }
 
 /** The proxy that the settings trust. Throws USAGE for one without addresses: everybody could be anybody. */
-function trustedProxyOf({ trustProxyUser: header, trustProxyFrom, trustProxyRole }: Config): TrustedProxy | null {
+function trustedProxyOf(config: Config): TrustedProxy | null {
+  const { trustProxyUser: header, trustProxyFrom, trustProxyHost, trustProxyRole } = config;
   if (header === undefined) return null;
   if (trustProxyFrom === undefined)
     throw new ExpungeError('USAGE', '--trust-proxy-user needs the address of the proxy, and there is none', {
       next: 'add --trust-proxy-from 10.0.0.7; from elsewhere the header is ignored',
     });
+  const isTrusted = readOf('--trust-proxy-from', () => addressFilter(trustProxyFrom.split(',')));
+  const hosts = readOf('--trust-proxy-host', () => (trustProxyHost ?? '').split(',').filter(Boolean).map(readName));
+  return { header, role: trustProxyRole ?? 'read', hosts, isTrusted };
+}
+
+/** Throws USAGE that names the flag. */
+function readOf<T>(flag: string, read: () => T): T {
   try {
-    return { header, role: trustProxyRole ?? 'read', isTrusted: addressFilter(trustProxyFrom.split(',')) };
+    return read();
   } catch (error) {
-    throw new ExpungeError('USAGE', `--trust-proxy-from: ${messageOf(error)}`);
+    throw new ExpungeError('USAGE', `${flag}: ${messageOf(error)}`);
   }
+}
+
+function readName(text: string): string {
+  const name = nameIn(text.trim());
+  if (name === null) throw new Error(`"${text}": expected a name like expunge.example.com`);
+  return name;
 }

@@ -1,25 +1,49 @@
 import type { Context } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import type { Log } from '../logger.ts';
+import type { Caller } from './access.ts';
 import { Live } from './live.ts';
 import { Problem, problemOf } from './problem.ts';
 
 const streamsAtMost = 100; // of the 512 connections of the server: the others are for requests and probes
+const streamsOfOneAtMost = 10; // a page that is looked at has one
+const downloadsAtMost = 8; // each reads a whole run from Redis
+const uploadsAtMost = 8; // each is read to the end, and then again
+const searchesAtMost = 3; // each may read all runs of a target
+const transferRetrySeconds = 10;
+const streamMs = 3_600_000; // one whose viewer reads nothing fills the buffers of the connection first, which may take as long
 const everyMs = 1_000;
 const retryMs = 2_000;
 const checkEveryMs = 3_000;
 const idleKept = 20;
 
-/** The streams of a process: how many there are, and one reading for all viewers of the same thing. */
+/** How many streams, downloads, uploads and searches there may be at once, and for how long a stream lasts. */
+export type StreamLimits = {
+  streams: number;
+  streamsOfOne: number;
+  streamMs: number;
+  downloads: number;
+  uploads: number;
+  searches: number;
+};
+
+const limits: StreamLimits = {
+  ...{ streams: streamsAtMost, streamsOfOne: streamsOfOneAtMost, streamMs },
+  ...{ downloads: downloadsAtMost, uploads: uploadsAtMost, searches: searchesAtMost },
+};
+
+/** The streams, downloads, uploads and searches of a process: how many there are, and one reading for all viewers of the same thing. */
 export class Streams {
   readonly #log: Log;
   readonly #lives = new Map<string, Live<unknown>>();
-  readonly #most: number;
+  readonly #limits: StreamLimits;
   #open = 0;
+  readonly #openOf = new Map<string, number>(); // by who looks
+  readonly #transfers = { downloads: 0, uploads: 0, searches: 0 };
 
-  constructor(log: Log, most = streamsAtMost) {
+  constructor(log: Log, most: Partial<StreamLimits> = {}) {
     this.#log = log;
-    this.#most = most;
+    this.#limits = { ...limits, ...most };
   }
 
   get open(): number {
@@ -38,18 +62,22 @@ export class Streams {
     return live;
   }
 
-  /** Sends editions until the viewer leaves or `isAllowed` says no, as it is asked now and then. Throws `unavailable` at the cap. */
-  send(context: Context, live: Live<unknown>, isAllowed: () => Promise<boolean>): Response {
-    if (this.#open >= this.#most)
-      throw new Problem('unavailable', `there are ${this.#most} streams already`, 'ask for single answers instead');
+  /**
+   * Sends editions until the viewer leaves, an hour has passed, or `isAllowed` says no, as it is asked now and then. Throws `unavailable` at
+   * the cap of all, and `too_many` at that of one caller.
+   */
+  send(context: Context, live: Live<unknown>, caller: Caller, isAllowed: () => Promise<boolean>): Response {
+    const { streamMs } = this.#limits;
+    const end = this.#enter(`${caller.by === 'proxy' ? 'proxy' : 'own'} ${caller.name}`); // a token and its sessions are one
     const seen = Number(context.req.header('last-event-id') ?? '') || null;
-    this.#open += 1;
     return streamSSE(context, async (stream) => {
-      const stop = new AbortController();
-      stream.onAbort(() => stop.abort());
+      const left = new AbortController();
+      stream.onAbort(() => left.abort());
+      const stop = AbortSignal.any([left.signal, AbortSignal.timeout(streamMs)]);
+      stop.addEventListener('abort', () => stream.abort(), { once: true }); // also one that waits for its viewer to read
       let checkAt = performance.now() + checkEveryMs;
       try {
-        for await (const { id, event, text } of live.follow(stop.signal, seen)) {
+        for await (const { id, event, text } of live.follow(stop, seen)) {
           if (performance.now() >= checkAt) {
             if (!(await isAllowed().catch(() => true))) return; // while Redis is away nobody can be asked
             checkAt = performance.now() + checkEveryMs;
@@ -57,8 +85,38 @@ export class Streams {
           await stream.writeSSE({ id: String(id), event, data: text, retry: retryMs });
         }
       } finally {
-        this.#open -= 1;
+        end();
       }
     });
+  }
+
+  /** Counts a stream of somebody until what is returned is called. */
+  #enter(who: string): () => void {
+    const { streams, streamsOfOne } = this.#limits;
+    const own = this.#openOf.get(who) ?? 0;
+    const instead = ['ask for single answers instead', { seconds: Math.ceil(retryMs / 1_000) }] as const;
+    if (own >= streamsOfOne) throw new Problem('too_many', `you have ${own} streams already`, ...instead);
+    if (this.#open >= streams) throw new Problem('unavailable', `there are ${streams} streams already`, ...instead);
+    this.#open += 1;
+    this.#openOf.set(who, own + 1);
+    return () => {
+      this.#open -= 1;
+      const left = this.#openOf.get(who)! - 1;
+      if (left > 0) this.#openOf.set(who, left);
+      else this.#openOf.delete(who);
+    };
+  }
+
+  /** Begins one; the caller calls what is returned once, when it has ended, however. Throws `unavailable` at the cap. */
+  begin(what: 'downloads' | 'uploads' | 'searches'): () => void {
+    const most = this.#limits[what];
+    if (this.#transfers[what] >= most)
+      throw new Problem('unavailable', `there are ${most} ${what} already`, 'try it again when one has ended', {
+        seconds: transferRetrySeconds,
+      });
+    this.#transfers[what] += 1;
+    return () => {
+      this.#transfers[what] -= 1;
+    };
   }
 }

@@ -1,19 +1,28 @@
 import { z } from 'zod';
 import { tokenFacts } from '../commands/token.ts';
 import { namePattern, nameRule } from '../config/list-source.ts';
+import { auditFacts } from '../ledger/audit.ts';
 import { Problem } from './problem.ts';
 import { type Route, route } from './route.ts';
 import * as shapes from './shapes.ts';
-import { addToken, listTokens, revokeToken, roles } from './token-store.ts';
+import { addToken, listTokens, readTokenAudit, revokeToken, roles } from './token-store.ts';
 
 const longestDays = 3_650;
 
 /** Who may use the API. */
 export const tokenRoutes: readonly Route[] = [
   route({
-    ...{ method: 'get', path: '/tokens', role: 'admin', summary: 'the names of all tokens' },
-    answer: shapes.list(shapes.token),
-    handle: async ({ deps }) => ({ items: (await listTokens(deps.session.redis)).map(tokenFacts) }),
+    ...{
+      method: 'get',
+      path: '/tokens',
+      role: 'admin',
+      summary: 'the names of all tokens, and who made and revoked some',
+    },
+    answer: shapes.tokens,
+    handle: async ({ deps: { session } }) => {
+      const [all, audit] = await Promise.all([listTokens(session.redis), readTokenAudit(session.redis)]);
+      return { items: all.map(tokenFacts), audit: audit.map(auditFacts) };
+    },
   }),
   route({
     ...{ method: 'post', path: '/tokens', role: 'admin', summary: 'make a token; it is answered this once' },
@@ -36,7 +45,8 @@ export const tokenRoutes: readonly Route[] = [
     answer: z.object({ name: z.string(), revoked: z.boolean() }),
     handle: async ({ deps, caller, params }) => {
       const name = params.name!;
-      if (!(await revokeToken(deps.session.redis, name))) throw new Problem('not_found', 'no token has this name');
+      if (!(await revokeToken(deps.session.redis, name, caller.name, Date.now())))
+        throw new Problem('not_found', 'no token has this name');
       deps.log.info({ name, who: caller.name }, 'a token was revoked');
       return { name, revoked: true };
     },

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { ExpungeError } from '../errors.ts';
+import { type AuditEntry, noteAuditLua, parseEntry, storedEntry } from '../ledger/audit.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 
@@ -28,17 +29,14 @@ export function randomSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Stores a new token under a name, and returns it: it is shown this once. Throws USAGE for a name that has one. */
+/** Stores a new token under a name with an entry in the audit trail, and returns it: it is shown this once. Throws USAGE for a name that has one. */
 export async function addToken(redis: RedisClient, token: KnownToken): Promise<string> {
   const secret = tokenPrefix + randomSecret();
+  const { at, who, name, role } = token;
+  const entry: AuditEntry = { at, action: 'add', by: 'operator', who, reason: '', name, role };
   const added = await redis.eval(
-    addLua,
-    1,
-    keys.apiTokens,
-    hashOf(secret),
-    token.name,
-    JSON.stringify(token),
-    tokensAtMost,
+    ...[addLua, 2, keys.apiTokens, keys.apiTokenAudit],
+    ...[hashOf(secret), name, JSON.stringify(token), tokensAtMost, storedEntry(entry)],
   );
   if (added === 1) return secret;
   const what = added === 0 ? `a token is called "${token.name}" already` : `there are ${tokensAtMost} tokens already`;
@@ -47,7 +45,7 @@ export async function addToken(redis: RedisClient, token: KnownToken): Promise<s
   });
 }
 
-// KEYS 1 tokens  ARGV 1 hash  2 name  3 record  4 how many there may be; returns 1, or 0 for a name that is taken, or -1
+// KEYS 1 tokens  2 audit  ARGV 1 hash  2 name  3 record  4 how many there may be  5 audit entry; returns 1, or 0 for a name that is taken, or -1
 const addLua = `
 local all = redis.call('HVALS', KEYS[1])
 for _, record in ipairs(all) do
@@ -55,6 +53,7 @@ for _, record in ipairs(all) do
 end
 if #all >= tonumber(ARGV[4]) then return -1 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+${noteAuditLua('KEYS[2]', 'ARGV[5]')}
 return 1
 `;
 
@@ -64,11 +63,31 @@ export async function listTokens(redis: RedisClient): Promise<KnownToken[]> {
   return all.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Revokes the token of a name, and with it every session that it began. Returns false if there is none. Repeating it is harmless. */
-export async function revokeToken(redis: RedisClient, name: string): Promise<boolean> {
-  const all = Object.entries(await redis.hgetall(keys.apiTokens));
-  const hashes = all.filter(([, text]) => (JSON.parse(text) as KnownToken).name === name).map(([hash]) => hash);
-  return hashes.length > 0 && (await redis.hdel(keys.apiTokens, ...hashes)) > 0;
+/**
+ * Revokes the token of a name with an entry in the audit trail, and with it every session that it began. Returns false if there is none.
+ * Repeating it is harmless.
+ */
+export async function revokeToken(redis: RedisClient, name: string, who: string, at: number): Promise<boolean> {
+  const entry: AuditEntry = { at, action: 'revoke', by: 'operator', who, reason: '', name };
+  return (await redis.eval(revokeLua, 2, keys.apiTokens, keys.apiTokenAudit, name, storedEntry(entry))) === 1;
+}
+
+// KEYS 1 tokens  2 audit  ARGV 1 name  2 audit entry; returns 1, or 0 if no token has the name
+const revokeLua = `
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  if cjson.decode(all[i + 1]).name == ARGV[1] then
+    redis.call('HDEL', KEYS[1], all[i])
+    ${noteAuditLua('KEYS[2]', 'ARGV[2]')}
+    return 1
+  end
+end
+return 0
+`;
+
+/** Who made and revoked tokens, the oldest first; the last hundred times. */
+export async function readTokenAudit(redis: RedisClient): Promise<AuditEntry[]> {
+  return (await redis.lrange(keys.apiTokenAudit, 0, -1)).map(parseEntry).reverse();
 }
 
 /** The token with this hash; null if it is unknown, revoked or expired. */
@@ -78,10 +97,12 @@ export async function readToken(redis: RedisClient, hash: string, now: number): 
   return token === null || (token.expiresAt > 0 && token.expiresAt <= now) ? null : token;
 }
 
-/** Who is logged in. `token`: the hash of the token that it began with; '' = the link of a dashboard. */
-export type LoggedIn = { name: string; role: Role; token: string };
+export type Person = { name: string; role: Role };
 
-const sessionMs = 12 * 3_600_000;
+/** Who is logged in. `token`: the hash of the token that it began with. */
+export type LoggedIn = Person & { token: string };
+
+export const sessionMs = 12 * 3_600_000;
 
 /** Begins a session, and returns the value of its cookie. */
 export async function beginSession(redis: RedisClient, who: LoggedIn): Promise<string> {
@@ -95,7 +116,6 @@ export async function readSession(redis: RedisClient, cookie: string, now: numbe
   const text = await redis.get(keys.apiSession(hashOf(cookie)));
   if (text === null) return null;
   const who = JSON.parse(text) as LoggedIn;
-  if (who.token === '') return who;
   const token = await readToken(redis, who.token, now);
   return token === null ? null : { ...who, role: token.role };
 }

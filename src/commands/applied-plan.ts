@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { notePlan } from '../ledger/noted-plan.ts';
-import { isOver, type Run } from '../ledger/run.ts';
+import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { confirmCode } from '../terminal/ask.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { isCodeOf, type SealedPlan } from './sealed-plan.ts';
@@ -52,6 +52,23 @@ export function refuseOtherRun({ plan, sha256 }: AppliedPlan, last: Run | null):
   if (!isOver(last)) refuseDrift(otherRulesOf(last, plan));
 }
 
+/**
+ * Throws GUARD where an order that is to make a run would act on one that is there: somebody may have paused it, or a guard halted it. The one
+ * that an order of the same person left behind, before it was started, is completed.
+ */
+export function refuseKnownRun({ env, options }: Invocation, last: Run | null, applied: AppliedPlan | null): void {
+  if (options.newRunOnly !== true || last === null) return;
+  if (applied !== null && (isOver(last) || last.plan === applied.sha256)) return;
+  const isUnstarted = last.state === 'preparing' || last.state === 'planned';
+  if (isUnstarted && last.plan === '' && last.createdBy === whoAmI(env)) return;
+  const isMoving = last.state === 'running' || last.state === 'cancelling';
+  const going = isMoving
+    ? `wait until run ${last.id} has ended, or cancel it first`
+    : `resume or cancel run ${last.id} first`;
+  const next = isSealed(last.state) ? `see what became of run ${last.id}; retry that run for what it left` : going;
+  throw new ExpungeError('GUARD', `run ${last.id} of these ids is ${last.state}; no run was made`, { next });
+}
+
 function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
   const maxDeletes = run.maxDeletes === null ? '' : String(run.maxDeletes);
   const before = { canary: run.canaryOf, maxDeletes, maxFailures: run.maxFailures, onStatus: run.onStatus };
@@ -63,11 +80,13 @@ function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
 
 /** Records in the run, and in its audit trail, that it carries out the plan. Throws GUARD if another command made it with other rules meanwhile. */
 export async function takeOver(
-  { env, options }: Invocation,
+  invocation: Invocation,
   { redis }: Session,
-  { plan, sha256 }: AppliedPlan,
+  applied: AppliedPlan,
   run: Run,
 ): Promise<void> {
+  const { env, options } = invocation;
+  const { plan, sha256 } = applied;
   if (run.plan === sha256) return;
   refuseDrift(otherRulesOf(run, plan));
   const { planned_by, planned_at, approve_by } = plan;

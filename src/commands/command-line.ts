@@ -150,6 +150,8 @@ function throwUsage(program: Program): void {
 function describe({ code, message }: CommanderError, program: Program): string {
   const quoted = quotedIn(message);
   const subcommands = program.commands.map((sub) => sub.name());
+  if (code === 'commander.unknownOption' && quoted === '--server')
+    return `no such option: ${quoted}. ${pathOf(program)} cannot be done over a server`;
   if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, flagsOf(program))}`;
   if (code === 'commander.unknownCommand') return `no such command: ${quoted}.${suggest(quoted, subcommands)}`;
   if (code === 'commander.help') return `expected one of ${subcommands.join(', ')} after ${pathOf(program)}`;
@@ -165,6 +167,7 @@ const secretFlags: [flag: RegExp, secret: string, instead: string][] = [
     'a token',
     'set EXPUNGE_TOKEN, or name a file with --token-file FILE',
   ],
+  [/^--server-token$/, 'a token', 'set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE'],
   [/^--results-headers?$/, 'a secret', 'set EXPUNGE_RESULTS_HEADERS, or name a file with --results-header-file FILE'],
   [/^--notify-secret$/, 'a secret', 'set EXPUNGE_NOTIFY_SECRET, or name a file with --notify-secret-file FILE'],
   [/^--(client-)?secret$/, 'a secret', 'set EXPUNGE_CLIENT_SECRET, or name a file with --client-secret-file FILE'],

@@ -25,6 +25,8 @@ export type Command = {
   /** Goes by no setting: a mistake in a variable or in the configuration file doesn't keep it from doing its work. */
   withoutSettings?: boolean;
   subcommands?: readonly Command[];
+  /** Does the same by the API of a server, with --server; without it the verb needs Redis itself. */
+  overServer?: () => Promise<Verb>;
   /** Null for a group, which only has subcommands. */
   load: (() => Promise<Verb>) | null;
 };
@@ -102,6 +104,9 @@ export const input = [
   'expectCount',
 ] as const;
 
+/** How the ids of a run that is retried are protected; they themselves are in Redis. */
+export const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
+
 /** What may halt a run, how fast it is, and what its answers mean. */
 export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;
 
@@ -134,6 +139,9 @@ export const store = [
   'redisKeyFile',
   'redisServerName',
 ] as const;
+
+/** Where the API is, for verbs that a server can do as well. */
+export const server = ['server', 'serverTokenFile'] as const;
 
 export const json: OwnOption = { flags: '--json', help: 'print JSON on stdout, one object a line' };
 export const yes: OwnOption = { flags: '-y, --yes', help: 'do not ask for confirmation' };

@@ -32,6 +32,7 @@ async function list(config: Config, env: NodeJS.ProcessEnv, most: number): Promi
 }
 
 async function findAddress(config: Config, env: NodeJS.ProcessEnv): Promise<RedisAddress | null> {
+  if (config.server !== undefined) return null; // its runs are not in the Redis of this machine
   if (env.REDIS_URL) return withAccess(addressFromUrl(env.REDIS_URL, config.allowPlaintextRedis), config);
   const options = await serverOptions(privatePlace(config.stateDir), env);
   if (options === null || (options.path && !existsSync(options.path))) return null; // it does not run

@@ -41,7 +41,8 @@ function describeOrigin(source: Source, variable: string | null): string {
 
 /** Secrets, whose values are never shown. A file, a command or a token endpoint beats EXPUNGE_TOKEN. */
 function secretRows(config: Config, env: NodeJS.ProcessEnv): Row[] {
-  const { tokenFile, tokenCommand, tokenUrl, clientSecretFile, resultsHeaderFile, notifySecretFile } = config;
+  const { tokenFile, tokenCommand, tokenUrl, clientSecretFile, resultsHeaderFile, notifySecretFile, serverTokenFile } =
+    config;
   const command = tokenCommand === undefined ? null : 'from command';
   const endpoint = tokenUrl === undefined ? null : 'from token endpoint';
   return [
@@ -49,6 +50,7 @@ function secretRows(config: Config, env: NodeJS.ProcessEnv): Row[] {
     secretRow('client secret', 'EXPUNGE_CLIENT_SECRET', env, clientSecretFile ? 'from file' : null),
     secretRow('results headers', 'EXPUNGE_RESULTS_HEADERS', env, resultsHeaderFile ? 'from file' : null),
     secretRow('notify secret', 'EXPUNGE_NOTIFY_SECRET', env, notifySecretFile ? 'from file' : null),
+    secretRow('server token', 'EXPUNGE_SERVER_TOKEN', env, serverTokenFile ? 'from file' : null),
     secretRow('redis', 'REDIS_URL', env, null),
   ];
 }

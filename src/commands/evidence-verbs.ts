@@ -9,6 +9,7 @@ import {
   only,
   reason,
   sending,
+  server,
   share,
   store,
   target,
@@ -87,7 +88,7 @@ export const report: Command = {
   name: 'report',
   summary: 'write what happened to every row of a run',
   arguments: '<run>',
-  settings: [...store, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
+  settings: [...store, ...server, 'resource', 'resourceColumn', 'column', 'noHeader', 'delimiter', 'limit'],
   options: [
     {
       flags: '--format <format>',
@@ -128,6 +129,7 @@ export const report: Command = {
     ['expunge report 20261120-1602-m4tz --follow | jq -r .outcome', 'while the run goes on'],
     ['expunge report 20261120-1602-m4tz --verify', 'exits 1 if the ledger does not add up'],
   ],
+  overServer: () => import('./server-report.ts'),
   load: () => import('./report.ts'),
 };
 
@@ -135,11 +137,12 @@ export const explain: Command = {
   name: 'explain',
   summary: 'tell what became of one id in each run of the target, and why',
   arguments: `<${resources.join('|')}> <id>`,
-  settings: ['baseUrl', 'account', 'clientId', ...store],
+  settings: ['baseUrl', 'account', 'clientId', ...store, ...server],
   options: [json],
   examples: [
     ['expunge explain annotations a-000017', 'each run and line it stood in, the newest first'],
     ['expunge explain views v-12 --json | jq -r .outcome', 'for scripts'],
   ],
+  overServer: () => import('./server-explain.ts'),
   load: () => import('./explain.ts'),
 };

@@ -1,9 +1,10 @@
 import { loadConfig, type Source, type Sources } from '../config/read-config.ts';
+import type { Config } from '../config/settings.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
 import { readVersion } from '../version.ts';
-import type { Invocation, Verb } from './command.ts';
+import type { Command, Invocation, Verb } from './command.ts';
 import { type Call, readCommandLine } from './command-line.ts';
 
 // Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
@@ -38,12 +39,22 @@ async function execute(call: Call, argv: readonly string[], deps: Deps): Promise
   if (!color) forbidColor(env);
   const given = command.withoutSettings ? { flags: {}, env: {}, configFile: null } : { flags, env, configFile };
   const { config, sources } = loadConfig(given);
-  const { execute } = (await command.load!()) as Verb;
+  const { execute } = await loaderOf(command, verb, config)();
   const log = verbosity === 'verbose' ? (await import('../logger.ts')).createLogger('debug', stderr) : null;
   log?.debug({ verb, version: readVersion(), node: process.version, settings: notDefault(sources) }, 'command started');
   const exit = await execute({ verb, args, options, config, sources, verbosity, argv, ...deps });
   log?.debug({ verb, exit, ms: Math.round(performance.now()) }, 'command ended');
   return exit;
+}
+
+/** What does a verb: with --server the API of that server, else it itself. Throws USAGE for one that needs Redis itself. */
+function loaderOf({ load, overServer, settings }: Command, verb: string, { server }: Config): () => Promise<Verb> {
+  const needsRedis = settings.includes('allowPlaintextRedis') && !settings.includes('server');
+  if (server === undefined || (!needsRedis && overServer === undefined)) return load!;
+  if (overServer !== undefined) return overServer;
+  throw new ExpungeError('USAGE', `expunge ${verb} needs Redis itself, and the settings name the server ${server}`, {
+    next: 'unset EXPUNGE_SERVER for it, where Redis can be reached; expunge help api lists what a server does',
+  });
 }
 
 /** Settings that are not the default, and where they come from; never their values. */

@@ -13,17 +13,22 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { targetName } from '../terminal/stop-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { progressOn, refuseOtherRelease, type Session, sayOf, withRedis } from './session.ts';
+import { progressOn, refuseOtherRelease, type Session, sayUnlessJson, withRedis } from './session.ts';
 
 /** Tells what became of an id in each run of the target, the newest first. Reads only; throws USAGE if no run has it. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options } = invocation;
-  const wanted = { resource: readResource(args[0]!), id: args[1]! };
-  const say = options.json ? () => {} : sayOf(invocation);
+  const wanted = readWanted(invocation);
+  const say = sayUnlessJson(invocation);
   return withRedis(invocation, say, (session) => explain(invocation, session, wanted));
 }
 
+/** An object of the API. */
 type Wanted = { resource: Resource; id: string };
+
+/** The id of a command line. Throws USAGE for what is no resource. */
+export function readWanted({ args }: Invocation): Wanted {
+  return { resource: readResource(args[0]!), id: args[1]! };
+}
 
 function readResource(text: string): Resource {
   try {
@@ -37,14 +42,15 @@ async function explain(invocation: Invocation, { redis }: Session, wanted: Wante
   const { config, env, stderr } = invocation;
   const target = namedTarget(config);
   const searched = { runs: 0, rows: 0 };
+  const onProblem = (words: string) => void stderr.write(`warning: ${words}\n`);
   const text = () => `Searching ${targetName(target)}: ${plural(searched.runs, 'runs')}, ${count(searched.rows)} rows`;
   const start = () => startProgress(progressOn(invocation), env, text);
   let progress = start();
   let isFound = false;
   try {
-    for await (const { run, found } of search({ redis, target, wanted, searched, stderr })) {
+    for await (const appearance of searchRuns({ redis, target, wanted, searched, onProblem })) {
       progress.stop(); // it would draw over the result
-      print(invocation, run, found);
+      showAppearance(invocation, appearance);
       progress = start();
       isFound = true;
     }
@@ -52,24 +58,35 @@ async function explain(invocation: Invocation, { redis }: Session, wanted: Wante
     progress.stop();
   }
   if (isFound) return exitCodes.OK.exit;
+  throw noRunHas({ target, wanted, searched });
+}
+
+/** USAGE: what was looked for, and where. */
+export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | 'wanted' | 'searched'>): ExpungeError {
   const what = `${wanted.resource} ${plainLine(JSON.stringify(wanted.id))}`;
   const where = `${targetName(target)} (${plural(searched.runs, 'runs')} searched)`;
-  throw new ExpungeError('USAGE', `no run has ${what} on ${where}`, {
+  return new ExpungeError('USAGE', `no run has ${what} on ${where}`, {
     next: 'compare id, resource, --base-url and --account; expunge runs lists the runs that Redis still has',
   });
 }
 
-type Search = {
+/** The rows of an id in a run. */
+export type Appearance = { run: Run; found: FoundRows };
+
+export type Search = {
   redis: RedisClient;
   target: Target;
   wanted: Wanted;
-  searched: { runs: number; rows: number };
-  stderr: NodeJS.WritableStream;
+  searched: { runs: number; rows: number }; // grow
+  onProblem: (words: string) => void; // called for a run that cannot be read: the others can
+  stop?: AbortSignal;
 };
 
-/** The runs that have the id, the newest first. One that cannot be read is named in a warning: the others can. */
-async function* search({ redis, target, wanted, searched, stderr }: Search) {
+/** The runs that have the id, the newest first. Once `stop` is aborted it reads no further and throws the reason. */
+export async function* searchRuns(search: Search): AsyncGenerator<Appearance> {
+  const { redis, target, wanted, searched, onProblem, stop } = search;
   const onRows = (n: number) => {
+    stop?.throwIfAborted();
     searched.rows += n;
   };
   for await (const page of runsOfTarget(redis, target)) {
@@ -79,7 +96,7 @@ async function* search({ redis, target, wanted, searched, stderr }: Search) {
       searched.runs += 1;
       const found = await searchRun(redis, run, wanted, onRows).catch((error) => {
         if (!(error instanceof ExpungeError)) throw error;
-        stderr.write(`warning: run ${id} is not searched: ${plainLine(error.message)}\n`);
+        onProblem(`run ${id} is not searched: ${plainLine(error.message)}`);
         return null;
       });
       if (found !== null && found.rows.length > 0) yield { run, found };
@@ -92,13 +109,17 @@ async function searchRun(redis: RedisClient, run: Run, wanted: Wanted, onRows: (
   return findId(redis, run, wanted, onRows);
 }
 
-function print({ options, stdout }: Invocation, run: Run, found: FoundRows): void {
+export function showAppearance({ options, stdout }: Invocation, { run, found }: Appearance): void {
   const now = Date.now();
   const look = { style: styleOf(stdout), columns: stdout.columns || Number.POSITIVE_INFINITY };
   if (!options.json) stdout.write(`${explainText(run, found, now, look)}\n`);
   const line = jsonLines(stdout, options.json);
-  for (const row of found.rows)
-    line('appearance', { run: run.id, state: run.state, ...factsOf(row), why: whyText(run, row, now) });
+  for (const facts of appearancesIn(run, found, now)) line('appearance', facts);
+}
+
+/** The rows of a run with the id, for `--json` and the API. */
+export function appearancesIn(run: Run, { rows }: FoundRows, now: number): Record<string, unknown>[] {
+  return rows.map((row) => ({ run: run.id, state: run.state, ...factsOf(row), why: whyText(run, row, now) }));
 }
 
 function factsOf({ settledAt, open, ...row }: FoundRow): Record<string, unknown> {

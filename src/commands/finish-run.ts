@@ -10,15 +10,17 @@ import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
 import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
+import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
-import { commandLine, styleOf } from '../terminal/style.ts';
+import { commandFor } from '../terminal/stop-text.ts';
+import { commandLine, plainLine, styleOf } from '../terminal/style.ts';
 import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { hasOtherForegroundCommand, removeOwnQueue } from './liveness.ts';
+import { hasOtherForegroundCommand, removeOwnQueue, warnIfNoWorkers, withStandstill } from './liveness.ts';
 import { progressOn, type Session, sayOf, whoAmI } from './session.ts';
 
 /** A run whose command ends. */
@@ -76,11 +78,7 @@ type EndingDetails = {
 };
 
 /** The facts of the final summary of a command. */
-export function endingOf(
-  run: Run,
-  kind: EndingKind,
-  { argv, files = null, pace = [], examples = [] }: EndingDetails,
-): Ending {
+function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], examples = [] }: EndingDetails): Ending {
   const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
@@ -105,6 +103,21 @@ export function endingOf(
     files: written.map((file) => file.path),
     command: typedCommand(argv),
   };
+}
+
+/** Says that a run is left to the workers, and warns if none is alive (null: Redis does not say) or the target is stopped. Returns the exit code. */
+export function sayDetached(
+  { argv, options, stdout, stderr, verbosity }: Invocation,
+  run: Run,
+  workers: number | null,
+  stop: Stop | null,
+): number {
+  stderr.write(`${endingText(endingOf(run, 'detached', { argv }), styleOf(stderr), verbosity === 'quiet')}\n`);
+  warnIfNoWorkers(stderr, workers, run);
+  if (stop !== null)
+    stderr.write(`${plainLine(`warning: the run is stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`);
+  if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
+  return 0;
 }
 
 /** The command line, to be typed again, without parts that may be secret: it is printed, and stored with the run. */

@@ -31,6 +31,7 @@ const groups: readonly [first: SettingName, heading: string][] = [
   ['caFile', 'The connection to the API'],
   ['keep', 'State'],
   ['allowPlaintextRedis', 'Redis'],
+  ['server', 'A server instead of Redis'],
   ['http', 'Workers'],
 ];
 
@@ -153,6 +154,7 @@ function endOfProgram(all: boolean, helper: Help): string[] {
 const variables = [
   ['EXPUNGE_TOKEN', 'the access token, unless a file, a command or a token endpoint provides it'],
   ['EXPUNGE_CLIENT_SECRET', 'the client secret for --token-url, unless --client-secret-file holds it'],
+  ['EXPUNGE_SERVER_TOKEN', 'the token for --server, unless --server-token-file holds it'],
   ['REDIS_URL', 'the Redis to use; without it expunge starts a private one'],
 ] as const;
 

@@ -7,7 +7,7 @@ import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
 import { writePlanFile } from './plan-file.ts';
 import { withNamedList } from './run.ts';
-import { planCode, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
+import { type PlanOrigin, planCode, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
 import { refuseLoneBurst, sayOf, sayOn, whoAmI } from './session.ts';
 
 /** `plan`: reads the list as `run` would, and seals in a file what `apply` may do. Sends nothing; needs neither a token nor Redis. */
@@ -20,28 +20,31 @@ export async function execute(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-/** Seals the list of a command in a file, and returns the plan, its hash, and what is shown of it. */
+/** Seals the list of a command in a file, and returns the plan, its hash, and what is shown of it. `origin`: of the plan that it replaces. */
 export async function makePlan(
   invocation: Invocation,
   output: string,
+  origin: PlanOrigin = originOf(invocation),
 ): Promise<{ plan: SealedPlan; sha256: string; shown: Plan }> {
   const { config, env } = invocation;
-  const approver = approverOf(invocation);
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
   const input = await sealFiles(invocation.args);
   return withNamedList(invocation, async (list) => {
     checkExpectedCount(list.spool.ids, config.expectCount);
-    const origin = {
-      planned_at: new Date().toISOString(),
-      planned_by: whoAmI(env),
-      approve_by: approver,
-      reason: reasonOf(invocation.options),
-    };
     const plan = sealPlan(origin, config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
     return { plan, sha256, shown: planOf(invocation, target, list, noListHistory) };
   });
+}
+
+function originOf(invocation: Invocation): PlanOrigin {
+  return {
+    planned_at: new Date().toISOString(),
+    planned_by: whoAmI(invocation.env),
+    approve_by: approverOf(invocation),
+    reason: reasonOf(invocation.options),
+  };
 }
 
 /** The hashes of the files of a plan. Throws USAGE for what cannot be read a second time. */

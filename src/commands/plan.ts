@@ -13,7 +13,8 @@ import { paceOf } from '../model/rate.ts';
 import { type Resource, sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
-import type { Plan } from '../terminal/plan-text.ts';
+import { type Plan, planText } from '../terminal/plan-text.ts';
+import { styleOf } from '../terminal/style.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
 import type { Invocation } from './command.ts';
@@ -83,6 +84,13 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
       protectedRead: run.protectedRead,
     })),
   };
+}
+
+/** With --quiet the plan is shown only before a question: nobody can confirm a plan that is not shown. */
+export function showPlan({ options, stderr, verbosity }: Invocation, plan: Plan): void {
+  const isAsked = options.yes !== true && options.confirm === undefined && options.code === undefined;
+  if (verbosity !== 'quiet' || isAsked)
+    stderr.write(`${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n`);
 }
 
 /** How many processes of this machine delete the list: none of them where it is left to workers, which shows as one. */

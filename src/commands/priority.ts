@@ -2,27 +2,35 @@ import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Priority, priorities } from '../ledger/run.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, sayOf, whoAmI, withRedis } from './session.ts';
+import { findRun, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /**
  * Gives a live run another share of the workers, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice
  * changes nothing.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, env, options, stderr, stdout } = invocation;
+  const { args, env, options } = invocation;
   const priority = readPriority(args[1] ?? '');
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
+  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const order = { priority, by: 'operator' as const, who: whoAmI(env), reason: reasonOf(options) };
     const { state, priority: before } = await session.ledger.changePriority(run.id, Date.now(), order);
     if (state === 'missing' || isSealed(state)) throw nothingToShare(run.id, state);
-    stderr.write(`${changeText(run.id, before, priority)}\n`);
-    jsonLines(stdout, options.json)('priority', { run: run.id, state, priority, before: { priority: before } });
-    return 0;
+    return sayChange(invocation, { run: run.id, state, priority, before: { priority: before } });
   });
 }
 
-function readPriority(text: string): Priority {
+/** A change as `--json` prints it. */
+export type PriorityChange = { run: string; state: string; priority: Priority; before: { priority: Priority } };
+
+/** Says what was changed. Returns the exit code. */
+export function sayChange({ options, stderr, stdout }: Invocation, change: PriorityChange): number {
+  stderr.write(`${changeText(change.run, change.before.priority, change.priority)}\n`);
+  jsonLines(stdout, options.json)('priority', change);
+  return 0;
+}
+
+export function readPriority(text: string): Priority {
   try {
     return oneOf(priorities)(text);
   } catch (error) {

@@ -2,28 +2,38 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { parseRate, type Rate, rateSetting, rateText } from '../model/rate.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /** The rate and burst of a run. A rate of null is none of its own, a burst of null is the default. */
 type Pace = { rate: Rate | null; burst: number | null };
 
 /** Gives a live run another rate, from any machine, within a second. Throws USAGE for a run that has ended. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, env, options, stderr, stdout } = invocation;
+  const { args, env, options } = invocation;
   const wanted = readPace(args[1] ?? '', options.burst as number | undefined);
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
+  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const { state, before } = await change(session, run, wanted, { who: whoAmI(env), reason: reasonOf(options) });
     const now = { ...before, ...wanted };
-    stderr.write(`${changeText(run.id, before, now)}\n`);
-    sayOf(invocation)(`  Follow it: expunge status ${run.id} --watch`);
-    jsonLines(stdout, options.json)('rate', { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
-    return 0;
+    return sayChange(invocation, { run: run.id, state, ...jsonPace(now), before: jsonPace(before) });
   });
 }
 
+/** A change as `--json` prints it. */
+export type RateChange = PaceFacts & { run: string; state: string; before: PaceFacts };
+type PaceFacts = { rate: string | null; burst: number | null };
+
+/** Says what was changed. Returns the exit code. */
+export function sayChange(invocation: Invocation, change: RateChange): number {
+  const { stderr, stdout, options } = invocation;
+  stderr.write(`${changeText(change)}\n`);
+  sayOf(invocation)(`  Follow it: expunge status ${change.run} --watch`);
+  jsonLines(stdout, options.json)('rate', change);
+  return 0;
+}
+
 /** A burst that is not given stays as it is; without a rate there is none. */
-function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
+export function readPace(text: string, burst: number | undefined): Partial<Pace> & { rate: Rate | null } {
   if (text !== 'none') return { rate: readRate(text), ...(burst === undefined ? {} : { burst }) };
   if (burst === undefined) return { rate: null, burst: null };
   throw new ExpungeError('USAGE', '--burst needs a rate, and "none" is no rate');
@@ -49,17 +59,17 @@ async function change(session: Session, run: Run, wanted: Partial<Pace>, by: { w
   });
 }
 
-function changeText(run: string, before: Pace, now: Pace): string {
+function changeText({ run, before, ...now }: RateChange): string {
   const [was, is] = [paceText(before), paceText(now)];
   if (was === is) return `Run ${run} has that rate already: ${is}.`;
   return `Run ${run}: ${is}; before: ${was}. It takes effect within a second.`;
 }
 
-function paceText({ rate, burst }: Pace): string {
+function paceText({ rate, burst }: PaceFacts): string {
   if (rate === null) return 'no rate of its own';
-  return `${rateText(rate)}${burst === null ? '' : `, in bursts of ${burst}`}`;
+  return `${rateText(parseRate(rate))}${burst === null ? '' : `, in bursts of ${burst}`}`;
 }
 
-function jsonPace({ rate, burst }: Pace) {
+function jsonPace({ rate, burst }: Pace): PaceFacts {
   return { rate: rate && rateSetting(rate), burst };
 }

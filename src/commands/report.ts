@@ -57,7 +57,7 @@ async function openJoined({ options, config }: Invocation): Promise<JoinedFiles 
 }
 
 /** Without --output the report itself is on stdout, where `--json` would print what was done. */
-function refuseJsonBesideRows({ options }: Invocation): void {
+export function refuseJsonBesideRows({ options }: Invocation): void {
   if (!options.json || options.output !== undefined || options.verify === true) return;
   throw new ExpungeError('USAGE', '--json tells what --output or --verify did; here stdout holds the report itself', {
     next: 'for a report as JSON: --format ndjson',
@@ -87,8 +87,10 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
   return exitCodes.OK.exit;
 }
 
+type Choice = Pick<ReportDeps, 'verify' | 'only' | 'join' | 'spreadsheetSafe' | 'format'>;
+
 /** Throws USAGE for options that exclude each other. */
-function refuseTogether({ verify, only, join, spreadsheetSafe, format }: ReportDeps): void {
+export function refuseTogether({ verify, only, join, spreadsheetSafe, format }: Choice): void {
   const next = 'give one of them';
   if (verify && (only !== null || join !== null))
     throw new ExpungeError('USAGE', '--verify counts all rows of the run; --only and --join are for a report', {

@@ -48,7 +48,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
 }
 
 /** The target of the settings, which has to be that of the run: the token is sent to no address that only Redis names. */
-function targetOf({ config, env }: Invocation, { id, baseUrl, account, fp }: Run): Target {
+export function targetOf({ config, env }: Invocation, { id, baseUrl, account, fp }: Run): Target {
   const next = [`add --base-url ${baseUrl}`, account && `--account ${quoteForShell(account)}`]
     .filter(Boolean)
     .join(' ');
@@ -97,7 +97,7 @@ async function spoolRetried(
   }
 }
 
-function sayNothing(invocation: Invocation, { id }: Run, only: Selection): number {
+export function sayNothing(invocation: Invocation, { id }: Run, only: Selection): number {
   const { options, stdout } = invocation;
   sayOn(invocation.stderr)(`Run ${id} has nothing to retry: no id is ${only.join(' or ')}. Nothing is sent.`);
   jsonLines(stdout, options.json)('nothing_to_retry', { run: id, only });

@@ -5,27 +5,24 @@ import type { List } from '../input/with-list.ts';
 import { findRunOfList } from '../ledger/create-run.ts';
 import { runFolder } from '../ledger/file-retention.ts';
 import { findOverlappingRuns } from '../ledger/list-runs.ts';
+import { refuseUnprotected } from '../ledger/protection.ts';
 import { isOver, isSealed, type Run, readRun } from '../ledger/run.ts';
-import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { type LimiterScope, readStart } from '../limiter/read-target.ts';
-import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
+import { readStops, type Stop } from '../limiter/stop.ts';
 import { resources, sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { confirmCount } from '../terminal/ask.ts';
-import { endingText } from '../terminal/ending.ts';
-import { idsText, type Plan, planText } from '../terminal/plan-text.ts';
-import { commandFor } from '../terminal/stop-text.ts';
-import { plainLine, styleOf } from '../terminal/style.ts';
+import { idsText, type Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
-import { type AppliedPlan, confirmPlan, refuseOtherRun, takeOver } from './applied-plan.ts';
+import { type AppliedPlan, confirmPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
-import { endingOf, finishEnded } from './finish-run.ts';
-import { hasForegroundCommand, warnIfNoWorkers, withStandstill } from './liveness.ts';
-import { planOf } from './plan.ts';
+import { finishEnded, sayDetached } from './finish-run.ts';
+import { hasForegroundCommand } from './liveness.ts';
+import { planOf, showPlan } from './plan.ts';
 import { inherit, type Retries, sayRetried } from './retried-run.ts';
 import {
   type EarlySession,
@@ -58,6 +55,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const retryOf = retries?.run.id ?? '';
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
+  refuseKnownRun(given, last, applied);
   if (applied !== null) refuseOtherRun(applied, last);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   if (last !== null && isSealed(last.state) && !isOver(last))
@@ -66,6 +64,8 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const existing = last !== null && !isSealed(last.state) ? last : null;
   const invocation = retries === null || existing !== null ? given : inherit(given, retries);
   refuseUnlessResumable(existing);
+  if (given.options.detach && existing?.detached !== true)
+    await refuseUnprotected(session.redis, target.fp, isProtected(list, existing, retries));
   refuseOtherOnStatus(existing, invocation.config.onStatus);
   refuseOtherCanary(existing, invocation.config.canary);
   refuseLoneBurst(invocation, existing?.rate ?? null);
@@ -77,8 +77,11 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const plan = planOf(invocation, target, list, { retries, learned, stop, existing, isJoined, last, overlapping });
   showPlan(invocation, plan);
   await confirm(invocation, plan, applied);
-  const run = await submitRun(invocation, session, target, list.spool, retryOf);
-  if (applied !== null) await takeOver(invocation, session, applied, run);
+  const accept = async (run: Run) => {
+    refuseKnownRun(given, run, applied); // another order may have made it meanwhile
+    if (applied !== null) await takeOver(invocation, session, applied, run);
+  };
+  const run = await submitRun(invocation, session, target, list.spool, { retryOf, accept });
   await removeSpool(list.spool.folder); // the list is in Redis now, and a run may take days
   refuseOtherOnStatus(run, invocation.config.onStatus); // another command may have made it meanwhile
   refuseOtherCanary(run, invocation.config.canary);
@@ -88,11 +91,9 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   return deleteInForeground({ invocation, session, target, credentials, run, workers, outputFolder: folderOf(run) });
 }
 
-/** With --quiet the plan is shown only before a question: nobody can confirm a plan that is not shown. */
-function showPlan({ options, stderr, verbosity }: Invocation, plan: Plan): void {
-  const isAsked = options.yes !== true && options.confirm === undefined && options.code === undefined;
-  if (verbosity !== 'quiet' || isAsked)
-    stderr.write(`${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n`);
+/** Of a run that has protected ids no retry has one. */
+function isProtected({ spool }: List, existing: Run | null, retries: Retries | null): boolean {
+  return spool.protectedList !== null || (existing ?? retries?.run ?? null)?.protectedRead != null;
 }
 
 /** The stop that holds back the requests of the run. A stop file is not read for a detached run, whose workers have their own. */
@@ -169,11 +170,8 @@ async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan 
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */
-export async function detach(
-  { argv, env, options, stdout, stderr, verbosity }: Invocation,
-  session: Session,
-  run: Run,
-): Promise<number> {
+export async function detach(invocation: Invocation, session: Session, run: Run): Promise<number> {
+  const { env, options } = invocation;
   const { redis, ledger, queueConnection } = session;
   const queue = openQueue({ fp: run.fp, name: sharedQueueName, connection: queueConnection });
   try {
@@ -181,14 +179,8 @@ export async function detach(
     await startDetachedRun(ledger, createFeeder(ledger, queue), run, by);
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
-    stderr.write(`${endingText(endingOf(now, 'detached', { argv }), styleOf(stderr), verbosity === 'quiet')}\n`);
-    warnIfNoWorkers(stderr, workers, run);
     const { target: stop } = await readStops(redis, run.fp);
-    if (stop !== null)
-      stderr.write(`${plainLine(`warning: the run is stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`);
-    if (options.json)
-      stdout.write(`${JSON.stringify(summaryOf(withStandstill(now, stop), exitOf(now), Date.now()))}\n`);
-    return 0;
+    return sayDetached(invocation, now, workers, stop);
   } finally {
     await queue.close();
   }

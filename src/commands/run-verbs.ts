@@ -9,7 +9,9 @@ import {
   ofRuns,
   only,
   reason,
+  retryInput,
   sending,
+  server,
   share,
   store,
   target,
@@ -17,9 +19,6 @@ import {
 } from './command.ts';
 
 // What makes, shows and changes runs.
-
-/** How ids of a run are protected; those itself are in Redis. */
-const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [
@@ -48,13 +47,14 @@ export const run: Command = {
   name: 'run',
   summary: 'delete the ids of a list and report what happened to each; repeat to resume',
   arguments: '<files...>',
-  settings: [...input, ...target, ...ofRuns, ...sending, ...store, 'keep'],
+  settings: [...input, ...target, ...ofRuns, ...sending, ...store, ...server, 'keep'],
   options: deletion,
   examples: [
     ['expunge run old.csv --resource annotations --dry-run', 'show what would happen'],
     ['expunge run old.csv.gz --resource views --column view_id --rate 400/s', 'delete at most 400 a second'],
     ['zcat old.txt.gz | expunge run - --resource views --confirm 1203', 'take ids from a pipe'],
   ],
+  overServer: () => import('./server-run.ts'),
   load: () => import('./run.ts'),
 };
 
@@ -62,7 +62,7 @@ export const retry: Command = {
   name: 'retry',
   summary: 'delete the ids of an ended run that failed, are unknown or were not attempted, as a new run',
   arguments: '<run>',
-  settings: [...retryInput, ...target, ...ofRuns, ...sending, ...store, 'keep'],
+  settings: [...retryInput, ...target, ...ofRuns, ...sending, ...store, ...server, 'keep'],
   options: [
     {
       ...only('only these of them, by outcome or code: failed,http_409 (default: all)'),
@@ -75,6 +75,7 @@ export const retry: Command = {
     ['expunge retry 20261120-1602-m4tz --only http_409,timeout --dry-run', 'show what would be retried'],
     ['expunge retry 20261120-1602-m4tz --only unknown --yes --detach', 'with the workers'],
   ],
+  overServer: () => import('./server-retry.ts'),
   load: () => import('./retry.ts'),
 };
 
@@ -105,7 +106,7 @@ const choosing: readonly OwnOption[] = [
 export const runs: Command = {
   name: 'runs',
   summary: 'list the runs that Redis knows',
-  settings: store,
+  settings: [...store, ...server],
   options: [...choosing, json],
   examples: [
     ['expunge runs', 'the newest 50'],
@@ -118,15 +119,17 @@ export const runs: Command = {
       name: 'remove',
       summary: 'remove an ended run from Redis; a report of it that was written stays',
       arguments: '<run>',
-      settings: store,
+      settings: [...store, ...server],
       options: [yes, reason, json],
       examples: [
         ['expunge runs remove 20261120-1602-m4tz', 'asks first'],
         ['expunge runs remove 20261120-1602-m4tz --yes --reason "a trial"', 'for scripts'],
       ],
+      overServer: () => import('./server-runs.ts'),
       load: () => import('./runs.ts'),
     },
   ],
+  overServer: () => import('./server-runs.ts'),
   load: () => import('./runs.ts'),
 };
 
@@ -134,7 +137,7 @@ export const status: Command = {
   name: 'status',
   summary: 'show the progress of a run; without a run, the state of the target',
   arguments: '[run]',
-  settings: [...store, 'baseUrl', 'account', 'clientId', 'separateLimits'],
+  settings: [...store, ...server, 'baseUrl', 'account', 'clientId', 'separateLimits'],
   options: [
     { flags: '--watch', help: 'keep showing it until it ends' },
     { flags: '--audit', help: 'show everything that was done to it: by whom, when and why' },
@@ -151,21 +154,24 @@ export const status: Command = {
       'whether a target is stopped or throttled, by whom, until when',
     ],
   ],
+  overServer: () => import('./server-status.ts'),
   load: () => import('./status.ts'),
 };
 
 const steer = () => import('./steer.ts');
+const overServer = () => import('./server-orders.ts');
 
 export const pause: Command = {
   name: 'pause',
   summary: 'stop sending requests of a run, within a second, from any machine',
   arguments: '<run>',
-  settings: store,
+  settings: [...store, ...server],
   options: [reason, json],
   examples: [
     ['expunge pause 20261120-1602-m4tz', 'until it is resumed'],
     ['expunge pause 20261120-1602-m4tz --reason "release window"', 'and say why'],
   ],
+  overServer,
   load: steer,
 };
 
@@ -173,7 +179,7 @@ export const resume: Command = {
   name: 'resume',
   summary: 'resume a paused or halted run',
   arguments: '<run>',
-  settings: [...store, 'expectAbsent'],
+  settings: [...store, ...server, 'expectAbsent'],
   options: [
     { flags: '--detach', help: 'leave a run whose command has ended to the workers of its target' },
     {
@@ -190,6 +196,7 @@ export const resume: Command = {
     ['expunge resume 20261120-1602-m4tz --expect-absent', 'of a list that is mostly gone already'],
     ['expunge resume 20261120-1602-m4tz --detach', 'with the workers, after its command was killed'],
   ],
+  overServer,
   load: steer,
 };
 
@@ -197,12 +204,13 @@ export const cancel: Command = {
   name: 'cancel',
   summary: 'end a run permanently; ids not yet attempted are left alone',
   arguments: '<run>',
-  settings: store,
+  settings: [...store, ...server],
   options: [yes, reason, json],
   examples: [
     ['expunge cancel 20261120-1602-m4tz', 'asks first'],
     ['expunge cancel 20261120-1602-m4tz --yes --reason "wrong list"', 'for scripts'],
   ],
+  overServer,
   load: steer,
 };
 
@@ -210,7 +218,7 @@ export const rate: Command = {
   name: 'rate',
   summary: 'give a live run another rate, within a second, from any machine',
   arguments: '<run> <rate|none>',
-  settings: store,
+  settings: [...store, ...server],
   options: [
     {
       flags: '--burst <n>',
@@ -225,6 +233,7 @@ export const rate: Command = {
     ['expunge rate 20261120-1602-m4tz 200/s,100000/day', 'and never more than 100,000 in any 24 hours'],
     ['expunge rate 20261120-1602-m4tz none --reason "the night is ours"', 'no bound of its own any more'],
   ],
+  overServer,
   load: () => import('./rate.ts'),
 };
 
@@ -232,11 +241,12 @@ export const priority: Command = {
   name: 'priority',
   summary: 'give a live run another share of the workers, within a second, from any machine',
   arguments: '<run> <high|normal|low>',
-  settings: store,
+  settings: [...store, ...server],
   options: [reason, json],
   examples: [
     ['expunge priority 20261120-1602-m4tz high', 'four times what a normal run gets beside it'],
     ['expunge priority 20261120-1602-m4tz low --reason "it can wait"', 'a quarter of it'],
   ],
+  overServer,
   load: () => import('./priority.ts'),
 };

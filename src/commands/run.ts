@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { readTarget } from '../config/check-target.ts';
 import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
@@ -70,14 +71,19 @@ export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
   return `Dry run: nothing was sent.${isQuiet ? '' : '\n  Delete them: the same command without --dry-run'}`;
 }
 
-/** Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. */
+/**
+ * Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. One that
+ * was sent over HTTP has a folder, `listFolder`, for its file and its rejected rows; nobody is told where that is.
+ */
 export async function withNamedList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
-  const { args, config, stdin, env } = invocation;
+  const { args, config, stdin, env, options } = invocation;
+  const folder = options.listFolder as string | undefined;
   const shown: Progress[] = [];
   const stop = () => shown.pop()?.stop();
   const open = async () => {
     refuseSilentTerminal(args, stdin);
-    const files = await openInputs(args, stdin);
+    const opened = await openInputs(args, stdin);
+    const files = folder === undefined ? opened : opened.map((file) => ({ ...file, name: basename(file.name) }));
     const names = files.map(({ name }) => name).join(', ');
     let rows = 0;
     const onRows = (n: number) => {
@@ -85,7 +91,7 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
     };
     shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
     const { protect = null, limit = null, expectRejected } = config;
-    const bounds = { protectFile: protect, limit, expectRejected };
+    const bounds = { protectFile: protect, limit, expectRejected, rejectsFolder: folder };
     return { files, options: inputOptionsOf(config), ...bounds, onRows };
   };
   try {

@@ -16,11 +16,11 @@ import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { removeOwnQueue } from './liveness.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
-import { type EarlySession, findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { type EarlySession, findRun, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const say = invocation.options.json ? () => {} : sayOf(invocation);
+  const say = sayUnlessJson(invocation);
   return withRedis(invocation, say, (session) =>
     invocation.verb === 'runs' ? list(invocation, session) : remove(invocation, session),
   );
@@ -32,7 +32,7 @@ async function list({ options, stdout }: Invocation, { redis, address }: EarlySe
   await expireEnded(redis, chosen.runs);
   const lines = options.json
     ? chosen.runs.map((run) => JSON.stringify(summaryOf(run, exitOf(run), Date.now())))
-    : [listText(chosen, isFiltered(choice), address.label)];
+    : [listText(chosen, choice, address.label)];
   if (lines.length > 0) stdout.write(`${lines.join('\n')}\n`);
   return 0;
 }
@@ -53,7 +53,7 @@ function unlessRemoved(error: unknown): void {
 const shownRuns = 50;
 
 /** By default the table shows a page, and `--json` all runs. */
-function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
+export function choiceOf({ state, since, target, list, by, sort, limit, all, json }: Invocation['options']): RunChoice {
   const isWhole = all === true || json === true;
   return {
     ...({ states: state, since, target, list, by } as Omit<RunChoice, 'sort' | 'limit'>),
@@ -66,8 +66,9 @@ function isFiltered({ states, since, target, list, by }: RunChoice): boolean {
   return [states, since, target, list, by].some((filter) => filter !== undefined);
 }
 
-function listText({ runs, hasMore }: ChosenRuns, filtered: boolean, where: string): string {
-  if (runs.length === 0 && filtered) return 'No run matches. List all: expunge runs --all';
+/** Runs as a table; `where`: what they were read from. */
+export function listText({ runs, hasMore }: ChosenRuns, choice: RunChoice, where: string): string {
+  if (runs.length === 0 && isFiltered(choice)) return 'No run matches. List all: expunge runs --all';
   if (runs.length === 0)
     return `No runs in ${where}. Start one: expunge run FILE --resource ${anyResource} --base-url URL`;
   const more = hasMore ? ['There are more runs: add --all or a larger --limit.'] : [];
@@ -86,15 +87,10 @@ function cellsOf(run: ListedRun): string[] {
   return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(list)];
 }
 
-async function remove({ args, options, stdin, stdout, stderr, env }: Invocation, session: Session): Promise<number> {
+async function remove(invocation: Invocation, session: Session): Promise<number> {
+  const { args, options, stderr, env } = invocation;
   const run = await findRun(session, args[0]);
-  if (!isSealed(run.state) && run.state !== 'preparing') {
-    throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
-      next: `cancel it first: expunge cancel ${run.id}`,
-    });
-  }
-  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
-  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+  await confirmRemoval(invocation, run);
   const noted = {
     at: Date.now(),
     action: 'remove',
@@ -107,10 +103,25 @@ async function remove({ args, options, stdin, stdout, stderr, env }: Invocation,
   await removeRun(session.redis, run);
   await removeOwnQueue(session, run);
   const full = isNoted ? '' : await note();
-  stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
+  await sayRemoved(invocation, run);
   if (full !== '') stderr.write(`warning: the audit trail does not record it: Redis rejects writes: ${full}\n`);
-  jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
   return 0;
+}
+
+/** Throws USAGE for a run that has not ended, and without a confirmation. */
+export async function confirmRemoval({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
+  if (!isSealed(run.state) && run.state !== 'preparing') {
+    throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
+      next: `cancel it first: expunge cancel ${run.id}`,
+    });
+  }
+  const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
+  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+}
+
+export async function sayRemoved({ options, stdout, stderr }: Invocation, run: Run): Promise<void> {
+  stderr.write(`Removed run ${run.id}; ${await describeReportLocation(run)}.\n`);
+  jsonLines(stdout, options.json)('removed', { run: run.id, rows: run.rows, report: run.reportIn || null });
 }
 
 /** Says what is lost with a run. A run that was not written completely has nothing to lose. */

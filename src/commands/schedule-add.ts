@@ -3,6 +3,7 @@ import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { duration } from '../format.ts';
 import { checkOptions, inputOptionsOf } from '../input/input-options.ts';
+import type { ProtectedList } from '../input/spool.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import type { Priority } from '../ledger/run.ts';
 import { suggest } from '../model/suggest.ts';
@@ -15,7 +16,7 @@ import { addedText, differences } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { refuseLoneBurst, type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { refuseLoneBurst, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /** Adds a schedule, or changes one with --replace. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -26,11 +27,11 @@ export async function execute(invocation: Invocation): Promise<number> {
   if (!isName(name)) throw new ExpungeError('USAGE', `"${name}": expected a name of ${nameRule}`);
   const definition = readDefinition(invocation);
   const { protect } = definition.settings;
-  const protectedList = protect === undefined ? null : await readProtectedList(config.stateDir, protect, config);
+  const protectedList = await protectedListOf(invocation, protect);
   const add = async (session: Session) => {
     const before = await readSchedule(session.redis, target.fp, name);
     const now = Date.now();
-    const reason = definition.note;
+    const reason = textOf(options, 'reason');
     const replace = options.replace === true;
     const order = { at: now, by: 'operator', who: whoAmI(invocation.env), reason, replace, protectedList } as const;
     const done = await addSchedule(session.redis, target.fp, name, definition, order);
@@ -45,7 +46,14 @@ export async function execute(invocation: Invocation): Promise<number> {
     jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
     return 0;
   };
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), add, true);
+  return withRedis(invocation, sayUnlessJson(invocation), add, true);
+}
+
+/** An order over HTTP that leaves the file as it was says what is in it: only the machines of the workers have it. */
+async function protectedListOf({ options, config }: Invocation, protect: string | undefined) {
+  if (protect === undefined) return null;
+  if (options.protectedList !== undefined) return options.protectedList as ProtectedList | null;
+  return readProtectedList(config.stateDir, protect, config);
 }
 
 /** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */
@@ -60,8 +68,7 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
   const atMost = readAtMost(options, config.maxDeletes);
   const retryFailed = options.retryFailed === true;
   if (retryFailed) refuseShortKeep(timing, config.keep);
-  const text = (name: string) => (typeof options[name] === 'string' ? options[name] : '');
-  const from = text('from');
+  const from = textOf(options, 'from');
   if (!isName(from)) {
     throw new ExpungeError(
       'USAGE',
@@ -78,9 +85,14 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     ...{ atMost, retryFailed },
     priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),
-    heartbeat: readHeartbeat(text('heartbeat'), config),
-    note: text('reason'),
+    heartbeat: readHeartbeat(textOf(options, 'heartbeat'), config),
+    note: textOf(options, 'reason') || textOf(options, 'note'), // a change over HTTP without a reason leaves it as it was
   };
+}
+
+function textOf(options: Invocation['options'], name: string): string {
+  const value = options[name];
+  return typeof value === 'string' ? value : '';
 }
 
 /** More than `--max-deletes` can never be sent: such a slot would be refused. */

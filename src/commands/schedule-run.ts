@@ -10,7 +10,7 @@ import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { warnIfNoWorkers } from './liveness.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
-import { sayOf, withRedis } from './session.ts';
+import { sayUnlessJson, withRedis } from './session.ts';
 
 /**
  * Makes a run of a schedule now, from the source in this machine's configuration file, and leaves it to the workers. Throws GUARD for a
@@ -19,7 +19,7 @@ import { sayOf, withRedis } from './session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, env, options, stderr } = invocation;
   const target = readTarget(config, env);
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
+  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
     const { name } = await findSchedule(session, target, args[0] ?? '');
     const { queueConnection, ledger } = session;
     const interrupts = listenForInterrupts(invocation, () => stderr.write('\nStopping: no run was started.\n'));
@@ -65,7 +65,8 @@ function leftText(ids: number, { retried, carried }: { retried: number; carried:
   return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next slot`}`;
 }
 
-function reportOutcome(
+/** Says what became of it. Returns the exit code; throws GUARD or USAGE where no run was made. */
+export function reportOutcome(
   { options, stdout, stderr, config, verbosity }: Invocation,
   schedule: string,
   result: MakeRunResult,

@@ -9,7 +9,7 @@ import { confirmYes } from '../terminal/ask.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findSchedule, scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -17,7 +17,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = readTarget(config, env);
   const action = verb.replace('schedule ', '') as ScheduleAction;
   const reason = reasonOf(options);
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
+  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
     const schedule = await findSchedule(session, target, args[0] ?? '');
     if (action === 'remove') await confirmRemoval(invocation, schedule);
     if (action === 'resume') await refuseHalted(session, schedule);
@@ -34,7 +34,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-async function confirmRemoval({ options, stdin, stderr, env }: Invocation, { name }: Schedule): Promise<void> {
+/** Throws USAGE without a confirmation. */
+export async function confirmRemoval({ options, stdin, stderr, env }: Invocation, { name }: Schedule): Promise<void> {
   const question = `Remove schedule ${name}? Its runs stay.`;
   await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }

@@ -1,8 +1,9 @@
 import * as parse from '../config/parse-setting.ts';
 import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
-import { type Command, json, type OwnOption, reason, share, store, targetName, yes } from './command.ts';
+import { type Command, json, type OwnOption, reason, server, share, store, targetName, yes } from './command.ts';
 
 const where = [...targetName, ...store] as const;
+const overServer = () => import('./server-schedules.ts');
 
 const addOptions: readonly OwnOption[] = [
   { flags: '--cron <pattern>', help: 'when: five fields, or six with seconds, as in "0 3 * * *"' },
@@ -72,12 +73,13 @@ const add: Command = {
 const list: Command = {
   name: 'list',
   summary: 'show the schedules of a target, when they are due next, and how the last slots ended',
-  settings: where,
+  settings: [...where, ...server],
   options: [json],
   examples: [
     ['expunge schedule list', 'as a table'],
     ['expunge schedule list --json | jq .reason', 'with definition, history and audit trail'],
   ],
+  overServer,
   load: () => import('./schedule-list.ts'),
 };
 
@@ -85,7 +87,7 @@ const preview: Command = {
   name: 'preview',
   summary: 'show the next runs, across clock changes',
   arguments: '<name>',
-  settings: where,
+  settings: [...where, ...server],
   options: [
     { flags: '--count <n>', help: 'how many (default: 5)', parse: parse.integerFrom(1, 1_000) },
     {
@@ -99,6 +101,7 @@ const preview: Command = {
     ['expunge schedule preview nightly', 'the next five'],
     ['expunge schedule preview nightly --after 2027-03-27 --count 3', 'around a clock change'],
   ],
+  overServer,
   load: () => import('./schedule-list.ts'),
 };
 
@@ -106,12 +109,13 @@ const run: Command = {
   name: 'run',
   summary: 'make a run of a schedule now, on this machine, under the same guards',
   arguments: '<name>',
-  settings: [...where, 'proxy'],
+  settings: [...where, ...server, 'proxy'],
   options: [{ flags: '-n, --dry-run', help: 'read the list and evaluate the guards; delete nothing' }, json],
   examples: [
     ['expunge schedule run nightly --dry-run', 'what would be deleted today'],
     ['expunge schedule run nightly', 'and leave it to the workers'],
   ],
+  overServer,
   load: () => import('./schedule-run.ts'),
 };
 
@@ -121,12 +125,13 @@ const pause: Command = {
   name: 'pause',
   summary: 'start no more runs; a running one continues',
   arguments: '<name>',
-  settings: where,
+  settings: [...where, ...server],
   options: [reason, json],
   examples: [
     ['expunge schedule pause nightly', 'until it is resumed'],
     ['expunge schedule pause nightly --reason "audit"', 'and say why'],
   ],
+  overServer,
   load: steer,
 };
 
@@ -134,12 +139,13 @@ const resume: Command = {
   name: 'resume',
   summary: 'resume with the next slot, and accept the list that a guard rejected',
   arguments: '<name>',
-  settings: where,
+  settings: [...where, ...server],
   options: [reason, json],
   examples: [
     ['expunge schedule resume nightly', 'resume it'],
     ['expunge schedule resume nightly --reason "the list is right"', 'and say why'],
   ],
+  overServer,
   load: steer,
 };
 
@@ -147,12 +153,13 @@ const remove: Command = {
   name: 'remove',
   summary: 'remove a schedule; its runs stay',
   arguments: '<name>',
-  settings: where,
+  settings: [...where, ...server],
   options: [yes, reason, json],
   examples: [
     ['expunge schedule remove nightly', 'asks first'],
     ['expunge schedule remove nightly --yes --reason "done for good"', 'for scripts'],
   ],
+  overServer,
   load: steer,
 };
 

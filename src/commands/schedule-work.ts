@@ -18,12 +18,12 @@ type ScheduleContext = { invocation: Invocation; session: Session; target: Targe
 
 /** What reconciling schedules depends on, from the settings. */
 export function scheduleWork({ invocation, session, target, feeder, log }: ScheduleContext): ScheduleDeps {
-  const { config, env } = invocation;
+  const { config, env, options } = invocation;
   return {
     ...{ ledger: session.ledger, target, feeder, log, env },
     ...{ sources: config.sources, stateDir: config.stateDir, protectFile: config.protect ?? null },
     ...{ proxy: config.proxy ?? null, allowHttp: config.allowHttp },
-    ...{ who: whoAmI(env), now: Date.now },
+    ...{ who: whoAmI(env), now: Date.now, onRun: options.onRun as ScheduleDeps['onRun'] },
     wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
   };
 }
@@ -32,8 +32,13 @@ export function scheduleWork({ invocation, session, target, feeder, log }: Sched
 export async function findSchedule({ redis }: Session, target: Target, name: string): Promise<Schedule> {
   const schedule = await readSchedule(redis, target.fp, name);
   if (schedule !== null && schedule.state !== 'removed') return schedule;
-  const names = (await listSchedules(redis, target.fp)).map((known) => known.name);
-  throw new ExpungeError('USAGE', `no schedule of ${targetName(target)} is called "${name}".${suggest(name, names)}`, {
+  throw unknownSchedule(await listSchedules(redis, target.fp), target, name);
+}
+
+/** The error for a name that none of these schedules has. */
+export function unknownSchedule(known: readonly Schedule[], target: Target, name: string): ExpungeError {
+  const names = known.map((schedule) => schedule.name);
+  return new ExpungeError('USAGE', `no schedule of ${targetName(target)} is called "${name}".${suggest(name, names)}`, {
     next: `${commandFor('schedule list', target)} shows them`,
   });
 }
@@ -51,6 +56,22 @@ export async function withNotifiers<T>(
   } finally {
     await notifiers.close();
   }
+}
+
+/** A schedule as Redis holds it, its last slots, and what `--json` prints of it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
+export type ScheduleRecord = { schedule: Schedule; history: HistoryEntry[]; facts: Record<string, unknown> };
+
+/** Those of a target. */
+export async function readScheduleRecords(session: Session, target: Target, now: number): Promise<ScheduleRecord[]> {
+  const all = await listSchedules(session.redis, target.fp);
+  const records = all.map(async (schedule) => {
+    const [history, facts] = await Promise.all([
+      readHistory(session.redis, target.fp, schedule.name),
+      scheduleFacts(session, target, schedule, now),
+    ]);
+    return { schedule, history, facts };
+  });
+  return Promise.all(records);
 }
 
 /** A schedule for `--json`: its definition, state, history and audit trail. */

@@ -113,6 +113,12 @@ export function otherRules({ rules }: SealedPlan, config: Config, sources: Sourc
   });
 }
 
+/** The rules that are not as by default, by their flags. Pure. */
+export function changedRules({ rules }: SealedPlan): Record<string, string> {
+  const changed = sealedSettings.filter((name) => rules[name] !== textOf(name, settings[name].fallback as never));
+  return Object.fromEntries(changed.map((name) => [`--${settings[name].flag}`, rules[name] ?? '']));
+}
+
 /** What another reading of the list has found otherwise than the plan, in words. Pure. */
 export function otherIds(plan: SealedPlan, { spool }: List): string[] {
   const now = sealedIds(spool);

@@ -22,6 +22,7 @@ export const worker: Command = {
     'openMetrics',
     'trustProxyUser',
     'trustProxyFrom',
+    'trustProxyHost',
     'trustProxyRole',
     'logLevel',
     'results',

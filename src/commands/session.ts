@@ -61,6 +61,11 @@ export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbos
   };
 }
 
+/** The same, but nothing for who reads the output of --json. */
+export function sayUnlessJson(invocation: Invocation): (line: string) => void {
+  return invocation.options.json ? () => {} : sayOf(invocation);
+}
+
 /** Where progress is shown: with --quiet nowhere. */
 export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
   if (verbosity !== 'quiet') return stderr;

@@ -1,18 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { plural, timeOfDay, utcTime } from '../format.ts';
-import { auditFacts, readAudit } from '../ledger/audit.ts';
+import { auditFacts } from '../ledger/audit.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
-import { haltExamples } from '../ledger/halt-rules.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
-import { readMeasures } from '../ledger/measures.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { sealTally } from '../ledger/tally.ts';
-import { haltRules } from '../ledger/thresholds.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
-import type { RedisClient } from '../redis/client.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { paceLines, paceSummary } from '../terminal/pace.ts';
 import { panelText } from '../terminal/panel.ts';
@@ -21,10 +16,11 @@ import { plainLine, styleOf } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { isAbandoned, withStandstill } from './liveness.ts';
+import { withStandstill } from './liveness.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
-import { findRun, progressOn, type Session, sayOf, withRedis } from './session.ts';
-import { readRunContext, SnapshotTaker } from './take-snapshot.ts';
+import { type RunRecord, readRunRecord, readWholeContext } from './run-record.ts';
+import { findRun, progressOn, sayUnlessJson, withRedis } from './session.ts';
+import { SnapshotTaker } from './take-snapshot.ts';
 import { targetStatus } from './target-status.ts';
 
 const pollMs = 250;
@@ -34,31 +30,56 @@ const pollMs = 250;
  * counts say how it went.
  */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, options, stdout, verbosity } = invocation;
+  const { args } = invocation;
   refuseHistoryAsText(invocation);
   if (args.length === 0) refuseUnlessTarget(invocation);
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
-    if (args.length === 0) return targetStatus(invocation, session);
+  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
+    const { redis } = session;
+    if (args.length === 0) return targetStatus(invocation, redis);
     const found = await findRun(session, args[0]);
-    const run = options.watch ? await watch(invocation, session, found) : await tallied(session, found);
-    if (options.json) await writeJson(invocation, session, run);
-    else if (!options.watch || verbosity === 'quiet') stdout.write(`${await statusText(session, run, invocation)}\n`);
-    return 0;
+    return showRun(invocation, found, {
+      pollMs,
+      look: async (last) => {
+        const run = await readRun(redis, found.id).catch(() => undefined);
+        return { run, context: await readWholeContext(session, last).catch(() => undefined) };
+      },
+      record: async (last) => readRunRecord(session, last),
+      history: async (run) => {
+        const { points, events } = await readHistory(redis, run);
+        return { points: points.map(pointFacts), events: events.map(eventFacts) };
+      },
+    });
   });
 }
 
-async function tallied({ redis }: Session, run: Run): Promise<Run> {
-  return isSealed(run.state) ? sealTally(redis, run) : run;
+/** Where the facts of a run come from: Redis, or a server. */
+export type RunSource = {
+  pollMs: number; // how often a live panel looks
+  away?: string; // what the panel says while nobody answers
+  /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
+  look(last: Run): Promise<{ run: Run | null | undefined; context: RunRecord['context'] | undefined }>;
+  record(last: Run): Promise<RunRecord>;
+  history(run: Run): Promise<Record<'points' | 'events', Record<string, unknown>[]>>;
+};
+
+/** Prints what a source says of a run: with --watch when it has ended. */
+export async function showRun(invocation: Invocation, found: Run, source: RunSource): Promise<number> {
+  const { options, stdout, verbosity } = invocation;
+  const last = options.watch ? await watch(invocation, source, found) : found;
+  if (options.json) await writeJson(invocation, await source.record(last), source);
+  else if (!options.watch || verbosity === 'quiet')
+    stdout.write(`${await statusText(await source.record(last), invocation)}\n`);
+  return 0;
 }
 
-function refuseHistoryAsText({ args, options }: Invocation): void {
+export function refuseHistoryAsText({ args, options }: Invocation): void {
   if (!options.history || (options.json && args.length > 0)) return;
   throw new ExpungeError('USAGE', '--history prints JSON about one run', {
     next: 'expunge status RUN --json --history; to read it: expunge report RUN --format html --output report.html',
   });
 }
 
-function refuseUnlessTarget({ config, options }: Invocation): void {
+export function refuseUnlessTarget({ config, options }: Invocation): void {
   if (config.baseUrl !== undefined && !options.watch) return;
   throw new ExpungeError('USAGE', 'expected a run, got none', {
     next: 'expunge runs lists them; expunge status --base-url URL shows the state of a target',
@@ -66,44 +87,34 @@ function refuseUnlessTarget({ config, options }: Invocation): void {
 }
 
 /** With --audit and --history their entries come first, one a line; the last line is the summary, as everywhere. */
-async function writeJson({ options, stdout }: Invocation, session: Session, run: Run): Promise<void> {
+async function writeJson({ options, stdout }: Invocation, record: RunRecord, source: RunSource): Promise<void> {
+  const { run, context, audit } = record;
   const print = jsonLines(stdout, true);
-  if (options.audit)
-    for (const entry of await readAudit(session.redis, run)) print('audit', { run: run.id, ...auditFacts(entry) });
+  if (options.audit) for (const entry of audit) print('audit', { run: run.id, ...auditFacts(entry) });
   if (options.history) {
-    const { points, events } = await readHistory(session.redis, run);
-    for (const point of points) print('point', { run: run.id, ...pointFacts(point) });
-    for (const event of events) print('event', { run: run.id, ...eventFacts(event) });
+    const { points, events } = await source.history(run);
+    for (const point of points) print('point', { run: run.id, ...point });
+    for (const event of events) print('event', { run: run.id, ...event });
   }
-  const { stops, refused, isAbandoned } = await readContext(session, run);
-  const shown = withStandstill(run, stops.target, { refused, isAbandoned });
+  const shown = withStandstill(run, context.stops.target, context);
   stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(run), Date.now()))}\n`);
-}
-
-/** What explains the pace of a run that other processes delete, and whether its command has ended. */
-async function readContext(session: Session, run: Run) {
-  const [context, abandoned] = await Promise.all([readRunContext(session.redis, run), isAbandoned(session, run)]);
-  return { ...context, isAbandoned: abandoned };
 }
 
 const shownActions = 3;
 
 /** The whole trail, or its last few entries. */
-async function auditLines({ redis }: Session, run: Run, isWhole: boolean, isQuiet: boolean): Promise<string[]> {
-  const trail = await readAudit(redis, run);
-  if (isWhole) return auditText(trail);
-  const hidden = Math.max(0, trail.length - 1 - shownActions); // the first one, the submission, has a line of its own
+function auditLines({ run, audit }: RunRecord, isWhole: boolean, isQuiet: boolean): string[] {
+  if (isWhole) return auditText(audit);
+  const hidden = Math.max(0, audit.length - 1 - shownActions); // the first one, the submission, has a line of its own
   const how = isQuiet ? '' : `: expunge status ${run.id} --audit`;
   const more = hidden > 0 ? [`${plural(hidden, 'earlier actions')}${how}`] : [];
-  return [...more, ...auditText(trail, Math.min(shownActions, trail.length - 1))];
+  return [...more, ...auditText(audit, Math.min(shownActions, audit.length - 1))];
 }
 
-async function statusText(session: Session, run: Run, { options, stdout, verbosity }: Invocation): Promise<string> {
-  const { redis } = session;
+async function statusText(record: RunRecord, { options, stdout, verbosity }: Invocation): Promise<string> {
+  const { run, context, examples } = record;
   const isQuiet = verbosity === 'quiet';
-  const examples = await haltExamples(redis, run, haltRules);
   const taker = new SnapshotTaker(run, null);
-  const context = await readContext(session, run);
   taker.observeContext(context);
   // Shown once, so nothing is cut off: a reason may be longer than a line.
   const panel = panelText(taker.take(), Number.POSITIVE_INFINITY, styleOf(stdout));
@@ -117,11 +128,11 @@ async function statusText(session: Session, run: Run, { options, stdout, verbosi
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...retryLines(run),
     ...(isQuiet ? [] : retryAdvice(run)),
-    ...(await pace(redis, run)),
+    ...pace(record),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...results(run),
     ...(await expiry(run, isQuiet)),
-    ...(await auditLines(session, run, options.audit === true, isQuiet)),
+    ...auditLines(record, options.audit === true, isQuiet),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
 }
@@ -133,9 +144,8 @@ function retryAdvice({ id, state, counts, retriedBy }: Run): string[] {
 }
 
 /** How fast a run was that has ended. */
-async function pace(redis: RedisClient, run: Run): Promise<string[]> {
-  if (!isSealed(run.state)) return [];
-  return paceLines(paceSummary(await readMeasures(redis, run.id), activeMsOf(run, Date.now())));
+function pace({ run, measures }: RunRecord): string[] {
+  return isSealed(run.state) ? paceLines(paceSummary(measures, activeMsOf(run, Date.now()))) : [];
 }
 
 /** Why ids that are gone may not be recorded as absent. */
@@ -159,23 +169,26 @@ async function expiry(run: Run, isQuiet: boolean): Promise<string[]> {
   return [`${forgets}, and what happened to each row${keep}`];
 }
 
-async function watch(invocation: Invocation, session: Session, run: Run): Promise<Run> {
+async function watch(invocation: Invocation, source: RunSource, run: Run): Promise<Run> {
   const taker = new SnapshotTaker(run, null);
   const panel = new LivePanel(progressOn(invocation), invocation.env, () => taker.take());
   const interrupts = listenForInterrupts(invocation, () => {});
   let last = run;
   panel.start();
-  while (!interrupts.signal.aborted && !isSealed(last.state)) {
-    const now = await readRun(session.redis, run.id).catch(() => undefined);
-    taker.observe(now);
-    taker.observeContext(await readContext(session, last).catch(() => undefined));
-    if (now === null) break;
-    last = now ?? last;
-    await sleep(pollMs, undefined, { signal: interrupts.signal }).catch(() => {});
+  try {
+    while (!interrupts.signal.aborted && !isSealed(last.state)) {
+      const seen = await source.look(last);
+      taker.observe(seen.run, source.away);
+      taker.observeContext(seen.context);
+      if (seen.run === null) break;
+      last = seen.run ?? last;
+      await sleep(source.pollMs, undefined, { signal: interrupts.signal }).catch(() => {});
+    }
+    if (isSealed(last.state)) last = (await source.record(last)).run;
+    taker.observe(last);
+  } finally {
+    panel.stop();
+    interrupts.dispose();
   }
-  last = await tallied(session, last);
-  taker.observe(last);
-  panel.stop();
-  interrupts.dispose();
   return last;
 }

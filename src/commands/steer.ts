@@ -4,11 +4,12 @@ import { count, plural } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
 import { changeMaxDeletes } from '../ledger/max-deletes.ts';
+import { refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { readTargetState } from '../limiter/read-target.ts';
-import { readStops, stopAdvice } from '../limiter/stop.ts';
+import { readTargetState, type TargetState } from '../limiter/read-target.ts';
+import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
@@ -19,19 +20,20 @@ import { plainLine } from '../terminal/style.ts';
 import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
-import { findRun, type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
-type Action = 'pause' | 'resume' | 'cancel';
+export type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { args, verb, env, options, config, stderr, stdout, verbosity } = invocation;
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async (session) => {
+  const { args, verb, env, options, config } = invocation;
+  return withRedis(invocation, sayUnlessJson(invocation), async (session) => {
     const run = await findRun(session, args[0]);
     const action = verb as Action;
     if (action === 'cancel') await confirmCancel(invocation, run);
     const by = { who: whoAmI(env), reason: reasonOf(options) };
     if (action === 'resume') await allowMore(session, run, options.maxDeletes as number | undefined, by);
+    if (options.detach && !run.detached) await refuseUnprotected(session.redis, run.fp, run.protectedRead !== null);
     if (options.detach) await releaseFromForeground(session, run, by);
     // An ended run keeps its setting: its exit code depends on it.
     const expectAbsent = action === 'resume' && config.expectAbsent && !isSealed(run.state);
@@ -41,20 +43,40 @@ export async function execute(invocation: Invocation): Promise<number> {
       const { detach } = await import('./run-list.ts'); // no other order needs what deletes
       return detach(invocation, session, now);
     }
-    const stop = action === 'resume' ? (await readStops(session.redis, run.fp)).target : null;
-    const isAbandonedNow = action === 'resume' && (await isAbandoned(session, now));
-    const [done, ...next] = outcomeLines(action, now, isAbandonedNow);
-    stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
-    if (isAbandonedNow) stderr.write(`warning: ${abandoned} ${nextCommands(now)}\n`);
-    if (stop !== null)
-      stderr.write(
-        `${plainLine(`warning: the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`,
-      );
-    if (action === 'resume') await warnOfThrottle(stderr, session, run);
-    const shown = withStandstill(now, stop, { isAbandoned: isAbandonedNow });
-    if (options.json) stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(now), Date.now()))}\n`);
-    return 0;
+    if (action !== 'resume') return sayOutcome(invocation, action, { run: now, ...untouched });
+    const [{ target: stop }, isAbandonedNow, targets] = await Promise.all([
+      readStops(session.redis, run.fp),
+      isAbandoned(session, now),
+      readTargetState(session.redis, run.fp),
+    ]);
+    return sayOutcome(invocation, action, { run: now, stop, isAbandoned: isAbandonedNow, targets });
   });
+}
+
+/** A run after an order, and what keeps it from going on. */
+type Steered = { run: Run; stop: Stop | null; isAbandoned: boolean; targets: readonly TargetState[] };
+
+/** What is of no interest of a run that is to send nothing. */
+export const untouched = { stop: null, isAbandoned: false, targets: [] };
+
+/** Says what was done, and what keeps a resumed run from going on. Returns the exit code. */
+export function sayOutcome(
+  { options, stderr, stdout, verbosity }: Invocation,
+  action: Action,
+  steered: Steered,
+): number {
+  const { run, stop, isAbandoned, targets } = steered;
+  const [done, ...next] = outcomeLines(action, run, isAbandoned);
+  stderr.write(`${[done, ...(verbosity === 'quiet' ? [] : next)].join('\n')}\n`);
+  if (isAbandoned) stderr.write(`warning: ${abandoned} ${nextCommands(run)}\n`);
+  if (stop !== null)
+    stderr.write(
+      `${plainLine(`warning: the run is still stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`,
+    );
+  warnOfThrottle(stderr, run, targets);
+  const shown = withStandstill(run, stop, { isAbandoned });
+  if (options.json) stdout.write(`${JSON.stringify(summaryOf(shown, exitOf(run), Date.now()))}\n`);
+  return 0;
 }
 
 type By = { who: string; reason: string };
@@ -95,13 +117,14 @@ function nextCommands({ id, command }: Run): string {
 }
 
 /** Warns about a wait that the server asked for: it outlasts a pause, and `target release` ends it. */
-async function warnOfThrottle(stderr: NodeJS.WriteStream, { redis }: Session, run: Run): Promise<void> {
-  const held = throttleLines(await readTargetState(redis, run.fp), Date.now());
+function warnOfThrottle(stderr: NodeJS.WriteStream, run: Run, targets: readonly TargetState[]): void {
+  const held = throttleLines(targets, Date.now());
   if (held.length === 0) return;
   stderr.write(`warning: ${held.join('; ')}.\n  Release it: ${commandFor('target release', run)}\n`);
 }
 
-async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
+/** Throws USAGE without a confirmation. */
+export async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
   const question = `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`;
   await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
 }
@@ -140,6 +163,8 @@ function refused(run: string, action: Action, state: string): ExpungeError {
   });
 }
 
+export const waitsForAnswers =
+  'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.';
 const pollMs = 100;
 const noticeAfterMs = 2_000;
 
@@ -148,9 +173,7 @@ async function cancelled(session: Session, id: string, say: (line: string) => vo
   const sayAt = performance.now() + noticeAfterMs;
   for (let isSaid = false; (await session.ledger.reclaim(id)) === 'cancelling'; ) {
     if (!isSaid && performance.now() > sayAt) {
-      say(
-        'No more requests are sent. Waiting for the answers to requests in flight, at most for their request timeout.',
-      );
+      say(waitsForAnswers);
       isSaid = true;
     }
     await sleep(pollMs);

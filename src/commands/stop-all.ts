@@ -15,7 +15,7 @@ import {
   targetName,
 } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayOf, whoAmI, withRedis } from './session.ts';
+import { sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /**
  * stop-all and start-all: for all runs of a target, or of all accounts of its base URL, from any machine, within a second. Doing it twice
@@ -24,7 +24,7 @@ import { sayOf, whoAmI, withRedis } from './session.ts';
 export async function execute(invocation: Invocation): Promise<number> {
   const { verb, config, options } = invocation;
   const named = namedTarget(config);
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
+  return withRedis(invocation, sayUnlessJson(invocation), async ({ redis }) => {
     const targets = options.allAccounts ? await accountsOf(redis, named) : [named];
     const order = { who: whoAmI(invocation.env), reason: reasonOf(options), at: Date.now() };
     const change = verb === 'stop-all' ? stopTarget : startTarget;
@@ -52,7 +52,12 @@ function knownAs(target: Target, known: readonly KnownTarget[]): KnownTarget {
   return known.find(({ fp }) => fp === target.fp) ?? { ...target, live: {}, stops };
 }
 
-function reportStopped(invocation: Invocation, ordered: readonly StopResult[], others: readonly KnownTarget[]): void {
+/** Says what was stopped. Throws USAGE where nothing was reached. */
+export function reportStopped(
+  invocation: Invocation,
+  ordered: readonly StopResult[],
+  others: readonly KnownTarget[],
+): void {
   const { stderr, verbosity } = invocation;
   const [first] = ordered;
   const named = first!.known;
@@ -66,7 +71,11 @@ function reportStopped(invocation: Invocation, ordered: readonly StopResult[], o
   if (missed.length > 0) stderr.write(`warning: live, and not stopped:\n${notReachedText('stop-all', missed)}\n`);
 }
 
-function reportStarted(invocation: Invocation, ordered: readonly StopResult[], others: readonly KnownTarget[]): void {
+export function reportStarted(
+  invocation: Invocation,
+  ordered: readonly StopResult[],
+  others: readonly KnownTarget[],
+): void {
   const named = ordered[0]!.known;
   const stopped = others.filter(({ stops }) => stops.target !== null);
   const isNothing = ordered.every(({ before }) => before === null); // most likely another target was meant

@@ -3,7 +3,7 @@ import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
-import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
+import { claimList, planRun, type RunPlan, writeRun } from '../ledger/create-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { noteRetry } from '../ledger/retries.ts';
@@ -19,25 +19,30 @@ import { type Invocation, reasonOf } from './command.ts';
 import { typedCommand } from './finish-run.ts';
 import { progressOn, type Session, whoAmI } from './session.ts';
 
+/** Told of a run before it is written, so that an order over HTTP that breaks off is not given for a second one. */
+type OnRun = (run: string) => Promise<void>;
+
 /**
  * Writes the list to Redis as a run and returns it, or returns the unfinished run of this list. Repeating it after a crash completes the run.
- * `retryOf`: the run whose ids these are, or ''; the record of each names the other.
+ * `retryOf`: the run whose ids these are, or ''; the record of each names the other. `accept` is called with the run as it was written, by
+ * this or by another order, before anything of it is changed: it throws where the run is not to be touched.
  */
 export async function submitRun(
   invocation: Invocation,
   { redis, ledger }: Session,
   target: Target,
   spool: Spool,
-  retryOf = '',
+  { retryOf, accept }: { retryOf: string; accept(run: Run): Promise<void> },
 ): Promise<Run> {
   const { argv, config, options, sources } = invocation;
   const { who, reason: note } = orderOf(invocation);
-  const { detach, priority = 'normal' } = options as { detach?: boolean; priority?: Priority };
+  const { detach, priority = 'normal', onRun } = options as { detach?: boolean; priority?: Priority; onRun?: OnRun };
   const isTyped = argv.length > 0; // an order over HTTP has no line to type
   const command = isTyped ? `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}` : '';
   const origin = { note, retryOf, who, detached: detach === true, priority, command };
   const plan = planRun(config, target, spool, origin);
   const id = await claimList(redis, plan.list, Date.now());
+  await onRun?.(id);
   let chunks = 0;
   const progress = startProgress(
     progressOn(invocation),
@@ -51,11 +56,14 @@ export async function submitRun(
   } finally {
     progress.stop();
   }
+  const asWritten = await written(redis, id);
+  if (options.newRunOnly === true) refuseOtherOrder(asWritten, plan);
+  await accept(asWritten);
   const retry = { at: Date.now(), action: 'retry', ...orderOf(invocation) };
   if (retryOf !== '') await noteRetry(redis, retryOf, id, retry);
   if (config.maxDeletes !== undefined) {
     const by = { at: Date.now(), action: 'max-deletes', ...orderOf(invocation) };
-    await changeMaxDeletes(redis, await written(redis, id), config.maxDeletes, by);
+    await changeMaxDeletes(redis, asWritten, config.maxDeletes, by);
   }
   if (config.expectAbsent) await redis.hset(keys.run(id), 'expectAbsent', 1);
   if (config.maxFailures !== '') await redis.hset(keys.run(id), 'maxFailures', config.maxFailures);
@@ -65,6 +73,20 @@ export async function submitRun(
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
   return isOther.includes(true) ? written(redis, id) : run;
+}
+
+const ofOrder = [
+  ...(['rate', 'burst', 'window', 'keepMs', 'priority', 'canaryOf'] as const),
+  ...(['maxDeletes', 'maxFailures', 'onStatus', 'expectAbsent'] as const),
+];
+
+/** Throws GUARD where another order wrote the run, with other rules: the one that was confirmed holds, or none. */
+function refuseOtherOrder(run: Run, plan: RunPlan): void {
+  const others = ofOrder.filter((name) => !isDeepStrictEqual(run[name], plan[name]));
+  if (others.length === 0) return;
+  throw new ExpungeError('GUARD', `run ${run.id} of these ids was begun with another ${others.join(', ')}`, {
+    next: `see what becomes of it, or cancel it first: expunge cancel ${run.id}`,
+  });
 }
 
 /** Says when a guard is to pause the run. Without an option that is as before. Repeating it changes nothing. */

@@ -36,6 +36,7 @@ export async function readRunContext(redis: RedisClient, { id, fp }: Pick<Run, '
 }
 
 const eventsKept = 5;
+const redisAway = 'Redis does not answer; nothing is sent without it';
 
 /** Turns what Redis says about a run, and what this process knows itself, into snapshots for the panel. */
 export class SnapshotTaker {
@@ -50,7 +51,7 @@ export class SnapshotTaker {
   };
   #changedAt: number | null = null;
   #idleMs = 0;
-  #isAway = false;
+  #away = '';
   #events: string[] = [];
 
   /** `local` is null for a run that other processes delete. */
@@ -59,9 +60,9 @@ export class SnapshotTaker {
     this.#local = local;
   }
 
-  /** The run as it is now; undefined if Redis did not answer, null if it no longer knows the run. */
-  observe(run: Run | null | undefined): void {
-    this.#isAway = run === undefined;
+  /** The run as it is now; undefined if who is asked did not answer, as `away` says; null if the run is no longer known. */
+  observe(run: Run | null | undefined, away = redisAway): void {
+    this.#away = run === undefined ? away : '';
     if (!run) return;
     if (run.state !== this.#run.state) this.addEvent(`${run.state}${run.reason ? `: ${run.reason}` : ''}`);
     const at = performance.now();
@@ -134,7 +135,7 @@ export class SnapshotTaker {
   }
 
   #waiting(): Waiting | null {
-    if (this.#isAway) return { reason: 'Redis does not answer; nothing is sent without it', leftMs: 0 };
+    if (this.#away !== '') return { reason: this.#away, leftMs: 0 };
     const refused = this.#local?.writeRejection || this.#context.refused;
     if (refused !== '') return { reason: describeRejectedWrites(refused), leftMs: 0 };
     if (this.#run.unreadRate !== '') return { reason: describeUnreadRate(this.#run), leftMs: 0 };

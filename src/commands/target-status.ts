@@ -13,20 +13,32 @@ import { commandFor, notReachedText, targetName } from '../terminal/stop-text.ts
 import { plainLine } from '../terminal/style.ts';
 import { auditText, budgetText, pinText, throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import type { Session } from './session.ts';
 
 const shownActions = 5;
 
 /** Shows the state of a target: stops, waits, open circuits, where its rate begins, and its audit trail. */
-export async function targetStatus(
-  { config, options, stdout, verbosity }: Invocation,
-  { redis }: Session,
-): Promise<number> {
-  const target = namedTarget(config);
-  const [status, trail] = await Promise.all([
-    readTargetStatus(redis, target, config.separateLimits),
-    readTargetAudit(redis, target.fp),
-  ]);
+export async function targetStatus(invocation: Invocation, redis: RedisClient): Promise<number> {
+  const { config } = invocation;
+  const record = await readTargetRecord(redis, namedTarget(config), config.separateLimits);
+  return showTarget(invocation, record, await unknownTargetLines(redis, record.status, 'status'));
+}
+
+/** What Redis holds of a target, and who did what to it: all that is shown. JSON keeps it as it is, as a `RunRecord`. */
+export type TargetRecord = Awaited<ReturnType<typeof readTargetRecord>>;
+
+export async function readTargetRecord(redis: RedisClient, target: Target, separateLimits: boolean) {
+  const reads = [readTargetStatus(redis, target, separateLimits), readTargetAudit(redis, target.fp)] as const;
+  const [status, trail] = await Promise.all(reads);
+  return { status, trail };
+}
+
+/** Prints it. `unknown`: lines about a target that Redis does not know. */
+export function showTarget(
+  { options, stdout, verbosity }: Invocation,
+  { status, trail }: TargetRecord,
+  unknown: readonly string[],
+): number {
+  const { target } = status;
   const print = jsonLines(stdout, options.json);
   const names = { target: target.baseUrl, account: target.account };
   if (options.audit) for (const entry of trail) print('audit', { ...names, ...auditFacts(entry) });
@@ -34,7 +46,7 @@ export async function targetStatus(
   if (!options.json) {
     const lines = [
       ...targetStatusLines(status, verbosity === 'quiet'),
-      ...(await unknownTargetLines(redis, status, 'status')),
+      ...unknown,
       ...auditText(options.audit ? trail : trail.slice(-shownActions)),
     ];
     stdout.write(`${[`Target ${targetName(target)}`, ...lines].join('\n  ')}\n`);

@@ -1,9 +1,10 @@
-import { type Command, json, type OwnOption, reason, store } from './command.ts';
+import { type Command, json, type OwnOption, reason, server, store } from './command.ts';
 
 // What changes all runs of a target at once.
 
 const who = ['baseUrl', 'account', 'clientId'] as const;
 const steer = () => import('./target.ts');
+const overServer = () => import('./server-targets.ts');
 
 export const target: Command = {
   name: 'target',
@@ -14,18 +15,19 @@ export const target: Command = {
     {
       name: 'release',
       summary: 'end a wait that the server asked for (Retry-After) and an open circuit, within a second',
-      settings: [...who, 'separateLimits', ...store],
+      settings: [...who, 'separateLimits', ...store, ...server],
       options: [reason, json],
       examples: [
         ['expunge target release --base-url https://api.example.com --reason "they answered by mistake"', 'resume now'],
         ['expunge status --base-url https://api.example.com', 'what there is to release'],
       ],
+      overServer,
       load: steer,
     },
     {
       name: 'forget-rate',
       summary: 'forget the learned rate of the target and probe for it again',
-      settings: [...who, 'separateLimits', ...store],
+      settings: [...who, 'separateLimits', ...store, ...server],
       options: [reason, json],
       examples: [
         [
@@ -34,13 +36,14 @@ export const target: Command = {
         ],
         ['expunge target forget-rate --account acme', 'of another account'],
       ],
+      overServer,
       load: steer,
     },
     {
       name: 'pin-rate',
       summary: 'begin at this rate and never exceed it, for all runs of the target, until it is unpinned',
       arguments: '<rate|none>',
-      settings: [...who, 'separateLimits', ...store],
+      settings: [...who, 'separateLimits', ...store, ...server],
       options: [reason, json],
       examples: [
         [
@@ -49,6 +52,7 @@ export const target: Command = {
         ],
         ['expunge target pin-rate none', 'learn it again'],
       ],
+      overServer,
       load: steer,
     },
     {
@@ -56,7 +60,7 @@ export const target: Command = {
       summary:
         'bound the requests in any day (or hour, or minute) over all runs and schedules of the target, until it is ended',
       arguments: '<budget|none>',
-      settings: [...who, 'separateLimits', ...store],
+      settings: [...who, 'separateLimits', ...store, ...server],
       options: [reason, json],
       examples: [
         [
@@ -66,6 +70,7 @@ export const target: Command = {
         ['expunge target budget 100000/day,10000/h --reason "as agreed"', 'two bounds'],
         ['expunge target budget none', 'no bound any more'],
       ],
+      overServer,
       load: steer,
     },
   ],
@@ -81,25 +86,27 @@ const stop = () => import('./stop-all.ts');
 export const stopAll: Command = {
   name: 'stop-all',
   summary: 'stop sending requests of all runs of a target, within a second, until start-all; asks for no confirmation',
-  settings: [...who, ...store],
+  settings: [...who, ...store, ...server],
   options: [allAccounts, reason, json],
   examples: [
     ['expunge stop-all --base-url https://api.example.com --reason "they call us"', 'no run sends anything any more'],
     ['expunge stop-all', 'the target of the configuration file'],
     ['expunge stop-all --base-url https://api.example.com --all-accounts', 'of all accounts'],
   ],
+  overServer,
   load: stop,
 };
 
 export const startAll: Command = {
   name: 'start-all',
   summary: 'resume the runs of a target that stop-all stopped',
-  settings: [...who, ...store],
+  settings: [...who, ...store, ...server],
   options: [allAccounts, reason, json],
   examples: [
     ['expunge start-all --base-url https://api.example.com', 'those that were running continue'],
     ['expunge start-all --reason "solved"', 'and say why'],
     ['expunge start-all --base-url https://api.example.com --all-accounts', 'those of all accounts'],
   ],
+  overServer,
   load: stop,
 };

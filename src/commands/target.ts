@@ -1,6 +1,6 @@
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
-import { isLive, knownTargets } from '../ledger/known-targets.ts';
+import { isLive, type KnownTarget, knownTargets } from '../ledger/known-targets.ts';
 import { forgetRate, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
@@ -8,29 +8,45 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayOf, whoAmI, withRedis } from './session.ts';
-import { readTargetStatus, targetStatusFacts, targetStatusLines, unknownTargetLines } from './target-status.ts';
+import { sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import {
+  readTargetStatus,
+  type TargetStatus,
+  targetStatusFacts,
+  targetStatusLines,
+  unknownTargetLines,
+} from './target-status.ts';
 
 /** `target release`, `forget-rate`, `pin-rate` and `budget`: from any machine, for all processes of the target, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, args, config, env, options, stdout, stderr, verbosity } = invocation;
+  const { verb, args, config, env, options } = invocation;
   const target = namedTarget(config);
   const isBound = verb === 'target pin-rate' || verb === 'target budget';
   const rate = isBound ? readBound(verb, args[0] ?? '') : null;
-  return withRedis(invocation, options.json ? () => {} : sayOf(invocation), async ({ redis }) => {
+  return withRedis(invocation, sayUnlessJson(invocation), async ({ redis }) => {
     const before = await readTargetStatus(redis, target, config.separateLimits);
-    if (before.limiters.length === 0 && !isBound) throw await unknownTarget(redis, verb, target);
+    if (before.limiters.length === 0 && !isBound) throw unknownTarget(await knownTargets(redis), verb, target);
     const order = { who: whoAmI(env), reason: reasonOf(options), at: Date.now() };
     const warnings = await unknownTargetLines(redis, before, `${verb} ${args[0]}`);
     const isChanged = await orders[verb]!(redis, target.fp, order, rate);
     const after = await readTargetStatus(redis, target, config.separateLimits);
-    const [done, nothing] = messages[verb]!;
-    const lines = [isChanged ? done : nothing, ...targetStatusLines(after, verbosity === 'quiet')];
-    stderr.write(`${targetName(target)}: ${lines.join('\n  ')}\n`);
-    for (const line of warnings) stderr.write(`warning: ${line}\n`);
-    jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });
-    return 0;
+    return sayChanged(invocation, after, isChanged, warnings);
   });
+}
+
+/** Says what was done, and how the target is now. Returns the exit code. */
+export function sayChanged(
+  { verb, options, stdout, stderr, verbosity }: Invocation,
+  after: TargetStatus,
+  isChanged: boolean,
+  warnings: readonly string[] = [],
+): number {
+  const [done, nothing] = messages[verb]!;
+  const lines = [isChanged ? done : nothing, ...targetStatusLines(after, verbosity === 'quiet')];
+  stderr.write(`${targetName(after.target)}: ${lines.join('\n  ')}\n`);
+  for (const line of warnings) stderr.write(`warning: ${line}\n`);
+  jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });
+  return 0;
 }
 
 type Order = { who: string; reason: string; at: number };
@@ -55,7 +71,7 @@ const messages: Record<string, [string, string]> = {
 };
 
 /** A budget, or a single rate; null for `none`. Throws USAGE, also for a pin with quotas: it has no single value to begin at. */
-function readBound(verb: string, text: string): Rate | null {
+export function readBound(verb: string, text: string): Rate | null {
   if (text === 'none') return null;
   try {
     const rate = parseRate(text);
@@ -69,8 +85,8 @@ function readBound(verb: string, text: string): Rate | null {
 }
 
 /** Lists the live targets, one of which was most likely meant. */
-async function unknownTarget(redis: RedisClient, verb: string, target: Target): Promise<ExpungeError> {
-  const live = nearestFirst((await knownTargets(redis)).filter(isLive), target);
+export function unknownTarget(known: readonly KnownTarget[], verb: string, target: Target): ExpungeError {
+  const live = nearestFirst(known.filter(isLive), target);
   const next = live.length > 0 ? `these are live:\n${notReachedText(verb, live)}` : 'no target is live in this Redis';
   return new ExpungeError('USAGE', `nothing was ever sent to ${targetName(target)} through this Redis`, { next });
 }

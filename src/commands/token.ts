@@ -1,16 +1,20 @@
-import { addToken, type KnownToken, listTokens, type Role, revokeToken } from '../api/token-store.ts';
+import { addToken, type KnownToken, listTokens, type Role, readTokenAudit, revokeToken } from '../api/token-store.ts';
 import { isName, nameRule } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
+import { auditFacts } from '../ledger/audit.ts';
 import { columns, plainLine } from '../terminal/style.ts';
+import { auditText } from '../terminal/target-events.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { type Session, sayOf, whoAmI, withRedis } from './session.ts';
+import { type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+
+const shownActions = 10;
 
 /** `token add`, `list` and `revoke`: who may use the API of this Redis. */
 export async function execute(invocation: Invocation): Promise<number> {
-  const { verb, options } = invocation;
+  const { verb } = invocation;
   const act = { 'token add': add, 'token list': list, 'token revoke': revoke }[verb]!;
-  const say = options.json ? () => {} : sayOf(invocation);
+  const say = sayUnlessJson(invocation);
   return withRedis(invocation, say, (session) => act(invocation, session));
 }
 
@@ -30,7 +34,9 @@ async function add({ args, options, env, stdout, stderr }: Invocation, { redis }
 async function list({ options, stdout }: Invocation, { redis }: Session): Promise<number> {
   const all = await listTokens(redis);
   const print = jsonLines(stdout, options.json);
+  const audit = await readTokenAudit(redis);
   for (const token of all) print('token', tokenFacts(token));
+  for (const entry of audit) print('audit', auditFacts(entry));
   if (options.json) return 0;
   const rows = all.map(({ name, role, who, at, expiresAt }) => [
     ...[name, role, isoTime(at), plainLine(who)],
@@ -38,12 +44,13 @@ async function list({ options, stdout }: Invocation, { redis }: Session): Promis
   ]);
   const none = 'No tokens. Make one: expunge token add NAME --role read';
   stdout.write(`${all.length === 0 ? none : columns([['NAME', 'ROLE', 'MADE', 'BY', 'EXPIRES'], ...rows])}\n`);
+  for (const line of auditText(audit.slice(-shownActions))) stdout.write(`${line}\n`);
   return 0;
 }
 
-async function revoke({ args, options, stdout, stderr }: Invocation, { redis }: Session): Promise<number> {
+async function revoke({ args, options, env, stdout, stderr }: Invocation, { redis }: Session): Promise<number> {
   const [name = ''] = args;
-  const isRevoked = await revokeToken(redis, name);
+  const isRevoked = await revokeToken(redis, name, whoAmI(env), Date.now());
   if (!isRevoked)
     throw new ExpungeError('USAGE', `no token is called "${plainLine(name)}"`, {
       next: 'expunge token list shows all',

@@ -3,6 +3,7 @@ import { readTarget } from '../config/check-target.ts';
 import type { ListenAddress } from '../config/parse-setting.ts';
 import type { Config } from '../config/settings.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
+import { announceProtection } from '../ledger/protection.ts';
 import { readStart, readTargetState, scopesOf } from '../limiter/read-target.ts';
 import { createLogger, type Log } from '../logger.ts';
 import type { Target } from '../model/target.ts';
@@ -113,6 +114,9 @@ async function partsOf(work: WorkerDeps): Promise<Part[]> {
     ...service.parts,
     ...scheduler.parts,
     repeat('target', registerTargetEveryMs, () => noteTarget(session.redis, target, Date.now()), log),
+    ...(invocation.config.protect === undefined
+      ? []
+      : [repeat('protection', registerTargetEveryMs, () => announceProtection(session.redis, target.fp), log)]),
     repeat('recoverer', recoverEveryMs, () => recoverer.recover(), log),
     ...(destination === null ? [] : [delivererOf(work, destination).part]),
     ...notifierParts(work),
@@ -164,6 +168,7 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
   const build = { version: readVersion(), revision: env.EXPUNGE_REVISION ?? '' };
   const { redis, connectionError } = session;
   const { openWorkerSite } = await import('../api/site.ts');
+  const { oldListsPart } = await import('../api/plan-store.ts');
   return [
     openHttp(portOf(config.http, supervision), {
       build,
@@ -173,8 +178,11 @@ async function httpParts(work: WorkerDeps, service: Service): Promise<Part[]> {
       fp: target.fp,
       state,
       log,
-      site: openWorkerSite(config.http, { session, config, sources: invocation.sources, env, log }),
+      site: openWorkerSite(config.http, {
+        ...{ session, config, sources: invocation.sources, env, log, workerOf: target.fp },
+      }),
     }),
+    oldListsPart(config.stateDir, log),
   ];
 }
 

@@ -210,6 +210,18 @@ export const baseUrl = (value: string): string => {
   return url.origin + url.pathname.replace(/\/+$/, '');
 };
 
+/** The address of a server of ours, whose paths are appended to it. Over http only on this machine: it gets a token. */
+export const serverUrl = (value: string): string => {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new Error('expected a URL like https://ops.example.com');
+  if (url.username || url.password) throw new Error('the URL cannot hold a user name or password');
+  if (/[?#]/.test(value)) throw new Error('the URL cannot hold a query or a fragment');
+  if (url.protocol === 'http:' && !isLoopback(url.hostname))
+    throw new Error(`over http an attacker in the network could read the token for ${url.hostname}: use https`);
+  return url.origin + url.pathname.replace(/\/+$/, '');
+};
+
 /** The token endpoint in normal form. It may hold a query (RFC 6749 §3.2), but no fragment and no user-info, which would leak. */
 export const tokenUrl = (value: string): string => {
   const url = URL.canParse(value) ? new URL(value) : null;

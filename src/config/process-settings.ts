@@ -1,7 +1,7 @@
 import * as parse from './parse-setting.ts';
 import { setting } from './setting.ts';
 
-/** What a process needs whatever it deletes: the token, connections, the state folder, Redis and its log; in the order of the help. */
+/** What a process needs whatever it deletes: the token, connections, the state folder, Redis or a server instead; in the order of the help. */
 export const processSettings = {
   tokenFile: setting({
     flag: 'token-file',
@@ -195,85 +195,20 @@ export const processSettings = {
     fallback: undefined,
     help: 'the name in the certificate of Redis, if it is not the host of REDIS_URL',
   }),
-  http: setting({
-    flag: 'http',
-    env: 'EXPUNGE_HTTP',
-    arg: '<[addr:]port>',
-    parse: parse.listenAddress,
-    fallback: undefined,
-    help: 'serve /healthz, /readyz, /metrics, the API and the dashboard there; a port alone is for this machine only, 0.0.0.0:9464 for all',
-  }),
-  openMetrics: setting({
-    flag: 'open-metrics',
-    env: 'EXPUNGE_OPEN_METRICS',
-    arg: null,
-    parse: parse.flag,
-    fallback: false,
-    help: 'answer /metrics from other machines without a token, too',
-  }),
-  trustProxyUser: setting({
-    flag: 'trust-proxy-user',
-    env: 'EXPUNGE_TRUST_PROXY_USER',
-    arg: '<header>',
-    parse: parse.headerName,
-    fallback: undefined,
-    help: 'the header in which a proxy names who is logged in; only from the addresses of --trust-proxy-from',
-  }),
-  trustProxyFrom: setting({
-    flag: 'trust-proxy-from',
-    env: 'EXPUNGE_TRUST_PROXY_FROM',
-    arg: '<addresses>',
-    parse: parse.text,
-    fallback: undefined,
-    help: 'where that proxy is: addresses or networks with commas, 10.0.0.7,10.1.0.0/16',
-  }),
-  trustProxyRole: setting({
-    flag: 'trust-proxy-role',
-    env: 'EXPUNGE_TRUST_PROXY_ROLE',
-    arg: '<role>',
-    parse: parse.oneOf(['read', 'operate', 'admin']),
-    fallback: 'read',
-    help: 'what those people may do: read, operate or admin',
-  }),
-  logLevel: setting({
-    flag: 'log-level',
-    env: 'EXPUNGE_LOG_LEVEL',
-    arg: '<level>',
-    parse: parse.oneOf(['debug', 'info', 'warn', 'error', 'silent']),
-    fallback: 'info',
-    help: 'what a worker logs to stderr: debug, info, warn, error or silent',
-  }),
-  results: setting({
-    flag: 'results',
-    env: 'EXPUNGE_RESULTS',
-    arg: '<folder|url>',
-    parse: parse.folderOrUrl,
-    fallback: undefined,
-    help: 'deliver the results of each detached run that ends into this folder, or by PUT below this URL',
-  }),
-  resultsHeaderFile: setting({
-    flag: 'results-header-file',
-    env: 'EXPUNGE_RESULTS_HEADER_FILE',
-    arg: '<file>',
-    parse: parse.text,
-    fallback: undefined,
-    help: 'holds headers for that URL, one "Name: value" a line; read for each file (else EXPUNGE_RESULTS_HEADERS)',
-  }),
-  notify: setting({
-    flag: 'notify',
-    env: 'EXPUNGE_NOTIFY',
+  server: setting({
+    flag: 'server',
+    env: 'EXPUNGE_SERVER',
     arg: '<url>',
-    ifRepeated: 'joined',
-    parse: parse.webhookUrls,
+    parse: parse.serverUrl,
     fallback: undefined,
-    help: 'post events there: runs that start, pause, halt or end, refused lists, outages; several with commas or flags',
+    help: 'the dashboard or the worker whose API does this, instead of Redis; https, unless it is this machine',
   }),
-  notifySecretFile: setting({
-    flag: 'notify-secret-file',
-    env: 'EXPUNGE_NOTIFY_SECRET_FILE',
+  serverTokenFile: setting({
+    flag: 'server-token-file',
+    env: 'EXPUNGE_SERVER_TOKEN_FILE',
     arg: '<file>',
     parse: parse.text,
     fallback: undefined,
-    help: 'holds the secret whsec_… that signs the events, or one a line for each URL (else EXPUNGE_NOTIFY_SECRET)',
+    help: 'holds the token for that server, of expunge token add (else EXPUNGE_SERVER_TOKEN)',
   }),
 } as const;

@@ -3,12 +3,13 @@ import type { ListSources } from './list-source.ts';
 import * as parse from './parse-setting.ts';
 import { processSettings } from './process-settings.ts';
 import { runSettings } from './run-settings.ts';
+import { serviceSettings } from './service-settings.ts';
 
 /**
  * Every setting once: its flag, its variable, its default and how its text is read. Help, configuration file, `config show`
  * and the tables of the documentation follow from it. Secrets are not settings: see `token/token.ts`.
  */
-export const settings = { ...runSettings, ...processSettings } as const;
+export const settings = { ...runSettings, ...processSettings, ...serviceSettings } as const;
 
 export type SettingName = keyof typeof settings;
 type Value<S> = S extends { parse: (text: string) => infer T; fallback: infer F }

@@ -1,5 +1,7 @@
 import { html, nothing, render } from '/assets/lit-html/lit-html.js';
 import { get, wordsOf } from './api.js';
+import { leaveQuestion } from './ask.js';
+import { zone } from './format.js';
 import { alarm, patterns } from './parts.js';
 import { mayOperate, me, setMe } from './words.js';
 
@@ -56,7 +58,18 @@ function layout(page) {
       ${connection && connection !== 'none' ? html`<p class="connection ${connection}"><span>${connectionWords[connection]}</span></p>` : nothing}
       <form class="who" method="post" action="/logout"><span>${me.name} <small>${me.role}</small></span><button>Sign out</button></form>
     </header>
-    <main id="main" tabindex="-1">${page ? page.view() : html`<p>Loading …</p>`}</main>`;
+    <main id="main" tabindex="-1">${page ? page.view() : html`<p>Loading …</p>`}</main>
+    <footer>${zone() === 'UTC' ? 'Times are in UTC.' : `Times are in ${zone()}; point at one to read it in UTC.`}</footer>`;
+}
+
+/** @returns {Page} */
+function openNothing() {
+  return {
+    title: () => 'No such page',
+    view: () =>
+      html`<h1>No such page</h1><p>Nothing is at <code>${location.pathname}</code>. <a href="/">See all runs</a></p>`,
+    close: () => {},
+  };
 }
 
 /** @param {Connection} state */
@@ -82,6 +95,7 @@ async function navigate() {
   if (shownPath === pathname) return;
   const isFirst = shownPath === '';
   shownPath = pathname;
+  leaveQuestion(); // it is about the page that is left
   const open = await loadPage(pathname);
   if (shownPath !== pathname) return; // somebody was faster
   page?.close();
@@ -110,13 +124,13 @@ function follow(event) {
 
 /** A page is loaded when it is needed. @param {string} path @returns {Promise<(surroundings: Surroundings) => Page>} */
 async function loadPage(path) {
-  const [, first = '', id = ''] = path.split('/');
-  if (first === 'runs' && id !== '') {
+  const [, first = '', id = '', more] = path.split('/');
+  if (first === 'runs' && id !== '' && more === undefined) {
     const { openRun } = await import('./run-page.js');
     return (surroundings) => openRun(decodeURIComponent(id), surroundings);
   }
-  if (first === 'new' && mayOperate()) return (await import('./new-run.js')).openNewRun;
-  return (await import('./runs-page.js')).openRuns;
+  if (path === '/new' && mayOperate()) return (await import('./new-run.js')).openNewRun;
+  return path === '/' ? (await import('./runs-page.js')).openRuns : openNothing;
 }
 
 try {

@@ -11,6 +11,9 @@ import { alarm } from './parts.js';
  *   act: (values: Record<string, string>) => Promise<unknown> }} Question
  */
 
+/** The question that the dialog shows. @type {Question | null} */
+let asked = null;
+
 const reasonField = { name: 'reason', label: 'Reason', hint: 'stands in the audit trail' };
 
 /** Asks in a dialog for a reason and what else an order needs, and gives it. What the server refuses is told in the dialog. @param {Question} question */
@@ -25,23 +28,50 @@ export function ask(question) {
     const values = new FormData(/** @type {HTMLFormElement} */ (event.target));
     show('', true);
     try {
-      await question.act(Object.fromEntries([...values].map(([name, value]) => [name, String(value)])));
-      dialog.close();
+      const done = await question.act(Object.fromEntries([...values].map(([name, value]) => [name, String(value)])));
+      if (isAsked()) dialog.close();
+      tell(done);
     } catch (error) {
-      show(wordsOf(error), false);
+      if (isAsked()) show(wordsOf(error), false);
+      else notice(`It is not done: ${question.verb}`, [wordsOf(error)]);
     }
   };
+  const isAsked = () => asked === question && dialog.open; // else its page was left meanwhile
+  asked = question;
   render(nothing, dialog); // no value of the last question stays in a field
   show('', false);
   dialog.showModal();
   /** @type {HTMLElement | null} */ (dialog.querySelector('input, select'))?.focus();
 }
 
+/** Shows in a dialog what the server warns of; nothing where it does not. @param {unknown} answer */
+export function tell(answer) {
+  const { warnings = [] } = /** @type {{ warnings?: string[] }} */ (answer ?? {});
+  if (warnings.length > 0) notice('It is done, but mind this', warnings);
+}
+
+/** Closes the dialog. */
+export function leaveQuestion() {
+  /** @type {HTMLDialogElement} */ (document.querySelector('dialog')).close();
+}
+
+/** @param {string} title @param {string[]} alarms */
+function notice(title, alarms) {
+  asked = null;
+  const dialog = /** @type {HTMLDialogElement} */ (document.querySelector('dialog'));
+  render(
+    html`<form method="dialog" aria-labelledby="question"><h2 id="question">${title}</h2>
+      ${alarms.map(alarm)}
+      <p class="buttons"><button class="main" autofocus>Close</button></p></form>`,
+    dialog,
+  );
+  dialog.showModal();
+}
+
 /** @typedef {{ problem: string, isBusy: boolean, submit: (event: SubmitEvent) => void }} Answering */
 
 /** @param {Question} question @param {Field[]} fields @param {Answering} answering */
 function formOf({ title, text, verb, isDangerous }, fields, { problem, isBusy, submit }) {
-  const close = () => /** @type {HTMLDialogElement} */ (document.querySelector('dialog')).close();
   return html`<form @submit=${submit} autocomplete="off" aria-labelledby="question">
     <h2 id="question">${title}</h2>
     ${text ? html`<p>${text}</p>` : nothing}
@@ -49,7 +79,7 @@ function formOf({ title, text, verb, isDangerous }, fields, { problem, isBusy, s
     ${alarm(problem)}
     <p class="buttons">
       <button class=${isDangerous ? 'danger' : 'main'} ?disabled=${isBusy}>${verb}</button>
-      <button type="button" @click=${close}>Leave it</button>
+      <button type="button" @click=${leaveQuestion}>Leave it</button>
     </p></form>`;
 }
 

@@ -68,13 +68,13 @@ export class Charts {
 
   view() {
     const { points } = this.#history;
-    if (points.length === 0) return html`<p class="soft">Nothing was measured yet.</p>`;
     const shown = charts()
       .map((chart) => ({
         ...chart,
         series: chart.series.filter(({ of }) => points.some((point) => (of(point) ?? 0) > 0)),
       }))
       .filter(({ series }) => series.length > 0);
+    if (shown.length === 0) return html`<p class="soft">Nothing is measured yet.</p>`;
     return html`${shown.map((chart) => this.#figure(chart))}${this.#numbers(shown)}`;
   }
 
@@ -129,7 +129,7 @@ export class Charts {
       this.#show();
     };
     return html`<details @toggle=${toggle}><summary>The numbers of the charts</summary>
-      ${this.#isOpen ? table('The numbers of the charts', names, this.#history.points.map(row), numbers) : nothing}</details>`;
+      <div class="numbers" role="region" aria-label="Numbers" tabindex="0">${this.#isOpen ? table('The numbers of the charts', names, this.#history.points.map(row), numbers) : nothing}</div></details>`;
   }
 }
 

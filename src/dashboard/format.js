@@ -79,12 +79,21 @@ export function leftText({ least, most }) {
 
 const dayMs = 86_400_000;
 
-/** `15:00`, on another day `22 Nov 15:00`, by the clock of this machine. @param {number} ms @param {number} [now] */
-function clock(ms, now = Date.now()) {
+/** `15:00`, on another day `22 Nov 15:00`, in another year `22 Nov 2025 15:00`, by the clock of this machine. @param {number} ms @param {number} [now] */
+export function clock(ms, now = Date.now()) {
   const at = new Date(ms);
   const time = at.toTimeString().slice(0, 5);
   const isToday = Math.abs(ms - now) < dayMs && at.getDate() === new Date(now).getDate();
-  return isToday ? time : `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${time}`;
+  if (isToday) return time;
+  const year = at.getFullYear() === new Date(now).getFullYear() ? '' : `${at.getFullYear()} `;
+  return `${at.getDate()} ${at.toLocaleString('en-US', { month: 'short' })} ${year}${time}`;
+}
+
+/** The zone of the clock of this machine: `Europe/Berlin, UTC+1`; just `UTC` where it is that. @param {string} [name] @param {Date} [at] */
+export function zone(name = Intl.DateTimeFormat().resolvedOptions().timeZone, at = new Date()) {
+  const parts = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'shortOffset' }).formatToParts(at);
+  const offset = (parts.find(({ type }) => type === 'timeZoneName')?.value ?? '').replace('GMT', 'UTC');
+  return name === 'UTC' ? name : `${name}, ${offset}`;
 }
 
 /** `15:00:41`, on another day with the date. @param {string} iso */

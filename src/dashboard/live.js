@@ -1,4 +1,4 @@
-import { address, isMissing, problemText, wordsOf } from './api.js';
+import { address, isMissing, problemText } from './api.js';
 
 /** @typedef {'connecting' | 'live' | 'lost' | 'hidden' | 'none'} Connection */
 
@@ -10,10 +10,11 @@ const retryMs = 2_000;
  * silent is opened again, without end, unless there is no such thing.
  *
  * @param {{ path: string, event: string, read: () => Promise<any>, onData: (data: any) => void, onState: (state: Connection) => void,
- *   onProblem: (words: string) => void }} options `read`: asks for the same once; `onProblem`: what the server says instead of data
+ *   onProblem: (words: string) => void, onMissing?: () => void }} options `read`: asks for the same once; `onProblem`: what the server says instead
+ *   of data; `onMissing`: it has no such thing
  * @returns {() => void}
  */
-export function follow({ path, event, read, onData, onState, onProblem }) {
+export function follow({ path, event, read, onData, onState, onProblem, onMissing }) {
   /** @type {EventSource | null} */
   let source = null;
   let timer = 0;
@@ -44,7 +45,7 @@ export function follow({ path, event, read, onData, onState, onProblem }) {
         if (isOver) return;
         if (!isMissing(error)) return later(reopen, retryMs);
         onState('none');
-        onProblem(wordsOf(error));
+        onMissing?.();
       },
     );
   };

@@ -1,6 +1,6 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { get, post, postFile, wordsOf } from './api.js';
-import { fieldOf } from './ask.js';
+import { fieldOf, tell } from './ask.js';
 import { count, duration, hostOf, plural, size } from './format.js';
 import { alarm, facts, table, time } from './parts.js';
 import { typed } from './run-orders.js';
@@ -60,7 +60,7 @@ class NewRun {
   /** @param {File | undefined} file */
   #take(file) {
     this.#file = file ?? null;
-    this.#plan = null;
+    [this.#plan, this.#problem] = [null, ''];
     this.#show();
   }
 
@@ -79,7 +79,12 @@ class NewRun {
       .filter(([name, value]) => value && name !== 'list');
     options.push(['name', plainName(file.name)]);
     this.#try(`Reading ${file.name} …`, async () => {
-      this.#plan = await postFile(`/plans?${new URLSearchParams(options)}`, file);
+      const isChosen = () => this.#file === file; // else another list was chosen meanwhile: this answer is not about it
+      const plan = await postFile(`/plans?${new URLSearchParams(options)}`, file).catch((error) => {
+        if (isChosen()) throw error;
+      });
+      if (!isChosen()) return;
+      this.#plan = plan;
       this.#key = crypto.randomUUID();
       setTimeout(() => document.querySelector('#plan')?.scrollIntoView({ block: 'start' }), 50);
     });
@@ -97,6 +102,7 @@ class NewRun {
         { 'idempotency-key': this.#key },
       );
       this.#go(`/runs/${made.run}`);
+      tell(made);
     });
   }
 
@@ -112,10 +118,10 @@ class NewRun {
     return html`<form class="new" @submit=${(/** @type {SubmitEvent} */ event) => this.#read(event)}>
       ${this.#dropZone()}
       <p class="field"><label for="target">Target</label><select id="target" name="target">${targets.map(
-        ({ fp, target, account }) =>
-          html`<option value=${fp}>${hostOf(target)}${account ? ` (${account})` : ''}</option>`,
+        ({ fp, target, account, processes }) =>
+          html`<option value=${fp}>${hostOf(target)}${account ? ` (${account})` : ''}${processes > 0 ? '' : ' – no worker now'}</option>`,
       )}</select></p>
-      ${fieldOf({ name: 'resource', label: 'The ids name', choices: me.resources })}
+      ${fieldOf({ name: 'resource', label: 'Ids of', choices: me.resources })}
       ${fieldOf({ name: 'column', label: 'Column', hint: 'that holds the id; it must be in the header', value: 'id' })}
       <details><summary>More settings</summary>
         ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most so many requests: 200/s', isOptional: true })}
@@ -158,6 +164,7 @@ class NewRun {
     const { seconds } = forecast;
     return html`<section id="plan" class="card" aria-labelledby="the-plan"><h2 id="the-plan">The plan</h2>
       ${facts([
+        ['list', plan.name],
         ['target', html`<b>${hostOf(plan.target)}</b> ${plan.account}`],
         ['rows', count(counts.rows ?? 0)],
         ['ids to delete', html`<b>${count(n)}</b>`],
@@ -166,6 +173,7 @@ class NewRun {
         ['protected', counts.protected ? count(counts.protected) : ''],
         ['rejected', reasons.map(([code, many]) => `${code} ${count(many)}`).join(', ')],
         ['first request', first ? html`<code>DELETE ${first.url}</code>` : 'none'],
+        ['rules', html`${rulesOf(plan).map((rule) => html`<code>${rule}</code> `)}`],
         ['forecast', seconds === null ? 'its time is not known without a rate' : `at least ${duration(seconds)}`],
         ['code', html`<code>${plan.code}</code>`],
         ['valid until', time(plan.expires_at)],
@@ -185,6 +193,11 @@ class NewRun {
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${plural(n, 'ids')}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;
   }
+}
+
+/** What is not as by default, as flags; one that takes no value stands alone. @param {Plan} plan */
+function rulesOf({ changed_rules: rules = {} }) {
+  return Object.entries(rules).map(([flag, value]) => (value === 'true' ? flag : `${flag} ${value}`));
 }
 
 /** @param {NonNullable<Plan['rejected_samples']>} rows */

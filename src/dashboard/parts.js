@@ -1,5 +1,5 @@
 import { html, nothing, svg } from '/assets/lit-html/lit-html.js';
-import { count, moment, percent, utc } from './format.js';
+import { count, hostOf, moment, percent, utc } from './format.js';
 import { countOf, idOutcomes, idsOf, me, reasonOf, strokes, styleNumber, symbolOf, toneOf } from './words.js';
 
 /** @import { TemplateResult } from '/assets/lit-html/lit-html.js' */
@@ -9,6 +9,12 @@ import { countOf, idOutcomes, idsOf, me, reasonOf, strokes, styleNumber, symbolO
 /** A moment by the clock of the reader, in UTC as its title. @param {string | null | undefined} iso */
 export function time(iso) {
   return iso ? html`<time datetime=${iso} title=${utc(iso)}>${moment(iso)}</time>` : '–';
+}
+
+/** A target, which may be broken into two lines at its slashes. @param {string} url */
+export function host(url) {
+  const [first = '', ...rest] = hostOf(url).split('/');
+  return html`<b class="host">${first}${rest.map((part) => html`/<wbr>${part}`)}</b>`;
 }
 
 /** @param {RunSummary} run */

@@ -31,9 +31,9 @@ function leftOver(run) {
   return sum(run, ({ is_retryable }) => is_retryable);
 }
 
-/** @param {Run} run @param {string} order @param {Record<string, unknown>} body */
-function give({ run }, order, body) {
-  return post(`/runs/${run}/${order}`, body);
+/** @param {Run} run @param {string} order @param {Record<string, unknown>} body @param {Record<string, string>} [headers] */
+function give({ run }, order, body, headers) {
+  return post(`/runs/${run}/${order}`, body, headers);
 }
 
 /** @param {Run} run @returns {Question} */
@@ -86,7 +86,7 @@ function priorityQuestion(run) {
 function cancelQuestion(run) {
   const left = run.pending;
   return {
-    ...{ title: 'Cancel this run?', verb: 'Cancel the run', isDangerous: true },
+    ...{ title: `Cancel run ${run.run}?`, verb: 'Cancel the run', isDangerous: true },
     text: html`It ends for good. <b>${plural(left, 'ids')}</b> at <b>${hostOf(run.target)}</b> have no outcome yet and are left; what is deleted
       stays deleted.`,
     fields: [typed(left, 'ids that are left')],
@@ -98,14 +98,17 @@ function cancelQuestion(run) {
 /** @param {Run} run @param {(path: string) => void} go @returns {Question} */
 function retryQuestion(run, go) {
   const words = me.outcomes.filter((word) => word.is_retryable && countOf(run, word) > 0);
+  const key = { 'idempotency-key': crypto.randomUUID() }; // the same order twice makes the same run
   return {
     ...{ title: 'Retry what failed?', verb: 'Make the run', isDangerous: true },
     text: html`A new run sends ${plural(leftOver(run), 'ids')} to <b>${hostOf(run.target)}</b> again:
       ${words.map((word) => `${count(countOf(run, word))} ${word.outcome}`).join(', ')}.`,
     fields: [typed(leftOver(run), 'ids that are retried')],
-    act: async ({ reason }) => {
-      const made = await give(run, 'retry', { reason, only: words.map(({ outcome }) => outcome) });
+    act: async ({ reason, number }) => {
+      const confirm = Number(number?.replaceAll(',', ''));
+      const made = await give(run, 'retry', { reason, confirm, only: words.map(({ outcome }) => outcome) }, key);
       go(`/runs/${made.run}`);
+      return made;
     },
   };
 }

@@ -2,9 +2,9 @@ import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { address, get } from './api.js';
 import { Charts } from './charts.js';
 import { Failures } from './failures.js';
-import { duration, endRange, hostOf, leftText, percent, plural, rangeOf, rate } from './format.js';
+import { duration, endRange, leftText, percent, plural, rangeOf, rate } from './format.js';
 import { follow } from './live.js';
-import { alarm, facts, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
+import { alarm, facts, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
 import { orderButtons } from './run-orders.js';
 import { failuresOf, idsOf, isSealed, reasonOf } from './words.js';
 
@@ -18,6 +18,7 @@ export function openRun(id, { show, go, connection, say }) {
   /** @type {RunHistory} */
   let history = { points: [], events: [] };
   let problem = '';
+  let isMissing = false;
   const charts = new Charts(show);
   const failures = new Failures(id, show);
   const close = follow({
@@ -40,32 +41,61 @@ export function openRun(id, { show, go, connection, say }) {
       problem = words;
       show();
     },
+    onMissing: () => {
+      isMissing = true;
+      show();
+    },
   });
+  const titleNow = () => (run ? `${percent(idsOf(run) - run.pending, idsOf(run))} ${run.state} · ${id}` : id);
   return {
-    title: () => (run ? `${percent(idsOf(run) - run.pending, idsOf(run))} ${run.state} · ${id}` : id),
+    title: () => (isMissing ? 'No such run' : titleNow()),
     view: () =>
-      run
-        ? html`${alarm(problem)}${headline(run, go)}
+      isMissing
+        ? missing(id)
+        : run
+          ? html`${alarm(problem)}${headline(run, go)}
             <section aria-labelledby="over-time"><h2 id="over-time">Over time</h2>${charts.view()}${eventList(history.events)}</section>
             ${failures.view(failuresOf(run))}${auditSection(run.audit)}${planSection(run)}`
-        : html`<h1>Run ${id}</h1>${problem ? alarm(problem) : html`<p>Loading …</p>`}`,
+          : html`<h1>Run ${id}</h1>${problem ? alarm(problem) : html`<p>Loading …</p>`}`,
     drawn: () => charts.draw(),
     close,
   };
+}
+
+/** @param {string} id */
+function missing(id) {
+  return html`<h1>No such run</h1>
+    <p>No run is called <b>${id}</b>. A run that has ended is kept for a while (<code>--keep</code>), then its results are all that is left of it.</p>
+    <p><a href="/">See all runs</a></p>`;
 }
 
 /** @param {Run} run @param {(path: string) => void} go */
 function headline(run, go) {
   const ids = idsOf(run);
   return html`<h1><span class="soft">Run</span> ${run.run} ${stateBadge(run)}</h1>
-    <p class="target"><b>${hostOf(run.target)}</b>${run.account ? html` <span class="soft">account ${run.account}</span>` : nothing}</p>
+    <p class="target">${host(run.target)}${run.account ? html` <span class="soft">account ${run.account}</span>` : nothing}</p>
     <section class="card" aria-label="Progress">
       <p class="far"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}</p>
       ${progressBar(run)}${outcomeList(run)}
-      <p class="now">${run.sentence || why(run)}</p>
+      <p class="now">${run.sentence || why(run)}${leftOf(run)}</p>
       <p class="pace">${paceOf(run)}</p>
     </section>
+    ${alarm(failedOrder(run.audit))}
     ${orderButtons(run, go)}`;
+}
+
+/** What was ordered last, if it was not carried out after its dialog had closed; else ''. @param {AuditEntry[]} audit */
+function failedOrder(audit) {
+  const last = audit.at(-1);
+  return last?.action === 'failed'
+    ? `The order of ${last.who} to ${last.order} the run was not carried out: ${last.error}`
+    : '';
+}
+
+/** What an end leaves to somebody. @param {Run} run */
+function leftOf(run) {
+  const n = failuresOf(run);
+  return isSealed(run) && n > 0 ? html` <a href="#failures">${plural(n, 'rows')} without success</a>.` : nothing;
 }
 
 /** @param {Run} run */
@@ -89,14 +119,16 @@ function paceOf(run) {
 function eventList(events) {
   if (events.length === 0) return nothing;
   const lines = events.map(({ at, text }, i) => html`<li value=${i + 1}>${time(at)} ${text}</li>`).reverse();
-  return html`<h3>Events <span class="soft">the latest first; the numbers stand in the charts</span></h3><ol class="events" reversed tabindex="0" aria-label="Events">${lines}</ol>`;
+  return html`<h3>Events <span class="soft">newest first; each is a line with its number in the charts</span></h3><ol class="events" reversed tabindex="0" aria-label="Events">${lines}</ol>`;
 }
 
 /** @param {AuditEntry[]} audit */
 function auditSection(audit) {
   const rows = [...audit].reverse().map(({ at, action, by, who, reason, ...more }) => {
-    const further = Object.entries(more).map(([name, value]) => `${name} ${value ?? 'none'}`);
-    return [time(at), [action, ...further].join(' '), who || by, reason];
+    const further = Object.entries(more).map(
+      ([name, value]) => `${name === action ? '' : `${name} `}${value ?? 'none'}`,
+    );
+    return [time(at), further.length > 0 ? `${action}: ${further.join(', ')}` : action, who || by, reason];
   });
   return html`<section aria-labelledby="audit"><h2 id="audit">Who did what</h2>${table('Who did what', ['At', 'What', 'Who', 'Why'], rows)}</section>`;
 }

@@ -1,13 +1,13 @@
 import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { get, wordsOf } from './api.js';
-import { count, endRange, hostOf, leftText, plural, rangeOf, rate } from './format.js';
+import { count, endRange, leftText, percent, plural, rangeOf, rate } from './format.js';
 import { follow } from './live.js';
-import { alarm, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
-import { scheduleSection, targetSection, workerSection } from './surroundings.js';
-import { failuresOf, idsOf, isSealed, reasonOf, sealed, sum } from './words.js';
+import { alarm, host, outcomeList, progressBar, stateBadge, table, time, why } from './parts.js';
+import { scheduleSection, standstillOf, targetSection, workerSection } from './surroundings.js';
+import { failuresOf, idsOf, isSealed, mayOperate, reasonOf, sealed, sum } from './words.js';
 
 /** @import { Page, Surroundings } from './app.js' */
-/** @import { Overview, RunSummary } from './types.js' */
+/** @import { Overview, RunSummary, Target } from './types.js' */
 
 /** All that goes on, and what has ended. @param {Surroundings} surroundings @returns {Page} */
 export function openRuns({ show, connection, say, query }) {
@@ -34,13 +34,19 @@ export function openRuns({ show, connection, say, query }) {
   });
   ended.load();
   return {
-    title: () => (overview ? plural(overview.runs.active.length, 'active runs') : 'Runs'),
+    title: () => (overview ? titleOf(overview.runs.active) : 'Runs'),
     view: () => html`<h1>Runs</h1>${alarm(problem)}
       ${overview ? activeSection(overview) : html`<p>Loading …</p>`}
-      ${ended.view(overview?.runs.ended ?? null)}
-      ${overview ? [targetSection(overview.targets), workerSection(overview.workers), scheduleSection(overview.schedules)] : nothing}`,
+      ${overview ? [targetSection(overview.targets), workerSection(overview.workers), scheduleSection(overview.schedules)] : nothing}
+      ${ended.view(overview?.runs.ended ?? null)}`,
     close,
   };
+}
+
+/** `3 active runs, 1 halted`: whoever has the page in a tab sees what needs them. @param {RunSummary[]} active */
+function titleOf(active) {
+  const halted = active.filter(({ state }) => state === 'halted').length;
+  return `${plural(active.length, 'active runs')}${halted > 0 ? `, ${halted} halted` : ''}`;
 }
 
 /** @param {RunSummary[]} before @param {RunSummary[]} after @param {(words: string) => void} say */
@@ -56,28 +62,37 @@ function tellChanges(before, after, say) {
 }
 
 /** @param {Overview} overview */
-function activeSection({ runs: { active }, at }) {
-  const cards = active.map((run) => card(run, Date.parse(at)));
+function activeSection({ runs: { active }, targets, at }) {
+  const targetOf = new Map(targets.map((target) => [target.fp, target]));
+  const cards = active.map((run) => card(run, targetOf.get(run.fp), Date.parse(at)));
   return html`<section aria-labelledby="active"><h2 id="active">Active <span class="soft">${count(active.length)}</span></h2>
-    ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way.</p>`}</section>`;
+    ${cards.length > 0 ? cards : html`<p class="soft">No run is on its way. ${beginning()}</p>`}</section>`;
 }
 
-/** @param {RunSummary} run @param {number} now */
-function card(run, now) {
+/** How a run is made, for those who may. */
+function beginning() {
+  return mayOperate()
+    ? html`<a href="/new">Make one of a list</a>, or in a terminal: <code>expunge run LIST --detach</code>`
+    : nothing;
+}
+
+/** @param {RunSummary} run @param {Target | undefined} target @param {number} now */
+function card(run, target, now) {
+  const ids = idsOf(run);
   const note = run.note ? html`: <q>${run.note}</q>` : nothing;
   return html`<article class="card" aria-labelledby="run-${run.run}">
-    <h3 id="run-${run.run}"><a href="/runs/${run.run}">${run.run}</a> ${stateBadge(run)} <b>${hostOf(run.target)}</b>
+    <h3 id="run-${run.run}"><a href="/runs/${run.run}">${run.run}</a> ${stateBadge(run)} ${host(run.target)}
       ${run.account ? html`<span class="soft">${run.account}</span>` : nothing}</h3>
     ${progressBar(run)}
     ${outcomeList(run)}
-    <p>${run.sentence || why(run)} <span class="pace">${paceOf(run, now)}</span></p>
-    <p class="soft">${plural(idsOf(run), 'ids')}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
+    <p>${run.state === 'running' && target ? standstillOf(run, target) : why(run)} <span class="pace">${paceOf(run, now)}</span></p>
+    <p class="soft"><b>${percent(ids - run.pending, ids)}</b> of ${plural(ids, 'ids')}, submitted ${time(run.created_at)} by ${run.created_by}${note}</p>
   </article>`;
 }
 
 /** @param {RunSummary} run @param {number} now */
 function paceOf({ state, per_second: perSecond, seconds_left: left }, now) {
-  if (state !== 'running' || perSecond === null) return '';
+  if (state !== 'running' || !perSecond) return '';
   const range = left === null ? null : rangeOf(left);
   return `${rate(perSecond)}${range ? `, ${leftText(range)} left, ends ${endRange(range, now)}` : ''}`;
 }
@@ -155,7 +170,11 @@ class EndedRuns {
   /** @param {number | null} total */
   view(total) {
     const { state, words } = this.#filter();
-    return html`<section aria-labelledby="ended"><h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>
+    const head = html`<h2 id="ended">Ended <span class="soft">${total === null ? '' : count(total)}</span></h2>`;
+    if (total === 0)
+      return html`<section aria-labelledby="ended">${head}<p class="soft">No run has ended yet, or those that have are kept no longer.</p></section>`;
+    const hasPages = this.#before.length > 0 || this.#next !== '';
+    return html`<section aria-labelledby="ended">${head}
       <form class="filter" role="search" aria-label="Ended runs" @submit=${(/** @type {SubmitEvent} */ event) => this.#search(event)}>
         <label>State <select name="state" @change=${submitForm}>${['', ...sealed].map(
           (one) => html`<option value=${one} ?selected=${one === state}>${one || 'any'}</option>`,
@@ -164,11 +183,14 @@ class EndedRuns {
         <button>Search</button>
       </form>
       ${alarm(this.#problem)}
-      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'None.'}</p>`}
-      <p class="buttons">
-        <button ?disabled=${this.#before.length === 0} @click=${() => this.#newer()}>Newer</button>
-        <button ?disabled=${this.#next === ''} @click=${() => this.#older()}>Older</button>
-      </p></section>`;
+      ${this.#items.length > 0 ? endedTable(this.#items) : html`<p class="soft">${this.#isLoading ? 'Loading …' : 'No ended run is like that.'}</p>`}
+      ${hasPages ? this.#buttons() : nothing}</section>`;
+  }
+
+  #buttons() {
+    return html`<p class="buttons">
+      <button ?disabled=${this.#before.length === 0} @click=${() => this.#newer()}>Newer</button>
+      <button ?disabled=${this.#next === ''} @click=${() => this.#older()}>Older</button></p>`;
   }
 }
 
@@ -182,13 +204,13 @@ function endedTable(runs) {
   const rows = runs.map((run) => [
     html`<a href="/runs/${run.run}">${run.run}</a>`,
     html`${stateBadge(run)} ${isSealed(run) ? nothing : why(run)}`,
-    html`<b class="host">${hostOf(run.target)}</b>`,
+    host(run.target),
     count(run.rows),
     count(sum(run, ({ is_success }) => is_success)),
     failuresOf(run) > 0 ? html`<b class="bad">${count(failuresOf(run))}</b>` : '0',
     html`${run.created_by}${run.note ? html`<br><span class="soft">${run.note}</span>` : nothing}`,
     time(run.ended_at),
   ]);
-  const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Others', 'Who and why', 'Ended'];
+  const names = ['Run', 'State', 'Target', 'Rows', 'Succeeded', 'Failures', 'Who and why', 'Ended'];
   return table('Ended runs', names, rows, [3, 4, 5]);
 }

@@ -2,24 +2,78 @@ import { html, nothing } from '/assets/lit-html/lit-html.js';
 import { post } from './api.js';
 import { ask } from './ask.js';
 import { count, hostOf, plural, rate } from './format.js';
-import { table, time } from './parts.js';
-import { mayOperate } from './words.js';
+import { host, table, time } from './parts.js';
+import { mayOperate, me } from './words.js';
 
 /** @import { Content } from './parts.js' */
-/** @import { Schedule, Target, Worker } from './types.js' */
+/** @import { RunSummary, Schedule, Target, Worker } from './types.js' */
 
 // What stands around the runs: the APIs that they delete from, the processes that do it, and the schedules that make more.
 
 /** @param {Target[]} targets */
 export function targetSection(targets) {
-  const rows = targets.map((target) => [
-    html`<b>${hostOf(target.target)}</b>${target.account ? html`<br><span class="soft">${target.account}</span>` : nothing}`,
-    target.per_second === null ? 'not known yet' : rate(target.per_second),
+  const resting = targets.filter(isAtRest);
+  const none = 'None is known yet: a run or a worker brings its target.';
+  return html`${section('Targets', targetRows(targets.filter((target) => !isAtRest(target))), targetNames(), resting.length > 0 ? 'None has a run or a worker now.' : none, [3, 4])}
+    ${
+      resting.length > 0
+        ? html`<details><summary>${plural(resting.length, 'targets')} without a run or a worker</summary>
+      ${table('Targets without a run or a worker', targetNames(), targetRows(resting), [3, 4])}</details>`
+        : nothing
+    }`;
+}
+
+/** Whether nobody needs to look at it now. @param {Target} target */
+function isAtRest({ runs = {}, processes, stop, pinned, budget }) {
+  return Object.keys(runs).length === 0 && processes === 0 && !stop && !pinned && !budget;
+}
+
+function targetNames() {
+  return ['Target', 'Runs', 'State', 'Rate', 'Processes', ...orders('Orders')];
+}
+
+/** @param {Target[]} targets */
+function targetRows(targets) {
+  return targets.map((target) => [
+    placeOf(target),
+    runsOf(target),
     conditionsOf(target),
+    target.per_second === null ? '–' : rate(target.per_second),
     count(target.processes),
-    mayOperate() ? targetButtons(target) : '',
+    ...orders(targetButtons(target)),
   ]);
-  return section('Targets', rows, ['Target', 'Rate', 'State', 'Processes', 'Orders'], [1, 3]);
+}
+
+/** Only who may give orders has a column of them. @template {Content} T @param {T} cell @returns {T[]} */
+function orders(cell) {
+  return mayOperate() ? [cell] : [];
+}
+
+/** A target with its account. @param {{ target: string, account: string }} place */
+function placeOf({ target, account }) {
+  return html`${host(target)}${account ? html`<br><span class="soft">${account}</span>` : nothing}`;
+}
+
+/** `2 running, 1 halted` @param {Target} target */
+function runsOf({ runs = {} }) {
+  const words = Object.entries(runs).map(([state, n]) => `${count(n)} ${state}`);
+  return words.join(', ') || '–';
+}
+
+/** Why a running run does not move, as far as its target shows; its own page knows more. @param {RunSummary} run @param {Target} target */
+export function standstillOf({ run, detached, per_second: perSecond }, target) {
+  const { stop, limiters, processes } = target;
+  if (stop) return html`<b class="bad">Stopped</b> with its target by ${stop.who || stop.by}: ${stop.reason}`;
+  if (processes === 0) return detached ? noWorker(target) : 'Nobody deletes it: its command has ended.';
+  const isShut = limiters.length > 0 && limiters.every(({ hold, outage }) => hold || outage);
+  if (isShut) return conditionsOf(target);
+  return perSecond === 0 ? html`No id has had an outcome in the last seconds: <a href="/runs/${run}">why</a>` : nothing;
+}
+
+/** @param {{ target: string, account: string }} place */
+function noWorker({ target, account }) {
+  const more = account ? ` --account ${account}` : '';
+  return html`<b class="bad">No worker</b> deletes it. Start one: <code>expunge worker --base-url ${target}${more}</code>`;
 }
 
 /** What holds a target, in words. @param {Target} target */
@@ -41,7 +95,7 @@ function conditionsOf({ stop, limiters, pinned, budget, stopped_processes: stopp
     ...(pinned ? [`Pinned to ${pinned.rate} by ${pinned.who}: ${pinned.reason}`] : []),
     ...(budget ? [`Budget ${budget.rate}, used ${(budget.used ?? []).map(count).join(', ')}`] : []),
   ];
-  return words.length === 0 ? 'open' : html`<ul class="plain">${words.map((word) => html`<li>${word}</li>`)}</ul>`;
+  return words.length === 0 ? 'ready' : html`<ul class="plain">${words.map((word) => html`<li>${word}</li>`)}</ul>`;
 }
 
 /** @param {Target} target */
@@ -64,46 +118,32 @@ function targetButtons(target) {
   </span>`;
 }
 
-/** What is known of a worker depends on the release that it runs. @param {Worker[]} workers */
+/** @param {Worker[]} workers */
 export function workerSection(workers) {
-  const known = /** @type {const} */ (['runs', 'in_flight', 'per_second']).filter((name) =>
-    workers.some((worker) => typeof worker[name] === 'number'),
-  );
-  const columns = { runs: 'Runs', in_flight: 'In flight', per_second: 'Rate' };
-  const rows = workers.map((worker) => [
-    worker.process,
-    html`<b>${hostOf(worker.target)}</b>${worker.account ? html`<br><span class="soft">${worker.account}</span>` : nothing}`,
-    worker.stop ? html`<b class="bad">Stopped</b>: ${worker.stop.reason}` : 'at work',
-    ...known.map((name) => loadOf(name, worker[name])),
-    time(worker.seen_at),
-  ]);
-  const names = ['Worker', 'Target', 'State', ...known.map((name) => columns[name]), 'Last seen'];
-  return section(
-    'Workers',
-    rows,
-    names,
-    known.map((_, i) => 3 + i),
-  );
+  const rows = workers.map((worker) => [worker.process, placeOf(worker), loadOf(worker), time(worker.seen_at)]);
+  const none = html`None is at work. Detached runs and schedules need one: <code>expunge worker --base-url URL</code>`;
+  return section('Workers', rows, ['Worker', 'Target', 'Load', 'Last seen'], none);
 }
 
-/** @param {string} name @param {number | null | undefined} n */
-function loadOf(name, n) {
-  if (n === null || n === undefined) return '–';
-  return name === 'per_second' ? rate(n) : count(n);
+/** @param {Worker} worker */
+function loadOf({ stop, slots }) {
+  if (stop) return html`<b class="bad">Stopped</b>: ${stop.reason}`;
+  return slots === null ? 'idle' : `at work, up to ${plural(slots, 'requests')} at once`;
 }
 
 /** @param {Schedule[]} schedules */
 export function scheduleSection(schedules) {
   /** @type {Content[][]} */
   const rows = schedules.map((schedule) => [
-    html`<b>${schedule.name}</b><br><span class="soft">${hostOf(schedule.target)}</span>`,
+    html`<b>${schedule.name}</b><br><span class="soft">${host(schedule.target)}</span>`,
     html`${schedule.state}${schedule.reason ? html`<br><span class="soft">${schedule.reason}</span>` : nothing}`,
     html`<span title=${schedule.cron}>${schedule.when}</span>`,
     time(schedule.next),
     lastOf(schedule),
-    mayOperate() ? scheduleButtons(schedule) : '',
+    ...orders(scheduleButtons(schedule)),
   ]);
-  return section('Schedules', rows, ['Schedule', 'State', 'When', 'Next slot', 'Last slot', 'Orders']);
+  const none = html`None. In a terminal: <code>expunge schedule add NAME --cron '0 3 * * *' --from SOURCE</code>`;
+  return section('Schedules', rows, ['Schedule', 'State', 'When', 'Next slot', 'Last slot', ...orders('Orders')], none);
 }
 
 /** @param {Schedule} schedule @returns {Content} */
@@ -114,15 +154,17 @@ function lastOf({ history: [last] }) {
   return html`${time(last.slot)} ${last.ended?.state ?? last.outcome}${link}${reason}`;
 }
 
+const elsewhere = 'Only workers of its target have its list: order it on the pages of one of them.';
+
 /** @param {Schedule} schedule @returns {Content} */
 function scheduleButtons({ fp, name, state }) {
   if (state === 'removed') return nothing;
-  /** @param {string} order @param {string} verb @param {string} text */
-  const button = (order, verb, text) => {
+  /** @param {string} order @param {string} verb @param {string} text @param {string} [hindrance] */
+  const button = (order, verb, text, hindrance = '') => {
     const path = `/schedules/${fp}/${encodeURIComponent(name)}/${order}`;
     const title = `${verb} the schedule ${name}?`;
     const act = (/** @type {Record<string, string>} */ { reason }) => post(path, { reason });
-    return html`<button @click=${() => ask({ title, text, verb, act })}>${verb} …</button>`;
+    return html`<button ?disabled=${hindrance !== ''} title=${hindrance || nothing} @click=${() => ask({ title, text, verb, act })}>${verb} …</button>`;
   };
   return html`<span class="buttons">
     ${
@@ -130,13 +172,13 @@ function scheduleButtons({ fp, name, state }) {
         ? button('resume', 'Resume', 'Its slots have runs again.')
         : button('pause', 'Pause', 'No slot has a run until it is resumed.')
     }
-    ${button('run', 'Run now', 'Makes a run of the list as it is now, as for a slot.')}
+    ${button('run', 'Run now', 'Makes a run of the list as it is now, as for a slot.', me.worker_of === fp ? '' : elsewhere)}
   </span>`;
 }
 
-/** @param {string} title @param {Content[][]} rows @param {string[]} names @param {number[]} [numbers] */
-function section(title, rows, names, numbers) {
+/** `none`: what stands there without a row. @param {string} title @param {Content[][]} rows @param {string[]} names @param {Content} none @param {number[]} [numbers] */
+function section(title, rows, names, none, numbers) {
   const id = title.toLowerCase();
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title} <span class="soft">${count(rows.length)}</span></h2>
-    ${rows.length > 0 ? table(title, names, rows, numbers) : html`<p class="soft">None.</p>`}</section>`;
+    ${rows.length > 0 ? table(title, names, rows, numbers) : html`<p class="soft">${none}</p>`}</section>`;
 }

@@ -12,6 +12,7 @@ export type OutcomeWord = {
 export type Me = {
   name: string;
   role: 'read' | 'operate' | 'admin';
+  worker_of: string | null;
   outcomes: OutcomeWord[];
   resources: string[];
   priorities: string[];
@@ -29,6 +30,7 @@ export type RunSummary = {
   exit: number | null;
   retry_of: string | null;
   retried_by: string[];
+  fp: string;
   target: string;
   account: string;
   created_at: string;
@@ -44,7 +46,6 @@ export type RunSummary = {
   priority: string;
   per_second: number | null;
   seconds_left: number | null;
-  sentence?: string;
   [outcome: string]: unknown;
 };
 
@@ -125,9 +126,7 @@ export type Worker = {
   account: string;
   seen_at: string;
   stop: { reason: string } | null;
-  runs?: number | null;
-  in_flight?: number | null;
-  per_second?: number | null;
+  slots: number | null;
 };
 
 type Slot = {
@@ -171,6 +170,7 @@ export type Plan = {
   rejected: Record<string, number>;
   rejected_samples?: { line: number; id: string; code: string }[];
   samples: string[];
+  changed_rules?: Record<string, string>;
   first: { url: string } | null;
   forecast: { requests: number; seconds: number | null };
   confirm: number;

@@ -4,7 +4,7 @@
 // in the report: good ones differ from bad ones.
 
 /** @type {Me} */
-export let me = { name: '', role: 'read', outcomes: [], resources: [], priorities: [] };
+export let me = { name: '', role: 'read', worker_of: null, outcomes: [], resources: [], priorities: [] };
 
 /** @param {Me} found */
 export function setMe(found) {

@@ -24,6 +24,8 @@ export type ReadOptions = {
   limit: number | null;
   /** More than half of the rows may be unusable. */
   expectRejected: boolean;
+  /** Where the rejected rows are written; by default a folder in the state folder. */
+  rejectsFolder?: string | undefined;
   /** Called with the number of rows read; what it throws ends the reading. */
   onRows(n: number): void;
 };
@@ -40,7 +42,8 @@ export async function withList<T>(
   return withSpoolFolder(stateDir, async (folder) => {
     const reading = await open();
     const spool = await readList(folder, reading);
-    const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, stateDir));
+    const { rejectsFolder = join(stateDir, 'rejects') } = reading;
+    const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, rejectsFolder));
     if (!reading.expectRejected) refuseMostlyRejected(spool, rejectsFile);
     return body({ spool, rejectsFile });
   });
@@ -103,9 +106,8 @@ async function* countRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => 
   }
 }
 
-async function writeRejectsFile(spool: Spool, stateDir: string): Promise<string | null> {
+async function writeRejectsFile(spool: Spool, folder: string): Promise<string | null> {
   if (spool.rejected === 0) return null;
-  const folder = join(stateDir, 'rejects');
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, `${spool.sha256.slice(0, 12)}.csv`);
   await writeRejects(spool, path);

@@ -58,10 +58,31 @@ export async function noteRunAction(redis: RedisClient, run: string, entry: Audi
   await note(redis, keys.audit(run), entry);
 }
 
+/**
+ * Records in the trail of a run that an order was not carried out after it had been taken. Of a run that is gone nothing is recorded.
+ * Repeating it changes nothing.
+ */
+export async function noteFailedOrder(
+  redis: RedisClient,
+  run: string,
+  order: { at: number; who: string; reason: string; order: string; error: string },
+): Promise<void> {
+  const entry: AuditEntry = { ...order, action: 'failed', by: 'operator' };
+  await redis.eval(noteFailedLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
+}
+
+// KEYS 1 run  2 audit  ARGV 1 audit entry. The trail of a run in which nothing was steered may have to be made: then it expires with the others.
+const noteFailedLua = `
+if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('LPOS', KEYS[2], ARGV[1]) then return end
+${noteAuditLua('KEYS[2]', 'ARGV[1]')}
+local leftMs = redis.call('PTTL', KEYS[1])
+if leftMs > 0 then redis.call('PEXPIRE', KEYS[2], leftMs) end
+`;
+
 async function note(redis: RedisClient, key: string, entry: AuditEntry): Promise<void> {
   await redis.eval(noteAuditLua('KEYS[1]', 'ARGV[1]'), 1, key, storedEntry(entry));
 }
 
-function parseEntry(text: string): AuditEntry {
+export function parseEntry(text: string): AuditEntry {
   return JSON.parse(text) as AuditEntry;
 }

@@ -55,6 +55,7 @@ export type Grant = { state: ObservedState; cells: Cell[]; isHandedBack?: boolea
 /** A change of state that an operator, a signal or a guard asks for. */
 export type Steering = {
   action: 'start' | 'pause' | 'halt' | 'cancel';
+  from?: RunState; // only if the run has this state
   reason: string;
   by: SteeredBy;
   who: string;
@@ -219,7 +220,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     async steer(
       run: string,
       now: number,
-      { action, reason, by, who, halt, more }: Steering,
+      { action, from, reason, by, who, halt, more }: Steering,
     ): Promise<[ObservedState, ObservedState]> {
       const facts = { ...(halt === undefined ? {} : { halt }), ...more };
       const entry = storedEntry({ at: now, action, by, who, reason, ...facts });
@@ -234,6 +235,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
         who,
         halt ?? '',
         entry,
+        from ?? '',
         ...serverIdentityArguments(await servers.of(run)),
       );
     },

@@ -168,11 +168,16 @@ const orders = {
 export type RunOrder = keyof typeof orders;
 export const runOrders = Object.keys(orders) as RunOrder[];
 
-/** The runs that match, at most `limit`. In the order of creation, it stops reading once it has enough. */
-export async function chooseRuns(redis: RedisClient, choice: RunChoice): Promise<ChosenRuns> {
+/** The runs that match, at most `limit`. */
+export function chooseRuns(redis: RedisClient, choice: RunChoice): Promise<ChosenRuns> {
+  return chooseFrom(runPages(redis, choice.since), choice);
+}
+
+/** The same of pages of runs, the newest first. In the order of creation, it stops reading once it has enough. */
+export async function chooseFrom(pages: AsyncIterable<ListedRun[]>, choice: RunChoice): Promise<ChosenRuns> {
   const measure = orders[choice.sort];
   const runs: ListedRun[] = [];
-  for await (const page of runPages(redis, choice.since)) {
+  for await (const page of pages) {
     for (const run of page) if (matches(run, choice)) runs.push(run);
     if (measure === null && runs.length > choice.limit) break;
   }

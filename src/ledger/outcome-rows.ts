@@ -41,8 +41,21 @@ const windowSize = 16;
  * the run. Throws INTERNAL for a chunk that Redis has lost. A run may continue meanwhile: each row is as it was when its chunk was read.
  */
 export function readOutcomes(redis: RedisClient, run: Run): AsyncGenerator<OutcomeRow[]> {
+  return mergePages(readAllPages(redis, run));
+}
+
+/** The positions of all rows of a run, in input order; see `readOutcomes`. */
+export function readPositions(redis: RedisClient, run: Run): AsyncGenerator<Position[]> {
+  return mergePages(readAllPages(redis, run).map(positionsOf));
+}
+
+async function* positionsOf(pages: AsyncIterable<Page>): AsyncGenerator<Page<Position>> {
+  for await (const { positions } of pages) yield { positions, rows: positions };
+}
+
+function readAllPages(redis: RedisClient, run: Run): AsyncGenerator<Page>[] {
   const chunks = resources.map((resource) => readChunkPages(redis, run, resource));
-  return mergePages([...chunks, readBlockPages(redis, run)]);
+  return [...chunks, readBlockPages(redis, run)];
 }
 
 /**
@@ -146,7 +159,7 @@ export async function* mergePages<Row>(streams: AsyncIterator<Page<Row>>[]): Asy
   );
   let rows: Row[] = [];
   while (cursors.length > 0) {
-    const [first, second] = cursors.toSorted((a, b) => compare(headOf(a), headOf(b)));
+    const [first, second] = cursors.toSorted((a, b) => comparePositions(headOf(a), headOf(b)));
     takeRows(first!, second ? headOf(second) : null, rows);
     cursors = await loadAll(cursors);
     if (rows.length < rowsPerPage) continue;
@@ -176,14 +189,14 @@ async function loadAll<Row>(cursors: Cursor<Row>[]): Promise<Cursor<Row>[]> {
 function takeRows<Row>(cursor: Cursor<Row>, end: Position | null, into: Row[]): void {
   const { positions, rows } = cursor.page;
   do into.push(rows[cursor.at++]!);
-  while (cursor.at < rows.length && (end === null || compare(positions[cursor.at]!, end) < 0));
+  while (cursor.at < rows.length && (end === null || comparePositions(positions[cursor.at]!, end) < 0));
 }
 
 function headOf({ page, at }: Cursor<unknown>): Position {
   return page.positions[at]!;
 }
 
-function compare(a: Position, b: Position): number {
+export function comparePositions(a: Position, b: Position): number {
   return a.file - b.file || a.line - b.line;
 }
 

@@ -7,7 +7,7 @@ import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditLua, storedEntry } from './audit.ts';
 import { cellReader, decodeLedgerChunk, type IdState } from './cell.ts';
 import { decodeChunk } from './manifest.ts';
-import { decodeLedgerOf, mergePages, type Page, present } from './outcome-rows.ts';
+import { comparePositions, decodeLedgerOf, mergePages, type Page, present, readPositions } from './outcome-rows.ts';
 import type { Run } from './run.ts';
 import { type Numbered, readNumbered } from './tally.ts';
 
@@ -74,6 +74,41 @@ function pageOf(
     rows.push({ ...chunk.positions[i]!, resource, id: chunk.ids[i]!, reject: null, outcome });
   }
   return { positions, rows };
+}
+
+/** Rows of a run in input order, without those that stand in one of the runs that retry some of them: there, a row has the same position. */
+export async function* withoutRowsOf<R extends Position>(
+  redis: RedisClient,
+  retries: Run[],
+  pages: AsyncIterable<R[]>,
+): AsyncGenerator<R[]> {
+  const finders = retries.map((retry) => findIn(readPositions(redis, retry)));
+  for await (const page of pages) {
+    const kept: R[] = [];
+    for (const row of page) if (!(await isInAny(finders, row))) kept.push(row);
+    yield kept;
+  }
+}
+
+type Finder = (wanted: Position) => Promise<boolean>;
+
+async function isInAny(finders: Finder[], wanted: Position): Promise<boolean> {
+  for (const isIn of finders) if (await isIn(wanted)) return true;
+  return false;
+}
+
+/** Says of positions that are asked for in input order whether they are in the pages, which have that order, too. */
+function findIn(pages: AsyncIterator<Position[]>): Finder {
+  let [page, at]: [Position[], number] = [[], 0];
+  return async (wanted) => {
+    for (;;) {
+      while (at < page.length && comparePositions(page[at]!, wanted) < 0) at++;
+      if (at < page.length) return comparePositions(page[at]!, wanted) === 0;
+      const next = await pages.next();
+      if (next.done) return false;
+      [page, at] = [next.value, 0];
+    }
+  };
 }
 
 const linksKept = 100;

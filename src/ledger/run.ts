@@ -143,8 +143,12 @@ export function activeMsOf({ activeMs, activeUntil }: Pick<Run, 'activeMs' | 'ac
   return activeMs + (sinceMs > longestSilenceMs ? 0 : sinceMs);
 }
 
-/** The run, or null if Redis doesn't know it (never made, removed, or expired). */
+/**
+ * The run, or null if Redis doesn't know it (never made, removed, or expired). Its id names a folder: one that Redis holds and that could lead
+ * elsewhere is that of no run.
+ */
 export async function readRun(redis: RedisClient, id: string): Promise<Run | null> {
+  if (!/^[\w-]+$/.test(id)) return null;
   const hash = await redis.hgetall(keys.run(id));
   return hash.state === undefined ? null : parseRun(id, hash);
 }

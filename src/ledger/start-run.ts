@@ -5,15 +5,20 @@ import { sendableIn } from './max-deletes.ts';
 import { type Run, readRun } from './run.ts';
 import { readNumbered } from './tally.ts';
 
-/** Starts a planned run, or resumes one that an interrupt or a guard stopped; one that an operator paused stays paused. Repeating it is harmless. */
+/**
+ * Starts a planned run, or resumes one that an interrupt or a guard stopped; one that an operator paused stays paused. Repeating it is harmless,
+ * also for a process that read it as planned and hung, while others started it and a guard stopped it.
+ */
 export async function startRun(
   ledger: Ledger,
   { id, state, by }: Run,
   { who, reason }: { who: string; reason: string },
 ): Promise<void> {
   if (state === 'running' || (state === 'paused' && by === 'operator')) return;
-  const noted = state === 'planned' ? '' : reason; // the reason of a new run is recorded with its submission
-  await ledger.steer(id, Date.now(), { action: 'start', reason: noted, by: 'operator', who });
+  const order = { action: 'start', by: 'operator', who } as const;
+  if (state === 'planned')
+    await ledger.steer(id, Date.now(), { ...order, from: state, reason: '' }); // its reason is recorded with its submission
+  else await ledger.steer(id, Date.now(), { ...order, reason });
 }
 
 const windowSize = 100;

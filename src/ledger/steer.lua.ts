@@ -7,7 +7,9 @@ import { countersLua, type HaltRule, haltFunctions } from './halt-rules.ts';
  * Changes the state of a run, if the change is allowed from its current state. Repeating it changes nothing.
  *
  * KEYS  1 run  2 open  3 later  4 audit
- * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7… what is known of the Redis process
+ * ARGV  1 action  2 reason  3 by: operator, interrupt or guard  4 who  5 halt code or ''  6 audit entry  7 the state from which alone, or '';
+ *       from planned a run goes on, too, whose command was interrupted meanwhile: this is that command again
+ *       8… what is known of the Redis process
  * returns {state before or 'missing', state after}
  */
 export const steerLua = (rules: readonly HaltRule[]) => `${checkServerFunction}${sealFunction}${haltFunctions}
@@ -21,10 +23,11 @@ local allowed = {
   cancel = {planned = 'cancelling', running = 'cancelling', paused = 'cancelling', halted = 'cancelling'},
 }
 local next = allowed[ARGV[1]][state]
-if not next then return {state, state} end
+local wasInterrupted = ARGV[7] == 'planned' and state == 'paused' and redis.call('HGET', KEYS[1], 'by') == 'interrupt'
+if not next or ARGV[7] ~= '' and ARGV[7] ~= state and not wasInterrupted then return {state, state} end
 
 -- After a loss no open id may read as never sent, neither at the seal nor when the run continues.
-if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[7], ARGV[8], ARGV[9]) end
+if ARGV[1] == 'cancel' then checkServer(KEYS[1], KEYS[4], ARGV[8], ARGV[9], ARGV[10]) end
 local halted = redis.call('HMGET', KEYS[1], 'halt', 'canary')
 if halted[1] == 'ledger_lost' then raiseDoubt(KEYS[1], KEYS[4], 'Redis had lost a part of the run') end
 

@@ -4,6 +4,7 @@
  * that is stuck or wrong do neither, and are learned as if they announced nothing.
  */
 export type AnnouncedWindow = {
+  /** The earliest end that was claimed: a reset is rounded up, and on its way it only grows. */
   endsAtMs: number;
   /** Left when this window was first seen, and of late. */
   first: number;
@@ -15,19 +16,22 @@ export type AnnouncedWindow = {
   isBelieved: boolean;
   /** Something that was announced before was wrong. */
   isDoubted: boolean;
+  /** It ends too soon to be judged: only the first of them bounds the rate, as it may be the end of a long one. */
+  isShort: boolean;
 };
 
 /** What one answer says: requests left, and until when (ms, Redis clock). */
 export type Claim = { remaining: number; endsAt: number };
 
 const rules = {
-  sameEndMs: 1_200, // resets are rounded to seconds, and clocks differ
+  sameEndMs: 1_500, // resets are rounded up to seconds, and answers wait to be reported
   slack: 10, // answers on their way when it was first seen, …
   slackShare: 0.1, // … and this part of what was accepted since
   judgedPerSecond: 20, // until then the rate is at least this
-  seenMs: 1_400, // it is believed after this time …
-  seenAnswers: 20, // … and so many accepted answers
+  seenMs: 1_700, // it is believed after this time, in which an end that moves on is found out, …
+  seenAnswers: 20, // and so many accepted answers
   shortestMs: 3_000, // of a window that ends sooner rounding says more than the header
+  usedUpMs: 500, // what is left there is not used up sooner than in this time
   roundedMs: 500, // a reset is rounded up by this in the mean
 };
 
@@ -39,22 +43,33 @@ export function watchWindow(
   if (before === null)
     return seen.claim ? firstSeen(seen.claim, seen.now, { isBelieved: false, isDoubted: false }) : null;
   const accepted = before.accepted + seen.accepted;
-  const isBelieved = before.isBelieved || (accepted >= rules.seenAnswers && seen.now - before.sinceMs >= rules.seenMs);
+  const wasSeen = accepted >= rules.seenAnswers && seen.now - before.sinceMs >= rules.seenMs;
+  const isBelieved = before.isBelieved || (wasSeen && !before.isShort);
   const known = { ...before, accepted, isBelieved };
   const isGone = seen.accepted > 0 && seen.now > 2 * before.endsAtMs - before.sinceMs; // it announces nothing any more
   if (!seen.claim) return isGone ? null : known;
-  if (agrees(known, seen.claim)) return { ...known, remaining: Math.min(known.remaining, seen.claim.remaining) };
+  if (agrees(known, seen.claim)) return narrowed(known, seen.claim);
   const isNext = seen.now >= before.endsAtMs - rules.sameEndMs;
-  return firstSeen(seen.claim, seen.now, { isBelieved: isNext && isBelieved, isDoubted: before.isDoubted || !isNext });
+  const isDoubted = (before.isDoubted && !before.isShort) || !isNext;
+  const next = firstSeen(seen.claim, seen.now, { isBelieved: isNext && isBelieved, isDoubted });
+  return next.isShort ? { ...next, isBelieved: false, isDoubted: true } : next;
 }
 
 function firstSeen(
   { remaining, endsAt }: Claim,
   now: number,
   trust: Pick<AnnouncedWindow, 'isBelieved' | 'isDoubted'>,
-): AnnouncedWindow | null {
-  if (endsAt - now < rules.shortestMs) return null;
-  return { endsAtMs: endsAt, first: remaining, remaining, sinceMs: now, accepted: 0, ...trust };
+): AnnouncedWindow {
+  const isShort = endsAt - now < rules.shortestMs;
+  return { endsAtMs: endsAt, first: remaining, remaining, sinceMs: now, accepted: 0, isShort, ...trust };
+}
+
+function narrowed(known: AnnouncedWindow, { remaining, endsAt }: Claim): AnnouncedWindow {
+  return {
+    ...known,
+    remaining: Math.min(known.remaining, remaining),
+    endsAtMs: Math.min(known.endsAtMs, endsAt),
+  };
 }
 
 function agrees(known: AnnouncedWindow, { remaining, endsAt }: Claim): boolean {
@@ -65,13 +80,18 @@ function agrees(known: AnnouncedWindow, { remaining, endsAt }: Claim): boolean {
 /** The rate (a second) that spreads what is left evenly to the end of the window; null where nothing is announced or it is not believed. */
 export function announcedRate(window: AnnouncedWindow | null, now: number): number | null {
   if (window === null || (window.isDoubted && !window.isBelieved)) return null;
-  if (!window.isBelieved) return now < window.endsAtMs ? untilJudged(window) : null;
+  if (!window.isBelieved && now >= window.endsAtMs) return null;
+  if (!window.isBelieved) return untilJudged(window, now);
   if (now >= window.endsAtMs && window.first === 0) return null;
   if (now >= window.endsAtMs) return (window.first * 1_000) / (window.endsAtMs - window.sinceMs); // until the next one is seen
   return (window.remaining * 1_000) / Math.max(rules.roundedMs, window.endsAtMs - rules.roundedMs - now);
 }
 
-/** Half of what is left lasts until it is known whether that is true. */
-function untilJudged({ remaining }: AnnouncedWindow): number {
+/**
+ * Half of what is left lasts until it is known whether that is true. Where the window ends too soon to know, the search for the rate goes on, and
+ * is only kept from using up what is left.
+ */
+function untilJudged({ remaining, isShort, endsAtMs }: AnnouncedWindow, now: number): number {
+  if (isShort) return (remaining * 1_000) / Math.min(rules.usedUpMs, endsAtMs - now);
   return Math.max(rules.judgedPerSecond, (remaining * 1_000) / (2 * rules.seenMs));
 }

@@ -189,10 +189,30 @@ function startOf(known: LearnedRate, silentMs: number, now: number, pinned: numb
 
 const forgottenAfterMs = 350;
 
-/** The processes that wanted permits at the last call: the time of the call of each, and its in-flight slots. */
+/** The processes that wanted permits at the last call, and the in-flight slots of each. */
+function membersOf(members: Hash, seenAt: number): [process: string, slots: number][] {
+  return Object.entries(members).flatMap(([process, words]): [string, number][] => {
+    const [, at, slots] = /^(\S+) (\d+)$/.exec(words) ?? [];
+    return Number(at) > seenAt - forgottenAfterMs ? [[process, Number(slots)]] : [];
+  });
+}
+
+/** All of them together. */
 function fleetOf(members: Hash, seenAt: number) {
-  const said = Object.values(members)
-    .map((words) => /^(\S+) (\d+)$/.exec(words))
-    .filter((parts) => parts !== null && Number(parts[1]) > seenAt - forgottenAfterMs);
-  return { processes: said.length, slots: said.reduce((sum, parts) => sum + Number(parts![2]), 0) };
+  const said = membersOf(members, seenAt);
+  return { processes: said.length, slots: said.reduce((sum, [, slots]) => sum + slots, 0) };
+}
+
+/** How many requests at once each process of a target has room for that has ids to send now. Only reads, in one round trip. */
+export async function readSlots(redis: RedisClient, fp: string): Promise<Map<string, number>> {
+  const scopes = limiterScopes.map(async (scope) => {
+    const [members, seenAt] = await Promise.all([
+      redis.hgetall(keys.limiterMembers(fp, scope)),
+      redis.hget(keys.limiter(fp, scope), 'seenAt'),
+    ]);
+    return membersOf(members, Number(seenAt ?? 0));
+  });
+  const slots = new Map<string, number>();
+  for (const [process, n] of (await Promise.all(scopes)).flat()) slots.set(process, (slots.get(process) ?? 0) + n);
+  return slots;
 }

@@ -57,7 +57,7 @@ export class TargetLimiter {
   readonly #holds: Throttles;
   #unavailableSinceMs: number | null = null; // since when the server answers with a 5xx and a Retry-After
   #alarm: Alarm | null = null; // that Redis does not know yet
-  #claim: TargetCall['claim'] = null;
+  #claim: { remaining: number; endsAtMs: number } | null = null; // by our clock
   #reply: TargetReply | null = null;
   #epoch = 0; // of the reply
   #stop: Stop | null = null; // of the whole target
@@ -174,7 +174,7 @@ export class TargetLimiter {
 
   /** The server says that so many requests are left for `forMs`. The latest call counts. */
   announce(remaining: number, forMs: number): void {
-    this.#claim = { remaining, forMs };
+    this.#claim = { remaining, endsAtMs: this.#options.clock() + forMs };
   }
 
   /** Whether a request of this epoch was sent before an operator released the throttle: its answer asks for what was released. */
@@ -255,7 +255,7 @@ export class TargetLimiter {
       wants: this.#users > 0 && this.throttledMs < soonMs && stopHere === null,
       ...{ till: this.#till, unused: this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
-      ...{ hold: this.#holds.report(), alarm: this.#alarm, claim: this.#claim, tally: this.#tally },
+      ...{ hold: this.#holds.report(), alarm: this.#alarm, claim: this.#claimNow(), tally: this.#tally },
       starved: this.#isStarved(),
       busy: this.#options.isBusy(this.#options.clock()),
       stop: stopHere === null ? '' : storedStop(stopHere),
@@ -263,6 +263,12 @@ export class TargetLimiter {
     this.#tally = new AnswerTally();
     this.#claim = null;
     return call;
+  }
+
+  #claimNow(): TargetCall['claim'] {
+    if (this.#claim === null) return null;
+    const { remaining, endsAtMs } = this.#claim;
+    return { remaining, forMs: Math.max(0, endsAtMs - this.#options.clock()) };
   }
 
   #take(reply: TargetReply): void {

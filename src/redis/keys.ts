@@ -41,6 +41,8 @@ export const keys = {
   targets: 'expunge:targets',
   /** hash: SHA-256 of a token of the API → its name and role, who made it and when */
   apiTokens: 'expunge:api:tokens',
+  /** list: who made or revoked which token, and when; newest first, bounded. Its hash tag is the whole name of `apiTokens`: one script writes both */
+  apiTokenAudit: 'expunge:{expunge:api:tokens}:audit',
   /** string with expiry: who is logged in with this session, by the SHA-256 of its cookie */
   apiSession: (hash: string) => `expunge:api:session:${hash}`,
   /** string with expiry: what a request with an Idempotency-Key was answered */
@@ -51,6 +53,8 @@ export const keys = {
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: workers deliver the results of the target's runs */
   results: (fp: string) => `expunge:{${fp}}:results`,
+  /** string with expiry: a worker of the target names protected ids */
+  protection: (fp: string) => `expunge:{${fp}}:protection`,
   /** sorted set: ended runs of a target whose results are to be delivered, by when they ended in ms */
   undelivered: (fp: string) => `expunge:{${fp}}:results:undelivered`,
   /** string with expiry: which process delivers the results of the run */

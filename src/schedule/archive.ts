@@ -1,20 +1,36 @@
 import { copyFile, mkdir, rename, rm, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
+import type { ListSource } from '../config/list-source.ts';
 import { systemCode } from '../system-errors.ts';
+import { scanFiles } from './open-source.ts';
 import type { ReadFiles } from './schedule.ts';
+
+/** The folder for the files of a source, and the absolute paths of those that its pattern matches now. */
+export type Archive = { folder: string; known: ReadonlySet<string> };
+
+/** The archive of a source for files of a run on this machine; null if it has none of them, since another machine may have read them. */
+export async function findArchive(source: ListSource, { files }: ReadFiles): Promise<Archive | null> {
+  if (source.kind !== 'glob' || source.archive === null) return null;
+  const looks = await Promise.all(files.map(({ path }) => stat(path).catch(() => null)));
+  if (looks.every((found) => found === null)) return null;
+  const known = new Set([...(await scanFiles(source.glob, source.archive)).keys()].map((path) => resolve(path)));
+  return files.some(({ path }) => known.has(resolve(path))) ? { folder: source.archive, known } : null;
+}
 
 /**
  * Moves the files of a run into a folder of their own in the archive, and returns which it moved and which it left. A file that has changed
- * since it was read stays, because its new ids were not deleted. Repeating it is harmless.
+ * since it was read stays, because its new ids were not deleted. Repeating it is harmless. Redis holds what `files` says, and who can write
+ * there must not have other files moved, or to another place.
  */
 export async function archiveFiles(
-  archive: string,
+  { folder: archive, known }: Archive,
   { run, files }: ReadFiles,
 ): Promise<{ moved: string[]; left: string[] }> {
+  const isRun = /^[a-z0-9-]+$/.test(run);
   const [moved, left]: [string[], string[]] = [[], []];
   const folder = join(archive, run);
   for (const [n, file] of files.entries()) {
-    if (!(await isUnchanged(file))) {
+    if (!(isRun && known.has(resolve(file.path)) && (await isUnchanged(file)))) {
       left.push(file.path);
       continue;
     }
@@ -24,12 +40,6 @@ export async function archiveFiles(
     moved.push(target);
   }
   return { moved, left };
-}
-
-/** Whether any of the files is on this machine: another machine may have read them. */
-export async function isAnyHere({ files }: ReadFiles): Promise<boolean> {
-  const looks = await Promise.all(files.map(({ path }) => stat(path).catch(() => null)));
-  return looks.some((found) => found !== null);
 }
 
 async function isUnchanged({ path, size, mtimeMs }: ReadFiles['files'][number]): Promise<boolean> {

@@ -2,7 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { noteCompleted, removeRun } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
+import { isFailure, isGone, isSuccess, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
@@ -11,20 +11,34 @@ import { type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 import { withSlotList } from './slot-list.ts';
 
-/** Removes a run that a killed process wrote and never started. Repeating it is harmless. */
+/** Removes a run that a killed or hanging process wrote and never started. Repeating it is harmless. */
 export async function removeUnstartedRun(
   { ledger: { redis } }: ScheduleDeps,
   lease: ScheduleLease,
   { preparing, lastRun }: Schedule,
 ): Promise<void> {
   if (preparing === '' || preparing === lastRun) return;
+  // Without the lease, another process may be writing it now.
+  if ((await updateSchedule(redis, lease, {})) !== 'done') return;
   const run = await readRun(redis, preparing);
-  if (run?.state === 'preparing' || run?.state === 'planned') await removeRun(redis, run);
+  // A process that hangs may still write it. The next run of the schedule takes its place in `preparing`.
+  if (run === null) return;
+  // An operator may have made a run of the same list meanwhile: it has the same id.
+  const isOurs = run.createdBy.startsWith(`schedule ${lease.name} on `);
+  if (isOurs && (run.state === 'preparing' || run.state === 'planned')) await removeRun(redis, run);
   await updateSchedule(redis, lease, { fields: { preparing: '' } });
 }
 
-/** Starts the last run if a crash left it unstarted, or records how it ended. Its files are archived only if it settled all ids as success. */
-export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run | null): Promise<void> {
+/**
+ * Starts the last run if a crash left it unstarted, or records how it ended. Its files are archived only if it completed, and what it left is
+ * retried by the next slot, which has those ids from its ledger: read again, the files would only send all others once more.
+ */
+export async function follow(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  schedule: Schedule,
+  last: Run | null,
+): Promise<void> {
   const { redis } = deps.ledger;
   if (last === null) {
     await updateSchedule(redis, lease, { fields: { lastState: 'lost', lastEndedAt: deps.now(), toArchive: '' } });
@@ -39,10 +53,15 @@ export async function follow(deps: ScheduleDeps, lease: ScheduleLease, last: Run
   const left = sumOutcomes(counts, (outcome) => !isSuccess(outcome));
   const ended = { state, deleted: counts.deleted, gone: sumOutcomes(counts, isGone), left };
   const history = withEnd(await readHistory(redis, lease.fp, lease.name), id, ended);
-  const isWell = state === 'completed' && left === 0;
-  const files = isWell ? { heartbeatDue: deps.now() } : { toArchive: '' };
+  const isRetried = (outcome: Outcome) => schedule.retryFailed && isFailure(outcome);
+  const lost = sumOutcomes(counts, (outcome) => !isSuccess(outcome) && !isRetried(outcome));
+  const ofFiles = state === 'completed' && lost === 0 ? {} : { toArchive: '' };
+  const ofHeartbeat = state === 'completed' && left === 0 ? { heartbeatDue: deps.now() } : {};
   if (state === 'completed') await noteCompleted(redis, lease.fp, lease.name, last.endedAt);
-  await updateSchedule(redis, lease, { fields: { lastState: state, lastEndedAt: last.endedAt, ...files }, history });
+  await updateSchedule(redis, lease, {
+    fields: { lastState: state, lastEndedAt: last.endedAt, ...ofFiles, ...ofHeartbeat },
+    history,
+  });
 }
 
 /**
@@ -83,9 +102,25 @@ export type ScheduleDryRun = {
   maxDeletes: number;
 };
 
-/** Reads the list and evaluates the guards; changes nothing. */
+/**
+ * Reads the list and evaluates the guards; changes nothing. A process that claims a slot meanwhile replaces what the schedule carries: then
+ * it reads anew.
+ */
 export async function dryRun(deps: ScheduleDeps, name: string, stop: AbortSignal): Promise<ScheduleDryRun> {
-  const schedule = await withLastState(deps, (await readSchedule(deps.ledger.redis, deps.target.fp, name))!);
+  const read = async () => (await readSchedule(deps.ledger.redis, deps.target.fp, name))!;
+  for (let tries = 1; ; tries++) {
+    const schedule = await withLastState(deps, await read());
+    const [result] = await Promise.allSettled([evaluateNow(deps, schedule, stop)]);
+    const isOld = (await read()).lastRun !== schedule.lastRun;
+    if (isOld && tries < dryRunTries) continue;
+    if (result.status === 'rejected') throw result.reason;
+    return result.value;
+  }
+}
+
+const dryRunTries = 3;
+
+async function evaluateNow(deps: ScheduleDeps, schedule: Schedule, stop: AbortSignal): Promise<ScheduleDryRun> {
   const { maxDeletes = 0 } = settingsOf(schedule);
   return withSlotList(deps, schedule, stop, async (slotList) => {
     const { facts: list, carried, note, spool } = slotList;
@@ -107,7 +142,7 @@ async function followLast(
   const last = await readRun(redis, schedule.lastRun);
   // A run of another release is left to that release, and counts as not ended.
   if (last !== null && (!isSealed(last.state) || last.schema !== schemaVersion)) return { schedule, live: last };
-  await follow(deps, lease, last);
+  await follow(deps, lease, schedule, last);
   return { schedule: (await readSchedule(redis, lease.fp, lease.name)) ?? schedule, live: null };
 }
 

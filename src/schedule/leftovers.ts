@@ -1,4 +1,5 @@
 import { plural } from '../format.ts';
+import { type RetriedRow, readRetried, withoutRowsOf } from '../ledger/retries.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { idOutcomes, isFailure, isUncertain, type Outcome, sentOutcomes, sumOutcomes } from '../model/outcome.ts';
@@ -11,16 +12,29 @@ import { readHistory, type ScheduleDeps } from './schedule-store.ts';
 export type Leftovers = { carried: Carried | null; retried: RetriedIds | null; ids: number; note: string };
 
 /** The run of the last slot, and which of its ids are sent again. */
-type RetriedIds = { run: Run; only: Outcome[]; ids: number; unknown: number };
+type RetriedIds = Left & { ids: number; unknown: number };
 
-/** Finds what earlier slots of a schedule left. Its last run has ended. */
+type Left = { run: Run; choice: Choice };
+
+/** `cutFrom`: from this file on also ids that are no failures. `retries`: runs of operators, whose ids are left to them. */
+type Choice = { only: Outcome[]; retryFailed: boolean; cutFrom: number; retries: Run[] };
+
+/** Finds what earlier slots of a schedule left. Its last run has ended. Throws the reason of `stop`. */
 export async function findLeftovers(
   { ledger: { redis }, target }: Pick<ScheduleDeps, 'ledger' | 'target'>,
   schedule: Schedule,
+  stop: AbortSignal,
 ): Promise<Leftovers> {
   const { carried } = schedule;
-  const { retried, note } = await findRetried(redis, target.fp, schedule);
+  const { retried, note } = await findRetried(redis, target.fp, schedule, stop);
   return { carried, retried, ids: (carried?.ids ?? 0) + (retried?.ids ?? 0), note };
+}
+
+/** The rows of the last run that are sent again, in input order. */
+export async function* readLeft(redis: RedisClient, { run, choice }: Left): AsyncGenerator<RetriedRow[]> {
+  const { only, retryFailed, cutFrom, retries } = choice;
+  const isLeft = ({ outcome, file }: RetriedRow) => (retryFailed && isFailure(outcome)) || file >= cutFrom;
+  for await (const page of withoutRowsOf(redis, retries, readRetried(redis, run, only))) yield page.filter(isLeft);
 }
 
 const none = { retried: null, note: '' };
@@ -29,6 +43,7 @@ async function findRetried(
   redis: RedisClient,
   fp: string,
   schedule: Schedule,
+  stop: AbortSignal,
 ): Promise<Pick<Leftovers, 'retried' | 'note'>> {
   const { name, lastRun, lastSha256, retryFailed, atMost } = schedule;
   // Without a hash there was no run since the schedule was added.
@@ -42,31 +57,67 @@ async function findRetried(
     return hasLeft ? { retried: null, note } : none;
   }
   if (!isSealed(found.state)) return none;
-  return chooseRetried(await sealTally(redis, found), schedule);
+  return chooseRetried(redis, await sealTally(redis, found), schedule, stop);
 }
 
-/** Which ids of an ended run the next slot sends again. An operator may have retried them meanwhile: then none. */
-function chooseRetried(
+async function chooseRetried(
+  redis: RedisClient,
   run: Run,
-  { retryFailed, atMost }: Pick<Schedule, 'retryFailed' | 'atMost'>,
-): Pick<Leftovers, 'retried' | 'note'> {
-  // What an operator cancels is not to be deleted; what the next slot cancels is carried.
-  const isCut = atMost > 0 && run.state === 'cancelled' && run.by === 'guard';
+  schedule: Schedule,
+  stop: AbortSignal,
+): Promise<Pick<Leftovers, 'retried' | 'note'>> {
+  const [chosen, withdrawn] = [chooseLeft(run, schedule), chooseWithdrawn(run, schedule)];
+  const hasAny = ({ only }: Pick<Choice, 'only'>) => sumOutcomes(run.counts, (outcome) => only.includes(outcome)) > 0;
+  if (!hasAny(chosen) && !hasAny(withdrawn)) return none;
+  const found = await Promise.all(run.retriedBy.map((id) => readRun(redis, id)));
+  const retries = found.filter((retry) => retry?.schema === schemaVersion) as Run[];
+  const by = `run ${run.retriedBy.join(', ')} has retried ids of run ${run.id}`;
+  if (retries.length < found.length)
+    return { retried: null, note: `${by}, and Redis cannot tell which: none is retried here` };
+  const left = { run, choice: { ...chosen, retries } };
+  const sums = await sumLeft(redis, left, stop);
+  const cancelled = await sumLeft(redis, { run, choice: { ...withdrawn, retries } }, stop);
+  const notes = [
+    retries.length > 0 && `${by}: they are not retried here`,
+    cancelled.ids > 0 &&
+      `run ${run.id} was cancelled before it had retried ${plural(cancelled.ids, 'ids')}: not retried here either`,
+  ];
+  return { retried: sums.ids > 0 ? { ...left, ...sums } : null, note: notes.filter(Boolean).join('; ') };
+}
+
+async function sumLeft(redis: RedisClient, left: Left, stop: AbortSignal): Promise<{ ids: number; unknown: number }> {
+  const sums = { ids: 0, unknown: 0 };
+  if (left.choice.only.length === 0) return sums;
+  for await (const page of readLeft(redis, left)) {
+    stop.throwIfAborted();
+    sums.ids += page.length;
+    sums.unknown += page.filter(({ outcome }) => isUncertain(outcome)).length;
+  }
+  return sums;
+}
+
+/** Which ids of an ended run the next slot sends again. What an operator cancels is not to be deleted; what the next slot cancels is carried. */
+function chooseLeft(run: Run, { retryFailed, atMost, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
+  const isCut = run.state === 'cancelled' && run.by === 'guard';
+  const cutFrom = isCut ? (atMost > 0 ? 0 : fileOfRetried(run, retriedFrom)) : Number.POSITIVE_INFINITY;
   // In a run in doubt no open id reads as never sent.
   const isOpenAtCut = (outcome: Outcome) =>
     !isSent(outcome) || (run.doubtSince > 0 && isFailure(outcome) && isUncertain(outcome));
-  const only = idOutcomes.filter((outcome) => (retryFailed && isFailure(outcome)) || (isCut && isOpenAtCut(outcome)));
-  const sum = (isCounted: (outcome: Outcome) => boolean) =>
-    sumOutcomes(run.counts, (outcome) => only.includes(outcome) && isCounted(outcome));
-  const ids = sum(() => true);
-  if (ids === 0) return none;
-  const [by] = run.retriedBy.slice(-1);
-  if (by !== undefined)
-    return {
-      retried: null,
-      note: `run ${by} has retried ids of run ${run.id}, which left ${plural(ids, 'ids')}: none is retried here`,
-    };
-  return { retried: { run, only, ids, unknown: sum(isUncertain) }, note: '' };
+  const isChosen = (outcome: Outcome) =>
+    (retryFailed && isFailure(outcome)) || (cutFrom < Number.POSITIVE_INFINITY && isOpenAtCut(outcome));
+  return { only: idOutcomes.filter(isChosen), retryFailed, cutFrom };
+}
+
+/** The ids that the run was to retry and that an operator cancelled before they were sent. */
+function chooseWithdrawn({ id, state, by }: Run, { retryFailed, retriedFrom }: Schedule): Omit<Choice, 'retries'> {
+  const isWithdrawn = retryFailed && state === 'cancelled' && by !== 'guard' && retriedFrom?.run === id;
+  if (!isWithdrawn) return { only: [], retryFailed: false, cutFrom: Number.POSITIVE_INFINITY };
+  return { only: idOutcomes.filter((outcome) => !isSent(outcome)), retryFailed: false, cutFrom: retriedFrom.file };
+}
+
+/** The first file of a run of whose ids the run before had left. */
+function fileOfRetried({ id }: Run, retriedFrom: Schedule['retriedFrom']): number {
+  return retriedFrom?.run === id ? retriedFrom.file : Number.POSITIVE_INFINITY;
 }
 
 function isSent(outcome: Outcome): boolean {

@@ -8,12 +8,14 @@ import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { isRedisError } from '../redis/errors.ts';
+import { keys } from '../redis/keys.ts';
 import { writeCarried } from './carried.ts';
 import { type ListRejection, protectedChange, rejectionOf, withRows } from './guards.ts';
 import type { ScheduleLease } from './lease.ts';
 import { type GuardCode, type HistoryEntry, type Schedule, settingsOf, withEntry } from './schedule.ts';
 import {
   readHistory,
+  readSchedule,
   type ScheduleDeps,
   type ScheduleUpdate,
   steerSchedule,
@@ -62,7 +64,12 @@ async function makeFromList(
 ): Promise<MakeRunResult> {
   const { refusal, nothing } = evaluateList(list, schedule);
   if (refusal !== null) return rejectList(deps, lease, trigger, refusal, list.facts.rows);
-  if (nothing !== '') return recordResult(deps, lease, trigger, { outcome: 'empty', reason: nothing });
+  if (nothing !== '') {
+    const reason = [nothing, list.note].filter(Boolean).join('; ');
+    // A slot that leaves out ids of earlier ones has not gone well.
+    const fields = list.note === '' ? { heartbeatDue: deps.now() } : {};
+    return recordResult(deps, lease, trigger, { outcome: 'empty', reason }, null, fields);
+  }
   return start(deps, lease, schedule, trigger, list);
 }
 
@@ -132,6 +139,7 @@ async function start(
     });
   }
   if ((await updateSchedule(ledger.redis, lease, { fields: { preparing: id } })) !== 'done') return { outcome: 'void' };
+  await deps.onRun?.(id);
   await writeRun(ledger.redis, id, plan, readTakenChunks(spool, chunkSizes(settings.canary)), deps.now(), () =>
     lease.signal.throwIfAborted(),
   );
@@ -142,10 +150,10 @@ async function start(
   const written = (await readRun(ledger.redis, id))!;
   const done = await recordSlot(deps, lease, trigger, result, spool.rows, {
     claim: { slot: trigger.slot, run: id, carried },
-    fields: { ...{ preparing: '', lastRun: id, lastState: '', waived: '' }, ...fieldsOfSource(list, schedule, id) },
+    fields: { ...{ preparing: '', lastRun: id, lastState: '', waived: '' }, ...fieldsOfList(list, schedule, id) },
   });
   if (done !== 'done') {
-    await removeRun(ledger.redis, written);
+    if (done !== 'lost' || !(await isOfOther(deps, lease, id))) await removeRun(ledger.redis, written);
     return { outcome: 'void' };
   }
   const slot = isoTime(trigger.slot);
@@ -157,22 +165,42 @@ async function start(
   return result;
 }
 
+/**
+ * Whether the process that holds the lease now makes or has made this same run: it is one list, and this process may have hung before it wrote
+ * the record.
+ */
+async function isOfOther(
+  { ledger: { redis } }: ScheduleDeps,
+  { fp, name }: ScheduleLease,
+  id: string,
+): Promise<boolean> {
+  const schedule = await readSchedule(redis, fp, name);
+  if (schedule?.lastRun === id) return true;
+  // Where nobody holds the lease, `preparing` is what this process wrote.
+  return schedule?.preparing === id && (await redis.exists(keys.scheduleLease(fp, name))) === 1;
+}
+
 /** Of ids that are unknown many may be gone. A few of them must not switch the guard off for a list. */
 function settingsForRun(schedule: Schedule, { facts, retried }: SlotList) {
   const settings = settingsOf(schedule);
   return { ...settings, expectAbsent: settings.expectAbsent || 2 * retried.unknown > facts.sends };
 }
 
-/** What the schedule keeps of the list of a source, if it gave one. */
-function fieldsOfSource({ source, isRepeated }: SlotList, schedule: Schedule, run: string): ScheduleUpdate['fields'] {
+/** What the schedule keeps of the list of a run. */
+function fieldsOfList(
+  { source, isRepeated, retried }: SlotList,
+  schedule: Schedule,
+  run: string,
+): ScheduleUpdate['fields'] {
   const { spool, read, nothing } = source;
   const { protectedList, rows, sha256 } = spool;
   const isNew = nothing === '' && !isRepeated;
-  // The files of a list that is not part of this run are done only if this run sends again what the last one left of them.
-  const isToArchive = read.length > 0 && (!isRepeated || schedule.retryFailed);
+  // The files of a list that is not part of this run are done only if this run sends again all that the last one left of them.
+  const isToArchive = read.length > 0 && (!isRepeated || (schedule.retryFailed && spool.rejected === 0));
   return {
     ...(isNew && { lastSha256: sha256, rows: JSON.stringify(withRows(schedule.rows, rows)) }),
     protectedList: protectedList === null ? '' : JSON.stringify(protectedList),
+    retriedFrom: retried.ids > 0 ? JSON.stringify({ run, file: retried.file }) : '',
     toArchive: isToArchive ? JSON.stringify({ run, files: read }) : '',
   };
 }
@@ -183,6 +211,7 @@ async function recordResult(
   trigger: Trigger,
   result: MakeRunResult,
   rows: number | null = null,
+  fields: ScheduleUpdate['fields'] = {},
 ): Promise<MakeRunResult> {
   const { target, now } = deps;
   const event =
@@ -193,7 +222,6 @@ async function recordResult(
           result.refusal.guard,
         )
       : null;
-  const fields = result.outcome === 'empty' ? { heartbeatDue: now() } : {};
   const done = await recordSlot(deps, lease, trigger, result, rows, { fields, event });
   if (done !== 'done') return { outcome: 'void' };
   if (result.outcome === 'failed')

@@ -151,7 +151,7 @@ async function openGlob(
 }
 
 /** The files that match now, without archived ones, even if the pattern matches the archive. */
-async function scanFiles(pattern: string, archive: string | null): Promise<FileSnapshot> {
+export async function scanFiles(pattern: string, archive: string | null): Promise<FileSnapshot> {
   const found: FileSnapshot = new Map();
   for await (const path of glob(pattern)) {
     if (archive !== null && resolve(path).startsWith(`${resolve(archive)}${sep}`)) continue;

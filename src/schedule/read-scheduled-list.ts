@@ -6,6 +6,7 @@ import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
+import { refuseUnprotected } from '../ledger/protection.ts';
 import { suggest } from '../model/suggest.ts';
 import { describeFileError } from '../system-errors.ts';
 import { type OpenSource, openSource } from './open-source.ts';
@@ -17,7 +18,7 @@ export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'
 
 /**
  * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or the
- * protected ids cannot be read on this machine, and the reason of `stop`. Nothing is sent or stored before.
+ * protected ids cannot be read on this machine, GUARD if only a worker of the target names some, and the reason of `stop`. Nothing is sent or stored before.
  */
 export async function withScheduledList<T>(
   deps: ScheduleDeps,
@@ -28,7 +29,8 @@ export async function withScheduledList<T>(
   const source = sourceOf(deps, schedule);
   const settings = settingsOf(schedule);
   const { protect: protectFile = null, limit = null } = settings;
-  refuseUnprotected(deps, schedule);
+  refuseUnprotectedHere(deps, schedule);
+  await refuseUnprotected(deps.ledger.redis, deps.target.fp, protectFile !== null);
   if (protectFile !== null) await checkProtectFile(protectFile);
   let opened: Omit<OpenSource, 'files'> = { read: [], nothing: '' };
   const open = async () => {
@@ -62,7 +64,7 @@ export async function readProtectedList(
 }
 
 /** Throws USAGE if the settings of this process name a protect file and the schedule has none: the setting is meant for its schedules, too. */
-function refuseUnprotected({ protectFile }: ScheduleDeps, { name, settings }: Schedule): void {
+function refuseUnprotectedHere({ protectFile }: ScheduleDeps, { name, settings }: Schedule): void {
   if (protectFile === null || settings.protect !== undefined) return;
   const message = `schedule ${name} protects no ids, but the settings of this process name ${protectFile}`;
   throw new ExpungeError('USAGE', message, {

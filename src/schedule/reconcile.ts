@@ -1,7 +1,6 @@
-import type { ListSource } from '../config/list-source.ts';
 import { duration, plural } from '../format.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
-import { archiveFiles, isAnyHere } from './archive.ts';
+import { type Archive, archiveFiles, findArchive } from './archive.ts';
 import { type Decision, decide, type LiveRun } from './decide.ts';
 import { follow, removeUnstartedRun } from './follow-run.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
@@ -37,7 +36,7 @@ type DueWork = {
   schedule: Schedule;
   last: Run | null;
   isToFollow: boolean;
-  archive: string | null;
+  archive: Archive | null;
   decision: Decision;
 };
 
@@ -53,7 +52,7 @@ async function findDueWork(
   const last = isOpen ? await readRun(redis, schedule.lastRun) : null;
   const isToFollow = isOpen && (last === null || isSealed(last.state) || last.state === 'planned');
   const decision = decide(schedule, last && liveOf(last), now());
-  const archive = isOpen ? null : await archiveOf(schedule, source);
+  const archive = isOpen || schedule.toArchive === null ? null : await findArchive(source, schedule.toArchive);
   const isIdle = !isToFollow && archive === null && decision.do === 'nothing';
   return isIdle ? null : { schedule, last, isToFollow, archive, decision };
 }
@@ -62,16 +61,10 @@ function liveOf({ id, state, reason }: Run): LiveRun | null {
   return isSealed(state) ? null : { id, state, reason };
 }
 
-/** The archive for files on this machine that are to be archived; null without any. */
-async function archiveOf({ toArchive }: Schedule, source: ListSource): Promise<string | null> {
-  if (toArchive === null || source.kind !== 'glob') return null;
-  return (await isAnyHere(toArchive)) ? source.archive : null;
-}
-
 async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Promise<void> {
   const { schedule, last, isToFollow, archive, decision } = due;
   await removeUnstartedRun(deps, lease, schedule);
-  if (isToFollow) return follow(deps, lease, last);
+  if (isToFollow) return follow(deps, lease, schedule, last);
   if (archive !== null) return archiveRunFiles(deps, lease, schedule.toArchive!, archive);
   switch (decision.do) {
     case 'nothing':
@@ -100,7 +93,7 @@ async function archiveRunFiles(
   { ledger, log }: ScheduleDeps,
   lease: ScheduleLease,
   files: ReadFiles,
-  archive: string,
+  archive: Archive,
 ): Promise<void> {
   const { moved, left } = await archiveFiles(archive, files);
   log.info({ schedule: lease.name, run: files.run, files: moved.length }, 'files archived');

@@ -32,6 +32,8 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   /** Milliseconds since 1970. */
   now(): number;
   log: Log;
+  /** Told of a run before it is written. */
+  onRun?: ((run: string) => Promise<void>) | undefined;
 };
 
 /** Who changes a schedule, when and why; `who` is '' for a guard. */
@@ -126,8 +128,7 @@ function auditLine(entry: AuditEntry): string {
 
 type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
-  | 'heartbeatDue'
-  | 'carried'
+  | ('heartbeatDue' | 'carried' | 'retriedFrom')
   | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
 
 /** What reconciling writes to a schedule. */
@@ -145,7 +146,7 @@ export type ScheduleUpdate = {
 
 /**
  * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is no longer active. `taken`:
- * the slot has a run. Repeating it after `done` gives `taken` if a slot was claimed, else `done`.
+ * the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whoever holds the lease by then.
  */
 export async function updateSchedule(
   redis: RedisClient,
@@ -187,7 +188,7 @@ if isThere then
 else
   redis.call('HSET', KEYS[1], 'definition', ARGV[2], 'note', ARGV[3], 'after', ARGV[5],
     'state', 'active', 'reason', '', 'who', ARGV[6], 'changedAt', ARGV[5], 'protectedList', ARGV[9])
-  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carried')
+  redis.call('HDEL', KEYS[1], 'waiting', 'waived', 'pausedBy', 'lastSha256', 'rows', 'toArchive', 'heartbeatDue', 'carried', 'retriedFrom')
   redis.call('UNLINK', KEYS[5])
   for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4]}) do redis.call('PERSIST', key) end
   redis.call('SADD', KEYS[2], ARGV[1])
@@ -235,9 +236,10 @@ return {state, next}
  * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events  7 carried  8 carried by the run for the slot
  * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
  *       6 id of the event  7 event or ''  8 '1' if the run for the slot carries ids  9… fields and values
- * returns done, lost, stopped or taken. Repeating it after 'done' gives 'taken' where a slot was claimed, else the same.
+ * returns done, lost, stopped or taken. Where the slot was claimed for this run before, it changes nothing: the answer may have got lost.
  */
 const updateLua = `${addEventFunction}
+if ARGV[3] ~= '' and redis.call('GET', KEYS[4]) == ARGV[3] then return 'done' end
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'lost' end
 if ARGV[2] == '1' and redis.call('HGET', KEYS[1], 'state') ~= 'active' then return 'stopped' end
 if ARGV[8] == '1' and redis.call('EXISTS', KEYS[8]) == 0 then return 'lost' end -- it hung for an hour

@@ -36,10 +36,12 @@ const settingRoles = {
   ...{ tokenFile: 'process', tokenCommand: 'process', tokenUrl: 'process', clientSecretFile: 'process' },
   ...{ refreshTokenFile: 'process', scope: 'process', tokenAudience: 'process', tokenAuth: 'process' },
   ...{ caFile: 'process', proxy: 'process', allowHttp: 'process', http: 'process', logLevel: 'process' },
-  ...{ openMetrics: 'process', trustProxyUser: 'process', trustProxyFrom: 'process', trustProxyRole: 'process' },
+  ...{ openMetrics: 'process', trustProxyUser: 'process', trustProxyFrom: 'process' },
+  ...{ trustProxyHost: 'process', trustProxyRole: 'process' },
   ...{ results: 'process', resultsHeaderFile: 'process', notify: 'process', notifySecretFile: 'process' },
   ...{ allowPlaintextRedis: 'process', redisUsernameFile: 'process', redisPasswordFile: 'process' },
   ...{ sentinelUsernameFile: 'process', sentinelPasswordFile: 'process', redisCaFile: 'process' },
+  ...{ server: 'process', serverTokenFile: 'process' },
   ...{ redisCertFile: 'process', redisKeyFile: 'process', redisServerName: 'process' },
 } as const satisfies Record<SettingName, 'kept' | 'target' | 'process'>;
 
@@ -109,9 +111,11 @@ export type Schedule = Definition & {
   protectedList: ProtectedList | null;
   /** The ids that its slots carry to the next one; null = none. */
   carried: Carried | null;
+  /** From which of its files on the last run sends ids again that the one before had left; null = it sends none. */
+  retriedFrom: { run: string; file: number } | null;
   /** When the slot ended well whose heartbeat is not sent yet, or null. */
   heartbeatDue: number | null;
-  /** Files to archive after the last run, if it settles all ids as success; null = none. */
+  /** Files to archive after the last run, if nothing of them is to be read again; null = none. */
   toArchive: ReadFiles | null;
 };
 
@@ -152,6 +156,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     waived: text('waived') as Schedule['waived'],
     protectedList: text('protectedList') === '' ? null : JSON.parse(text('protectedList')),
     carried: text('carried') === '' ? null : JSON.parse(text('carried')),
+    retriedFrom: text('retriedFrom') === '' ? null : JSON.parse(text('retriedFrom')),
     heartbeatDue: text('heartbeatDue') === '' ? null : Number(text('heartbeatDue')),
     toArchive: text('toArchive') === '' ? null : JSON.parse(text('toArchive')),
   };

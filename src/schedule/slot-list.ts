@@ -5,12 +5,11 @@ import { inputOptionsOf } from '../input/input-options.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
 import { readHeldBack, takeIds } from '../input/take-ids.ts';
 import { readProtected, withSpoolFolder } from '../input/with-list.ts';
-import { readRetried } from '../ledger/retries.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { readCarried } from './carried.ts';
 import { isSameAsLast, type ListFacts } from './guards.ts';
-import { findLeftovers, type Leftovers } from './leftovers.ts';
+import { findLeftovers, type Leftovers, readLeft } from './leftovers.ts';
 import { type ScheduledList, withScheduledList } from './read-scheduled-list.ts';
 import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
@@ -24,8 +23,8 @@ export type SlotList = {
   spool: Spool;
   /** Ids that are held back. */
   carried: number;
-  /** Ids of the last run that this one sends again, how many it left unknown, and that run; '' = none. */
-  retried: { of: string; ids: number; unknown: number };
+  /** Ids of the last run that this one sends again, how many it left unknown, that run, '' = none, and the first file that they are in. */
+  retried: { of: string; ids: number; unknown: number; file: number };
   /** The source gave the same list as last time: only what earlier slots left is deleted. */
   isRepeated: boolean;
   /** What is left out, and why; '' = nothing. */
@@ -43,10 +42,11 @@ export async function withSlotList<T>(
   body: (list: SlotList) => Promise<T>,
 ): Promise<T> {
   return withScheduledList(deps, schedule, stop, async (source) => {
-    const left = await findLeftovers(deps, schedule);
+    const left = await findLeftovers(deps, schedule, stop);
     const isRepeated = source.nothing === '' && left.ids > 0 && isSameAsLast(source.spool, schedule);
     const context = { source, left, isRepeated };
-    if (left.ids === 0) return body(await slotListOf(context, { spool: source.spool, retriedFrom: 0 }, schedule));
+    if (left.ids === 0)
+      return body(await slotListOf(context, { spool: source.spool, retriedFrom: { row: 0, file: 0 } }, schedule));
     return withSpoolFolder(deps.stateDir, async (folder) => {
       const joined = await joinLists(deps, schedule, context, folder, stop);
       return body(await slotListOf(context, joined, schedule));
@@ -56,8 +56,8 @@ export async function withSlotList<T>(
 
 type Context = { source: ScheduledList; left: Leftovers; isRepeated: boolean };
 
-/** A list, and the number of its first row that is retried. */
-type Joined = { spool: Spool; retriedFrom: number };
+/** A list, and the numbers of its first row that is retried, and of the file of that row. */
+type Joined = { spool: Spool; retriedFrom: { row: number; file: number } };
 
 async function slotListOf(
   { source, left, isRepeated }: Context,
@@ -67,10 +67,12 @@ async function slotListOf(
   const spool = atMost > 0 ? await takeIds(all, atMost) : all;
   const sends = sumIds(spool.ids);
   const { rows, ids, sha256, protectedList } = source.spool;
-  const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom));
+  const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom.row));
   const facts = { rows, ids: sumIds(ids), sha256, protectedList, left: left.ids, sends };
   const { run, unknown } = left.retried ?? { run: { id: '' }, unknown: 0 };
-  const retried = retriedIds > 0 ? { of: run.id, ids: retriedIds, unknown } : { of: '', ids: 0, unknown: 0 };
+  const { file } = retriedFrom;
+  const retried =
+    retriedIds > 0 ? { of: run.id, ids: retriedIds, unknown, file } : { of: '', ids: 0, unknown: 0, file };
   return { source, facts, spool, carried: sumIds(all.ids) - sends, retried, isRepeated, note: left.note };
 }
 
@@ -96,7 +98,8 @@ async function joinLists(
   const { redis } = deps.ledger;
   const { carried, retried } = left;
   const files: string[] = [];
-  let [rows, retriedFrom] = [0, 0];
+  let rows = 0;
+  let retriedFrom = { row: 0, file: 0 };
   async function* pages(): AsyncGenerator<Row[]> {
     for await (const page of parts()) {
       stop.throwIfAborted();
@@ -108,8 +111,8 @@ async function joinLists(
     const place = { fp: deps.target.fp, name: schedule.name };
     if (carried !== null) yield* placed(readCarried(redis, place, carried), carried.files);
     if (!isRepeated) yield* placed(pagesOf(source.spool), source.spool.files);
-    retriedFrom = rows;
-    if (retried !== null) yield* placed(readRetried(redis, retried.run, retried.only), retried.run.files);
+    retriedFrom = { row: rows, file: files.length };
+    if (retried !== null) yield* placed(readLeft(redis, retried), retried.run.files);
   }
   /** The rows of one list, which come file by file; the files that have any go behind those before, so positions stay in order. */
   async function* placed(list: AsyncIterable<Row[]>, names: string[]): AsyncGenerator<Row[]> {

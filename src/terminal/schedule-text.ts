@@ -99,7 +99,7 @@ export function previewText(schedule: Schedule, slots: SlotDescription[]): strin
 type Listed = { schedule: Schedule; history: HistoryEntry[] };
 
 /** The schedules of a target as a table, and below it why some are paused. */
-export function listText(all: Listed[], target: Target, now: number, isQuiet = false): string {
+export function listText(all: readonly Listed[], target: Target, now: number, isQuiet = false): string {
   if (all.length === 0 && isQuiet) return `No schedules of ${targetName(target)}.`;
   if (all.length === 0)
     return `No schedules of ${targetName(target)}. Add one: expunge schedule add NAME --cron "0 3 * * *" --from SOURCE …`;

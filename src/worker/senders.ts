@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { ConnectionPool } from '../delete/connection-pool.ts';
 import type { Sender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
@@ -76,7 +77,7 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
     deps.onChange();
   };
   const file = openStopFile(options.stopFile, { clock: deps.clock, now: Date.now, onChange: () => pump() });
-  const process = randomUUID().slice(0, 8);
+  const process = `${hostname().slice(0, 40)}-${randomUUID().slice(0, 8)}`; // operators look for its machine
   const all = scopes.map((scope) => openSender(scope, options, file, { ...deps, process, onChange: changed }));
   const pump = () => {
     for (const { connections: pool } of all) pool.pump();

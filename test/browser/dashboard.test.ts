@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { noteFailedOrder } from '../../src/ledger/audit.ts';
+import { noteTarget } from '../../src/ledger/known-targets.ts';
 import { barriersOn, type Dashboard, logIn, noBrowser, openBrowser, openDashboard } from '../support/browser.ts';
 import { annotations, makeIds } from '../support/ids.ts';
 import { writeManyRuns } from '../support/many-runs.ts';
@@ -26,6 +29,17 @@ function showsState(page: Page, state: string): Promise<void> {
 function weightOf(page: Page): Promise<number> {
   return page.evaluate(`performance.getEntriesByType('resource').filter(({ name }) => name.includes('/assets/'))
     .reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0)`);
+}
+
+/** How long the parts of a bar of progress take to move. */
+function transitionOf(page: Page): Promise<string> {
+  return page.evaluate(`(() => {
+    document.body.insertAdjacentHTML('beforeend', '<svg class="bar"><rect/></svg>');
+    const bar = document.body.lastElementChild;
+    const { transitionDuration } = getComputedStyle(bar.firstElementChild);
+    bar.remove();
+    return transitionDuration;
+  })()`);
 }
 
 /** Gives an order on the page of a run: opens its dialog, fills its fields, and confirms. */
@@ -54,6 +68,7 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     await dashboard.harness.worker();
     await showsState(page, 'completed');
     await page.getByText('100 %').waitFor();
+    await page.getByRole('link', { name: `${refused.size} rows without success` }).waitFor();
     await page.getByText(`deleted ${(ids.length - refused.size).toLocaleString('en-US')}`).waitFor();
     const group = page.locator('details.group', { hasText: 'failed' });
     await group.locator('summary').click();
@@ -138,6 +153,90 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(dashboard.complaints).toEqual([]);
   });
 
+  test('asks nothing about a run whose page was left, and says that an order on its way was refused', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const run = await dashboard.submit(ids);
+    const page = await dashboard.page('operate');
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('link', { name: run }).click();
+    await page.getByRole('button', { name: 'Cancel …' }).click();
+    await dialog.getByRole('heading', { name: run }).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+    expect(await dialog.count()).toBe(0);
+
+    await page.goForward();
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(/\/pause$/, (route) => isReleased.then(() => route.abort()));
+    await order(page, 'Pause', 'Pause', { Reason: 'wait' });
+    await page.goBack();
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+    expect(await dialog.count()).toBe(0);
+    release();
+    await dialog.getByRole('alert').getByText('The server did not answer').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+  });
+
+  test('says that an order failed after its dialog had closed, until another one is done', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const run = await dashboard.submit(ids, ['--rate', '50/s']);
+    const page = await dashboard.page('operate');
+    await openRun(page, dashboard, run, 'running');
+    const failed = { at: Date.now(), who: 'ana', reason: 'too early', order: 'pause', error: 'Redis: no answer' };
+    await noteFailedOrder(dashboard.harness.redis, run, failed);
+    await page.getByRole('alert').getByText('The order of ana to pause the run was not carried out').waitFor();
+    await order(page, 'Pause', 'Pause', { Reason: 'again' });
+    await showsState(page, 'paused');
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('tells what a command would warn of, and why a schedule is not run from here', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness } = dashboard;
+    const nightly = [
+      'nightly',
+      '--cron',
+      '0 3 * * *',
+      '--from',
+      'expired',
+      '--max-deletes',
+      '5',
+      '--resource',
+      'views',
+    ];
+    await harness.expunge(['schedule', 'add', ...nightly]);
+    const run = await dashboard.submit(ids);
+    const page = await dashboard.page('operate');
+    await openRun(page, dashboard, run, 'running');
+    await order(page, 'Pause', 'Pause', { Reason: 'wait' });
+    await showsState(page, 'paused');
+    const stopped = await harness.expunge(['stop-all', '--reason', 'wrong list']);
+    expect(stopped.code, stopped.stderr).toBe(0);
+    await order(page, 'Resume', 'Resume', { Reason: 'go on' });
+    const warned = page.getByRole('dialog');
+    await warned.getByRole('alert').getByText('the run is still stopped').waitFor({ timeout: 15_000 });
+    await warned.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('link', { name: 'Runs' }).click();
+    const runNow = page.getByRole('button', { name: 'Run now …' });
+    await runNow.waitFor();
+    expect(await runNow.isDisabled()).toBe(true);
+    expect(await runNow.getAttribute('title')).toContain('workers of its target');
+    expect(dashboard.complaints).toEqual([]);
+  });
+
   test('makes a run of a list: its plan, the typed number, its end', async ({ expect, onTestFinished }) => {
     const dashboard = await openDashboard(browser, onTestFinished, { objects });
     const { harness } = dashboard;
@@ -162,6 +261,36 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(dashboard.complaints).toEqual([]);
   });
 
+  test('shows no plan of a list beside another one that was chosen meanwhile', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const { harness } = dashboard;
+    await noteTarget(harness.redis, harness.target, Date.now());
+    const page = await dashboard.page('operate');
+    await page.getByRole('link', { name: 'New run' }).click();
+    const choose = (name: string, list: readonly string[]) =>
+      page
+        .getByLabel('List of ids')
+        .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(['id', ...list].join('\n')) });
+    const show = () => page.getByRole('button', { name: 'Show the plan' }).click();
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(/\/api\/v1\/plans\?/, (route) => isReleased.then(() => route.continue()));
+    await choose('first.csv', ids.slice(0, 3));
+    await show();
+    await page.getByText('Reading first.csv …').waitFor();
+    await choose('second.csv', ids.slice(3, 5));
+    await page.getByText('second.csv, ').waitFor();
+    release();
+    await page.getByText('Nothing is sent yet.').waitFor();
+    expect(await page.locator('#plan').count()).toBe(0);
+    await show();
+    await page.getByText(`DELETE ${harness.sandbox.url}/v2/annotations/${ids[3]}`).waitFor();
+    expect(await page.locator('#plan dl').innerText()).toMatch(/^list\s+second\s+target/i);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
   test('lets nobody in without a token, also without script, and refuses orders of who may only read', async ({
     expect,
     onTestFinished,
@@ -173,12 +302,15 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     expect(new URL(stranger.url()).pathname).toBe('/login');
     await logIn(stranger, dashboard.url, 'a-guess');
     expect(new URL(stranger.url()).pathname).toBe('/login');
+    await stranger.getByText('This token is not known').waitFor();
+    expect(await stranger.getByRole('alert').count()).toBe(1); // and nothing else went wrong
     await logIn(stranger, dashboard.url, await dashboard.token('read'));
     await stranger.waitForURL(`${dashboard.url}/`);
 
     const guess = await dashboard.page(null);
     await logIn(guess, dashboard.url, 'a-guess');
     await guess.getByText('This token is not known').waitFor();
+    await guess.locator('#token:focus').waitFor(); // ready for another try
     expect(await barriersOn(guess)).toEqual([]);
 
     const reader = await dashboard.page('read');
@@ -192,6 +324,57 @@ describe.skipIf(noBrowser !== null)('the dashboard', () => {
     );
     expect(refused).toBe(403);
     expect((await dashboard.harness.onlyRun()).state).toBe('running');
+  });
+
+  test('says why a running run does not move, and which workers are at work', async ({ expect, onTestFinished }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const page = await dashboard.page('operate');
+    await page.getByText('No run is on its way').waitFor();
+    await page.getByText('Detached runs and schedules need one: expunge worker').waitFor();
+    const run = await dashboard.submit(ids, ['--rate', '50/s']);
+    const card = page.getByRole('article', { name: run });
+    await card.getByText('No worker deletes it. Start one: expunge worker --base-url').waitFor();
+    await dashboard.harness.worker();
+    await page
+      .getByRole('row', { name: new RegExp(`^${hostname()}-.* at work, up to \\d+ requests at once`) })
+      .waitFor();
+    await card.getByText(/^[\d.]+\/s, .* left, ends /).waitFor();
+    await order(page, 'Stop', 'Stop', { Reason: 'the database is full' });
+    await card.getByText(/^Stopped with its target by .*: the database is full/).waitFor();
+    expect(await page.title()).toBe('1 active run · expunge');
+    expect(await barriersOn(page)).toEqual([]);
+    expect(dashboard.complaints).toEqual([]);
+  });
+
+  test('fits on a phone, moves nothing for who wants that, and says so where nothing is', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const dashboard = await openDashboard(browser, onTestFinished, { objects });
+    const run = await dashboard.submit(ids, ['--reason', `see ticket ${'4711'.repeat(30)}`]);
+    await writeManyRuns(dashboard.harness.redis, 60, 'completed');
+    const phone = { viewport: { width: 390, height: 844 }, reducedMotion: 'reduce', timezoneId: 'Asia/Tokyo' } as const;
+    const page = await dashboard.page('operate', phone);
+    await page.getByRole('table', { name: 'Ended runs' }).waitFor();
+    await page.getByText('Times are in Asia/Tokyo, UTC+9').waitFor();
+    for (const [path, heading, content] of [
+      ['/', 'Runs', 'see ticket 4711'],
+      [`/runs/${run}`, `Run ${run}`, 'Who did what'],
+      ['/new', 'New run', 'Show the plan'],
+      ['/nowhere', 'No such page', 'Nothing is at /nowhere'],
+      ['/runs/none', 'No such run', 'No run is called none'],
+    ] as const) {
+      await page.goto(dashboard.url + path);
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+      await page.getByText(content).first().waitFor();
+      expect([path, await page.evaluate('document.documentElement.scrollWidth <= innerWidth')]).toEqual([path, true]);
+      expect(await page.title()).not.toBe('expunge');
+    }
+    expect(await transitionOf(page)).toBe('0s');
+    await page.emulateMedia({ reducedMotion: 'no-preference' });
+    expect(await transitionOf(page)).toBe('0.4s, 0.4s');
+    await page.getByRole('link', { name: 'See all runs' }).click();
+    await page.getByRole('link', { name: run }).waitFor();
   });
 
   test('lists ten thousand ended runs by pages of fifty, and finds one', async ({ expect, onTestFinished }) => {

@@ -60,7 +60,7 @@ const lines: [verb: string, args: string, types: string[]][] = [
   ['schedule resume', 'nightly', ['schedule']],
   ['schedule remove', 'nightly --yes', ['schedule']],
   ['token add', 'every-verb', ['token']],
-  ['token list', '', ['token']],
+  ['token list', '', ['token', 'audit']],
   ['token revoke', 'every-verb', ['token']],
 ];
 

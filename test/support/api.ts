@@ -28,17 +28,20 @@ export type Api = {
   call(role: Role | null, path: string, options?: CallOptions): Promise<Answer>;
 };
 
+/** `prepare`: called before the server starts; returns more of its environment. */
+type ApiOptions = HarnessOptions & {
+  args?: readonly string[];
+  env?: NodeJS.ProcessEnv;
+  prepare?(harness: Harness): NodeJS.ProcessEnv;
+};
+
 export async function openApi(
   atEnd: AtEnd,
-  {
-    args = ['dashboard', '--port', '0'],
-    env,
-    ...options
-  }: HarnessOptions & { args?: readonly string[]; env?: NodeJS.ProcessEnv } = {},
+  { args = ['dashboard', '--port', '0'], env, prepare = () => ({}), ...options }: ApiOptions = {},
 ): Promise<Api> {
   const own = await openOwnRedis(atEnd);
   const harness = await openHarness(atEnd, options, own);
-  const server = harness.start(args, env);
+  const server = harness.start(args, { ...env, ...prepare(harness) });
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
   const { redis } = harness;
   const tokens = new Map<Role, Promise<string>>();
@@ -67,5 +70,7 @@ export async function openApi(
       body: isJson && text !== '' ? JSON.parse(text) : null,
     };
   };
+  // A worker listens before it has reached Redis.
+  if (args[0] === 'worker') await until('it is ready', async () => (await call(null, '//readyz')).status === 200);
   return { harness, server, url, redis, redisPid: own.pid, token, call };
 }

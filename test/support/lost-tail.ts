@@ -20,7 +20,9 @@ export type LostTailResult = {
   /** The promise that was broken, if any. */
   broken: string | null;
   run: Run;
-  /** Ids that had an outcome, and lost it. */
+  /** Redis has lost the last that it had acknowledged. */
+  isCut: boolean;
+  /** Ids that had an outcome, and lost it; too few where workers settled others before it was looked. */
   forgotten: number;
   seconds: number;
 };
@@ -30,6 +32,7 @@ const settings = {
   EXPUNGE_REQUEST_TIMEOUT_MS: '1000',
   EXPUNGE_RETRY_DELAYS: '200ms,200ms,200ms,200ms,200ms',
 };
+const lastWord = 'test:last-word';
 const carelessWorker = fileURLToPath(new URL('careless-worker.ts', import.meta.url));
 
 /**
@@ -52,13 +55,15 @@ export async function loseTail({ ids: count, atEnd, kills, careless }: LostTail)
   await harness.runIs('in the middle', ({ settled }) => settled > count / 2, 120_000);
   if (kills) await replace(harness, workers, 0);
   const { settled } = await harness.onlyRun();
+  await harness.redis.set(lastWord, 'acknowledged');
   await truncateAof(redis, Math.floor(0.9 * aofBytes(redis)));
   const fallenBackTo = await harness.runIs('back', () => true);
+  const isCut = (await harness.redis.exists(lastWord)) === 0;
   if (kills) await replace(harness, workers, 1);
   const run = await harness.runIs('over', ({ state }) => isSealed(state), 600_000);
   const seconds = (performance.now() - from) / 1_000;
   const broken = await findBroken({ ...harness, run, resource: 'annotations', ids, bystanders });
-  return { broken, run, forgotten: settled - fallenBackTo.settled, seconds };
+  return { broken, run, isCut, forgotten: settled - fallenBackTo.settled, seconds };
 }
 
 async function startWorker(harness: Harness, careless = false): Promise<Running> {

@@ -205,7 +205,7 @@ describe('the sources', () => {
     );
     expect(names.filter((name) => !taken.has(name))).toEqual([]);
     const lists =
-      /^src\/(config\/(?:run-|process-)?settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
+      /^src\/(config\/(?:run-|process-|service-)?settings|commands\/(verbs|command|[a-z]+-verbs?|help)|schedule\/schedule)\.ts$/;
     const readers = sources.filter(({ path }) => !lists.test(path)).map(({ text }) => withoutComments(text));
     const isRead = (name: string) => readers.some((text) => new RegExp(`\\b${name}\\b`).test(text));
     expect(names.filter((name) => !isRead(name))).toEqual([]);

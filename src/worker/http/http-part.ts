@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { type ListenAddress, listenText } from '../../config/parse-setting.ts';
@@ -12,14 +12,20 @@ const requestTimeoutMs = 3_600_000; // a list that is sent may be large
 // Who sends no whole header holds a connection no longer than this: nobody who is not logged in keeps probes from getting one.
 const late = { headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 
+const stalledMs = 60_000;
+const looksPerLimit = 4;
+
 export type HttpPartOptions = {
   flag: string; // what names the address: --http
+  /** For how long a connection may take nothing of what waits for it. */
+  stalledMs?: number;
   /** Called with the URL once it listens. */
   onListening(url: string): void;
 };
 
 /** It is the first part of a process, so that it also answers while the others start and drain. Its start throws USAGE if it cannot listen there. */
-export function httpPart(address: ListenAddress, app: Hono, { flag, onListening }: HttpPartOptions): Part {
+export function httpPart(address: ListenAddress, app: Hono, options: HttpPartOptions): Part {
+  const { flag, onListening } = options;
   const adapted = { fetch: app.fetch, overrideGlobalObjects: false, serverOptions: late };
   const server = createAdaptorServer(adapted) as Server & {
     closeAllConnections(): void;
@@ -27,6 +33,7 @@ export function httpPart(address: ListenAddress, app: Hono, { flag, onListening 
   };
   server.maxConnections = connectionsAtMost;
   server.requestTimeout = requestTimeoutMs;
+  const stopLooking = closeStalled(server, options.stalledMs ?? stalledMs);
   return {
     name: 'http',
     start: async () => {
@@ -35,10 +42,33 @@ export function httpPart(address: ListenAddress, app: Hono, { flag, onListening 
       onListening(`http://${listenText({ host, port })}`);
     },
     drain: () => {
+      stopLooking();
       server.close();
       server.closeAllConnections();
     },
   };
+}
+
+/**
+ * Closes each connection that takes nothing of an answer for so long: it and what waits to be sent would stay for ever. What its peer sends
+ * meanwhile does not count. Returns what ends this.
+ */
+function closeStalled(server: Server, ms: number): () => void {
+  const known = new Map<Socket, { taken: number; at: number }>();
+  server.on('connection', (socket: Socket) => {
+    known.set(socket, { taken: 0, at: performance.now() });
+    socket.once('close', () => known.delete(socket));
+  });
+  const look = () => {
+    const now = performance.now();
+    for (const [socket, last] of known) {
+      const taken = socket.bytesWritten - socket.writableLength; // bytesWritten counts what waits, too
+      if (socket.writableLength === 0 || taken !== last.taken) known.set(socket, { taken, at: now });
+      else if (now - last.at >= ms) socket.destroy();
+    }
+  };
+  const timer = setInterval(look, ms / looksPerLimit).unref();
+  return () => clearInterval(timer);
 }
 
 async function listen(server: Server, { host, port }: ListenAddress, flag: string): Promise<void> {

@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { hostname } from 'node:os';
+import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { routes } from '../../../src/api/app.ts';
 import { type Role, roles } from '../../../src/api/token-store.ts';
-import { keys } from '../../../src/redis/keys.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { until } from '../../support/processes.ts';
 
@@ -121,7 +124,7 @@ describe('access', () => {
     const { call, token, harness } = api;
     const secret = await token('admin');
     const login = await call(null, '//login', { method: 'POST', raw: new URLSearchParams({ token: secret }) });
-    const cookie = /expunge_session=([\w-]+)/.exec(login.headers.get('set-cookie')!)![1]!;
+    const cookie = /expunge_session_\d+=([\w-]+)/.exec(login.headers.get('set-cookie')!)![1]!;
     const made = (
       await call('admin', '/tokens', {
         method: 'POST',
@@ -148,25 +151,10 @@ describe('access', () => {
   });
 });
 
-describe('the link of a dashboard', () => {
-  test('logs in once, and its session ends with the dashboard', async () => {
-    const { server, redis, call } = await openApi(onTestFinished);
-    const path = `/${/\/login\?once=\S+/.exec(server.stdout)![0]}`;
-    const cookie = (await call(null, path)).headers.get('set-cookie')!.split(';')[0]!;
-    expect((await call(null, '/me', { headers: { cookie } })).body).toMatchObject({ role: 'admin' });
-    expect((await call(null, path)).headers.get('location')).toBe('/login?problem=link');
-    expect(await redis.keys(keys.apiSession('*'))).toHaveLength(1);
-    server.signal('SIGINT');
-    await server.ended;
-    expect(await redis.keys(keys.apiSession('*'))).toEqual([]);
-  });
-});
-
 describe('while Redis hangs', () => {
   test('requests are answered that it does, probes go on, and so do requests once it is back', async () => {
     const { call, token, redisPid } = await openApi(onTestFinished, { args: ['worker', '--http', '0'] });
     await token('read');
-    await until('it is up', async () => (await call(null, '//readyz')).status === 200);
     process.kill(redisPid, 'SIGSTOP');
     const away = await call('read', '/overview');
     expect(away.body).toMatchObject({ status: 503, code: 'unavailable' });
@@ -175,6 +163,18 @@ describe('while Redis hangs', () => {
     await until('it answers again', async () => (await call('read', '/overview')).status === 200);
   });
 });
+
+/** The status of an answer to a GET with these headers, Host included. */
+async function statusOf(url: string, headers: Record<string, string>): Promise<number> {
+  return (await answerOf(url, headers)).status;
+}
+
+/** An answer to a request with these headers, Host included; a POST has an empty object as its body. */
+async function answerOf(url: string, headers: Record<string, string>, method = 'GET') {
+  const sent = request(url, { method, headers: { ...headers, 'content-type': 'application/json' }, agent: false });
+  const [answer] = (await once(sent.end(method === 'POST' ? '{}' : ''), 'response')) as [IncomingMessage];
+  return { status: answer.statusCode!, text: await textOf(answer) };
+}
 
 describe('worker --http', () => {
   const proxied = [
@@ -189,7 +189,6 @@ describe('worker --http', () => {
 
   test('serves the same beside its probes, and believes a proxy that it trusts', async () => {
     const { call } = await worker(['0', ...proxied]);
-    await until('it is up', async () => (await call(null, '//readyz')).status === 200);
     expect((await call(null, '/me', { headers: { 'x-user': 'ana' } })).body).toMatchObject({
       name: 'ana',
       role: 'operate',
@@ -199,7 +198,42 @@ describe('worker --http', () => {
       403,
     );
     expect((await call(null, '//metrics')).status).toBe(200);
-    await until('it is a worker', async () => (await call('read', '/workers')).body.items.length === 1);
+    const here = await until('it is a worker', async () => (await call('read', '/workers')).body.items[0]);
+    expect(here).toMatchObject({ process: expect.stringMatching(`^${hostname()}-`), slots: null }); // it has no ids to send
+  });
+
+  test('does not believe a proxy on this machine for the name of another site, unless it is stated', async () => {
+    const { url } = await worker(['0', ...proxied]);
+    const me = (host: string) => statusOf(`${url}/api/v1/me`, { host, 'x-user': 'ana' });
+    expect(await me('evil.example.com')).toBe(403);
+    expect(await me('localhost:9464')).toBe(200);
+    const stated = await worker(['0', ...proxied, '--trust-proxy-host', 'expunge.example.com']);
+    const other = (host: string) => statusOf(`${stated.url}/api/v1/me`, { host, 'x-user': 'ana' });
+    expect([await other('expunge.example.com'), await other('evil.example.com')]).toEqual([200, 403]);
+  });
+
+  test('tells a proxy of which no name is stated what lets its people give orders, too', async () => {
+    const host = 'expunge.example.com';
+    const browser = { 'x-user': 'ana', 'sec-fetch-site': 'same-origin', origin: `https://${host}` };
+    const pauseAt = (url: string, host: string) => answerOf(`${url}/api/v1/runs/x/pause`, { ...browser, host }, 'POST');
+    const { url } = await worker(['0', ...proxied]);
+    const { status, text } = await pauseAt(url, host);
+    expect([status, JSON.parse(text).next]).toEqual([403, expect.stringContaining('--trust-proxy-host')]);
+    expect((await pauseAt(url, 'localhost')).text).toContain('cross_site'); // a Host that people did not open
+    expect(JSON.parse(text).next).not.toContain('localhost');
+    const stated = await worker(['0', ...proxied, '--trust-proxy-host', host]);
+    expect((await pauseAt(stated.url, host)).status).toBe(404); // it is looked for
+  });
+
+  test('counts failed logins behind a proxy by person, and nobody else is locked out', async () => {
+    const { call, token } = await worker(['0', ...proxied]);
+    const login = (value: string, by: string) =>
+      call(null, '//login', {
+        ...{ method: 'POST', raw: new URLSearchParams({ token: value }), headers: { 'x-forwarded-for': by } },
+      });
+    for (let n = 0; n < 10; n++) expect((await login('wrong', `192.0.2.${n}, 203.0.113.9`)).status).toBe(401);
+    expect((await login('wrong', '203.0.113.9')).status).toBe(429);
+    expect((await login(await token('read'), '198.51.100.4')).status).toBe(303);
   });
 
   test('does not believe the header from elsewhere', async () => {
@@ -210,12 +244,25 @@ describe('worker --http', () => {
   test('beyond this machine answers probes only, and metrics to a token or with --open-metrics', async () => {
     const closed = await worker(['0.0.0.0:0']);
     expect((await closed.call(null, '//healthz')).status).toBe(200);
-    expect([200, 503]).toContain((await closed.call(null, '//readyz')).status);
+    expect((await closed.call(null, '//readyz')).status).toBe(200);
     expect((await closed.call(null, '//metrics')).status).toBe(401);
     expect((await closed.call('read', '//metrics')).status).toBe(200);
     expect((await closed.call(null, '/overview')).status).toBe(401);
     const open = await worker(['0.0.0.0:0', '--open-metrics']);
     expect((await open.call(null, '//metrics')).status).toBe(200);
+  });
+
+  test('on this machine answers metrics to everybody, but not to a page whose own name leads here', async () => {
+    const { url, token } = await worker(['0']);
+    const scrape = (host: string, more = {}) => statusOf(`${url}/metrics`, { host, ...more });
+    const authorization = `Bearer ${await token('read')}`;
+    for (const host of ['evil.example.com', 'localhost.example.com', '127.0.0.1.example.com:9464']) {
+      expect([host, await scrape(host)]).toEqual([host, 401]);
+      expect([host, await scrape(host, { authorization })]).toEqual([host, 200]);
+    }
+    for (const host of [new URL(url).host, 'localhost:9464', '[::1]:9464']) expect(await scrape(host)).toBe(200);
+    const open = await worker(['0', '--open-metrics']);
+    expect(await statusOf(`${open.url}/metrics`, { host: 'worker.example.com' })).toBe(200);
   });
 
   test('says what is missing where a proxy is trusted without an address', async () => {

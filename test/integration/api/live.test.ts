@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { addToken } from '../../../src/api/token-store.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { writeManyRuns } from '../../support/many-runs.ts';
@@ -9,8 +10,9 @@ type Seen = { id: string; event: string; data: string };
 /** Follows a stream; `events` grows. */
 async function follow({ url, token }: Api, path: string, headers: Record<string, string> = {}) {
   const stop = new AbortController();
+  const authorization = headers.authorization ?? `Bearer ${await token('read')}`;
   const answer = await fetch(`${url}/api/v1${path}`, {
-    headers: { authorization: `Bearer ${await token('read')}`, ...headers },
+    headers: { ...headers, authorization },
     signal: stop.signal,
   });
   const events: Seen[] = [];
@@ -34,6 +36,19 @@ async function follow({ url, token }: Api, path: string, headers: Record<string,
   return { status: answer.status, headers: answer.headers, events, close };
 }
 
+/** So many viewers of everything, ten for each of as many tokens as it takes. */
+async function followAsMany(api: Api, count: number) {
+  const callers = Array.from({ length: Math.ceil(count / 10) }, (_, n) => ({
+    name: `viewer-${n}`,
+    role: 'read' as const,
+  }));
+  const tokens = await Promise.all(
+    callers.map((caller) => addToken(api.redis, { ...caller, at: 0, who: 'test', expiresAt: 0 })),
+  );
+  const places = Array.from({ length: count }, (_, n) => tokens[Math.floor(n / 10)]!);
+  return Promise.all(places.map((token) => follow(api, '/events', { authorization: `Bearer ${token}` })));
+}
+
 /** How often the registry of runs was read so far. */
 async function reads({ redis }: Api): Promise<number> {
   const stats = String(await redis.info('commandstats'));
@@ -43,7 +58,7 @@ async function reads({ redis }: Api): Promise<number> {
 describe('the stream of everything', () => {
   test('costs Redis the same for fifty viewers as for one', async () => {
     const api = await openApi(onTestFinished);
-    const viewers = await Promise.all(Array.from({ length: 50 }, () => follow(api, '/events')));
+    const viewers = await followAsMany(api, 50);
     await until('all have seen three', () => viewers.every(({ events }) => events.length >= 3));
     const [before, seen] = [await reads(api), viewers[0]!.events.length];
     await until('all have seen three more', () => viewers.every(({ events }) => events.length >= seen + 3));
@@ -83,11 +98,34 @@ describe('the stream of everything', () => {
 
   test('leaves room for probes and requests when there are as many as there may be', async () => {
     const api = await openApi(onTestFinished, { args: ['worker', '--http', '0'] });
-    const viewers = await Promise.all(Array.from({ length: 110 }, () => follow(api, '/events')));
+    const viewers = await followAsMany(api, 110);
     const statuses = viewers.map(({ status }) => status);
     expect([statuses.filter((status) => status === 200).length, new Set(statuses)]).toEqual([100, new Set([200, 503])]);
     for (const probe of ['//healthz', '//readyz', '//metrics']) expect((await api.call(null, probe)).status).toBe(200);
     expect((await api.call('read', '/overview')).status).toBe(200);
+    await Promise.all(viewers.map(({ close }) => close()));
+    await until('there is room again', async () => {
+      const { status, close } = await follow(api, '/events');
+      await close();
+      return status === 200;
+    });
+  });
+});
+
+describe('one caller', () => {
+  test('has ten streams at most, with its sessions, and leaves the others to others', async () => {
+    const api = await openApi(onTestFinished);
+    const form = new URLSearchParams({ token: await api.token('read') });
+    const login = await api.call(null, '//login', { method: 'POST', raw: form });
+    const cookie = login.headers.get('set-cookie')!.split(';')[0]!;
+    const byCookie = () => fetch(`${api.url}/api/v1/events`, { headers: { cookie } });
+    const viewers = await Promise.all(Array.from({ length: 12 }, () => follow(api, '/events')));
+    const statuses = viewers.map(({ status }) => status);
+    expect([200, 429].map((status) => statuses.filter((one) => one === status).length)).toEqual([10, 2]);
+    const refused = await byCookie();
+    expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 2]);
+    const authorization = `Bearer ${await api.token('admin')}`;
+    expect((await follow(api, '/events', { authorization })).status).toBe(200);
     await Promise.all(viewers.map(({ close }) => close()));
     await until('there is room again', async () => {
       const { status, close } = await follow(api, '/events');

@@ -44,6 +44,27 @@ describe('the description of the API', () => {
     });
   });
 
+  test('says which Idempotency-Keys there are, and a path that there is not has an answer like the others', async () => {
+    const { api, description } = await openDescribed();
+    const { parameters } = description.paths['/runs/{run}/retry']!.post! as unknown as {
+      parameters: { name: string; schema: { pattern: string } }[];
+    };
+    const { pattern } = parameters.find(({ name }) => name === 'Idempotency-Key')!.schema;
+    expect(['a', '!~'.repeat(50), '', 'a b', 'ä', 'a'.repeat(101)].map((key) => new RegExp(pattern).test(key))).toEqual(
+      [true, true, false, false, false, false],
+    );
+    for (const [path, role] of [
+      ['//nowhere', null],
+      ['//login/x', null],
+      ['//nowhere', 'read'],
+    ] as const) {
+      const { status, headers, body } = await api.call(role, path, { method: 'POST', raw: 'x' });
+      expect(headers.get('content-type')).toBe('application/problem+json');
+      expect(body).toMatchObject({ status: 404, code: 'not_found' });
+      expect(status).toBe(404);
+    }
+  });
+
   test('is what the server does: whatever is sent gets an answer as described, and no internal error', async () => {
     const { api, requests } = await openDescribed();
     const seen = new Map<string, Set<number>>();

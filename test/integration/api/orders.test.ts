@@ -1,15 +1,19 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { wantResults } from '../../../src/ledger/results.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { readSchedule } from '../../../src/schedule/schedule-store.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { until } from '../../support/processes.ts';
+import { storeSchedule } from '../../support/schedules.ts';
 
 const csv = { 'content-type': 'text/csv' };
 
-async function openWithTarget(): Promise<Api> {
-  const api = await openApi(onTestFinished, { objects: annotations(makeIds('o', 200)) });
+async function openWithTarget(options: Parameters<typeof openApi>[1] = {}): Promise<Api> {
+  const api = await openApi(onTestFinished, { objects: annotations(makeIds('o', 200)), ...options });
   await noteTarget(api.redis, api.harness.target, Date.now());
   return api;
 }
@@ -125,7 +129,7 @@ describe('an order over HTTP', () => {
     expect((await steer('rate', { rate: null })).body).toMatchObject({ rate: null });
     expect((await steer('priority', { priority: 'low' })).body).toMatchObject({ priority: 'low' });
     expect((await steer('resume', {})).body).toMatchObject({ state: 'running' });
-    expect((await steer('retry', {})).body).toMatchObject({ status: 422, code: 'usage' });
+    expect((await steer('retry', { confirm: 1 })).body).toMatchObject({ status: 422, code: 'usage' });
     const { audit } = (await call('read', `/runs/${run}`)).body;
     expect(audit).toContainEqual(
       expect.objectContaining({ action: 'pause', who: 'test-operate', reason: 'too early' }),
@@ -144,12 +148,65 @@ describe('an order over HTTP', () => {
     expect((await call('read', `/runs/${run}`)).body.state).toBe('paused');
     expect((await cancel(1, 1)).status).toBe(200);
     await until('it is cancelled', async () => (await call('read', `/runs/${run}`)).body.state === 'cancelled');
-    const retried = await call('operate', `/runs/${run}/retry`, order({ reason: 'after all' }));
+    const retried = await call('operate', `/runs/${run}/retry`, order({ confirm: 1, reason: 'after all' }));
     expect(retried.status, retried.text).toBe(201);
     expect((await call('read', `/runs/${retried.body.run}`)).body).toMatchObject({
       retry_of: run,
       created_by: 'test-operate',
     });
+  });
+
+  test('cancels a running run only for a number of rows that it can have had left', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const run = await liveRun(harness, 'o-000007');
+    const cancel = (left: number) => call('operate', `/runs/${run}/cancel`, order({ left, shown: left }));
+    for (const left of [1e9, 2]) expect((await cancel(left)).body).toMatchObject({ status: 409, left: 1 });
+    expect((await call('read', `/runs/${run}`)).body.state).toBe('running');
+    expect((await cancel(1)).status).toBeLessThan(300);
+  });
+
+  test('retries and removes a run only for the number that a person typed', async () => {
+    const api = await openWithTarget();
+    const { call, harness, redis } = api;
+    const run = await liveRun(harness, 'o-000008');
+    await call('operate', `/runs/${run}/pause`, order({}));
+    await call('operate', `/runs/${run}/cancel`, order({ left: 1, shown: 1 }));
+    await until('it is cancelled', async () => (await call('read', `/runs/${run}`)).body.state === 'cancelled');
+    const retry = (body: object) => call('operate', `/runs/${run}/retry`, order(body));
+    expect((await retry({})).status).toBe(400);
+    expect((await retry({ confirm: 2 })).body).toMatchObject({ status: 409, code: 'guard' });
+    expect((await call('read', '/runs')).body.items).toHaveLength(1);
+    const remove = (query: string) => call('operate', `/runs/${run}${query}`, { method: 'DELETE' });
+    expect((await remove('')).status).toBe(400);
+    expect((await remove('?rows=2')).body).toMatchObject({ status: 409, code: 'conflict', rows: 1 });
+    await wantResults(redis, run);
+    expect((await remove('?rows=1')).body).toMatchObject({ status: 409, detail: expect.stringContaining('results') });
+    expect((await call('read', `/runs/${run}`)).status).toBe(200);
+    await redis.hset(keys.run(run), 'resultsWanted', 0);
+    expect((await remove('?rows=1')).status).toBe(200);
+    expect((await call('read', `/runs/${run}`)).status).toBe(404);
+  });
+
+  test('tells what the command would warn of', async () => {
+    const api = await openWithTarget();
+    const { call, harness } = api;
+    const { fp } = harness.target;
+    const run = await liveRun(harness, 'o-000005');
+    const steer = (action: string) => call('operate', `/runs/${run}/${action}`, order({}));
+    expect((await steer('pause')).body.warnings).toEqual([]);
+    await call('operate', `/targets/${fp}/stop`, order({ reason: 'wrong list' }));
+    const isStopped = expect.stringMatching(/^the run is still stopped\. .*wrong list/);
+    expect((await steer('resume')).body).toMatchObject({ state: 'running', warnings: [isStopped] });
+    const { body: planned } = await planOf(api, 'id\no-000006\n');
+    const made = await call('operate', `/plans/${planned.plan}/apply`, order({ confirm: 1 }));
+    expect(made.body.warnings).toEqual([
+      expect.stringMatching(/^no worker of this target is alive; start one: /),
+      expect.stringMatching(/^the run is stopped\. /),
+    ]);
+    const nightly = { target: fp, name: 'nightly', cron: '0 3 * * *', from: 'expired', max_deletes: 5 };
+    const added = await call('operate', '/schedules', order({ ...nightly, resource: 'views' }));
+    expect(added.body.warnings).toEqual([expect.stringContaining('no worker of this target that has the source')]);
   });
 
   test('stops and starts a target, and pins its rate', async () => {
@@ -209,5 +266,19 @@ describe('an order over HTTP', () => {
     expect((await call('read', '/schedules')).body.items).toHaveLength(1);
     expect((await call('operate', `/schedules/${fp}/nightly/remove`, order({}))).status).toBe(200);
     expect((await call('read', `/schedules/${fp}/nightly`)).status).toBe(404);
+  });
+
+  test('changes a schedule that protected nothing on a server with protected ids: their content is stored', async () => {
+    const api = await openWithTarget({ prepare: (harness) => ({ EXPUNGE_PROTECT: harness.list(['v-7', 'v-8']) }) });
+    const { call, harness, redis } = api;
+    const { fp } = harness.target;
+    const nightly = { target: fp, name: 'nightly', cron: '0 3 * * *', from: 'expired', resource: 'views' };
+    await storeSchedule(harness, 'nightly', { cron: '0 3 * * *' }, Date.now());
+    const changed = await call('operate', '/schedules', order({ ...nightly, max_deletes: 60, replace: true }));
+    expect(changed.status, changed.text).toBe(201);
+    expect(await readSchedule(redis, fp, 'nightly')).toMatchObject({
+      settings: { protect: expect.any(String) },
+      protectedList: { ids: 2 },
+    });
   });
 });

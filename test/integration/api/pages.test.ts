@@ -8,7 +8,7 @@ describe('expunge dashboard', () => {
     const once = await call(null, `//${link.pathname.slice(1)}${link.search}`);
     expect(once.status).toBe(303);
     const cookie = once.headers.get('set-cookie')!;
-    expect(cookie).toMatch(/^expunge_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(cookie).toMatch(/^expunge_session_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
     const headers = { cookie: cookie.split(';')[0]! };
     expect((await call(null, '/me', { headers })).body).toMatchObject({ name: expect.any(String), role: 'admin' });
     const again = await call(null, `//${link.pathname.slice(1)}${link.search}`);
@@ -63,6 +63,30 @@ describe('expunge dashboard', () => {
       'nothing.js',
     ])
       expect((await call(null, `//assets/${path}`)).status).not.toBe(200);
+  });
+
+  test('shows at the login why one was refused, and only what there is a sentence for', async () => {
+    const { call } = await openApi(onTestFinished);
+    const shown = async (query: string) => {
+      const { text } = await call(null, `//login${query}`);
+      return [...text.matchAll(/<p ([^>]*)class="alarm"/g)]
+        .map(([, more]) => more)
+        .filter((more) => !/hidden/.test(more!));
+    };
+    expect(await shown('')).toEqual([]);
+    expect(await shown('?problem=link')).toEqual(['id="problem" ']);
+    expect(await shown('?problem=%22%3E%3Cscript%3E')).toEqual([]);
+  });
+
+  test('tells a browser on a page what went wrong, whatever is in it', async () => {
+    const { call } = await openApi(onTestFinished);
+    const { status, headers, text } = await call(null, '//assets/%3Cb%3Enothing', { headers: { accept: 'text/html' } });
+    expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(text).toContain('<h1>There is no such thing</h1>');
+    expect(text).not.toContain('<b>');
+    expect((await call(null, '//assets/nothing')).headers.get('content-type')).toBe('application/problem+json');
+    const api = await call('read', '/nothing', { headers: { accept: 'text/html' } });
+    expect(api.headers.get('content-type')).toBe('application/problem+json');
   });
 
   test('is for browsers of this machine only: another name that leads here is refused', async () => {

@@ -6,6 +6,26 @@ import { command, startCommand, summaryIn } from '../../support/command.ts';
 import { until } from '../../support/processes.ts';
 import { removeStateDir } from '../../support/redis.ts';
 
+test('a dashboard in a folder without runs begins its Redis, says how to make the first run, and leaves it stopped', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
+  const stateDir = join(folder, 'state');
+  onTestFinished(async () => {
+    await removeStateDir(stateDir);
+    rmSync(folder, { recursive: true });
+  });
+  const env = { EXPUNGE_STATE_DIR: stateDir };
+  const server = startCommand(['dashboard', '--port', '0'], { env });
+  const link = await until('it listens', () => /http:\/\/\S+\/login\?once=\S+/.exec(server.stdout)?.[0]);
+  const cookie = (await fetch(link, { redirect: 'manual' })).headers.get('set-cookie')!.split(';')[0]!;
+  const overview = await fetch(new URL('/api/v1/overview', link), { headers: { cookie } });
+  expect(await overview.json()).toMatchObject({ runs: { active: [], ended: 0 }, targets: [] });
+  expect(server.stderr).toContain('expunge run ids.csv --detach');
+  expect(server.stderr).toContain('--state-dir');
+  server.signal('SIGINT');
+  expect(await server.ended).toMatchObject({ code: 0 });
+  expect((await command(['redis', 'status', '--json'], { env })).stdout).toContain('"state":"stopped"');
+});
+
 test('a dashboard of a private Redis keeps it through each order, and leaves it stopped at the end', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'expunge-test-'));
   const stateDir = join(folder, 'state');

@@ -39,7 +39,7 @@ describe('a list of any size', () => {
       who: 'test',
       expiresAt: 0,
     });
-    onTestFinished(async () => void (await revokeToken(harness.redis, harness.target.fp)));
+    onTestFinished(async () => void (await revokeToken(harness.redis, harness.target.fp, 'test', 0)));
     const server = harness.spawn(['dashboard', '--port', '0']);
     const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout)?.[0]);
     const upload = async (bytes: number) => {

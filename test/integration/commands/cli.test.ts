@@ -100,9 +100,20 @@ describe('expunge config show', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(rows).toHaveLength(Object.keys(settings).length + 5);
+    expect(rows).toHaveLength(Object.keys(settings).length + 6);
     expect(rows).toContainEqual(expect.objectContaining({ v: 1, setting: 'no-header', value: 'true', source: 'flag' }));
     expect(rows).toContainEqual(expect.objectContaining({ setting: 'token', value: 'set', source: 'file' }));
+  });
+
+  it('says that there is a token for a server, and not which; it needs no server itself', async () => {
+    const variables = { EXPUNGE_SERVER: 'https://ops.example.com', EXPUNGE_SERVER_TOKEN: 'hidden' };
+    const { code, stdout } = await expunge(['config', 'show'], variables);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^server token +set +from EXPUNGE_SERVER_TOKEN$/m);
+    expect(stdout).not.toContain('hidden');
+    const given = await expunge(['runs', '--server-token=hidden'], {});
+    expect(given).toMatchObject({ code: 2, stderr: expect.stringContaining('set EXPUNGE_SERVER_TOKEN') });
+    expect(given.stderr).not.toContain('hidden');
   });
 });
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openLedger } from '../../../src/ledger/ledger.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import { startRun } from '../../../src/ledger/start-run.ts';
 import { parseRate } from '../../../src/model/rate.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -83,5 +85,22 @@ describe.concurrent('changing the priority of a run', () => {
       { at: 4, action: 'priority', priority: 'low', who: 'test' },
       { at: 2, action: 'priority', priority: 'high', who: 'test' },
     ]);
+  });
+});
+
+describe.concurrent('a run that was read as planned, and started late', () => {
+  test.for([
+    ['pause', 'interrupt', 'running'],
+    ['pause', 'operator', 'paused'],
+    ['halt', 'guard', 'halted'],
+  ] as const)('which others started and a %s by %s stopped is then %s', async ([action, by, after], context) => {
+    const id = await writeTestRun(redis, [1], 200);
+    context.onTestFinished(() => forgetRun(redis, id));
+    const ledger = openLedger(redis, []);
+    const run = (await readRun(redis, id))!;
+    await startRun(ledger, run, order);
+    await ledger.steer(id, 2, { action, ...order, by });
+    await startRun(ledger, run, order);
+    context.expect(await redis.hget(keys.run(id), 'state')).toBe(after);
   });
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
@@ -6,6 +6,8 @@ import { removeRun } from '../../../src/ledger/end-run.ts';
 import { isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
+import { dryRun } from '../../../src/schedule/follow-run.ts';
+import { reconcile } from '../../../src/schedule/reconcile.ts';
 import type { Definition } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
 import { summaryIn } from '../../support/command.ts';
@@ -16,6 +18,8 @@ import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } fro
 type Stage = ScheduleHarness & {
   /** Makes the run of the nth slot, waits until its worker has deleted it, and records its end. */
   slot(n: number): Promise<Run>;
+  /** Ends the worker: runs are made and not deleted. */
+  rest(): Promise<void>;
   /** The ids that were sent since the last call, sorted. */
   sent(): string[];
 };
@@ -28,7 +32,11 @@ async function openStage(atEnd: AtEnd, definition: Partial<Definition>): Promise
     id.startsWith('u') && nth > 1 ? null : (faults[id[0]!] ?? null);
   const harness = await openScheduleHarness(atEnd, { objects, faults: { script } });
   await harness.add({ settings, ...definition });
-  await harness.worker();
+  const worker = await harness.worker();
+  const rest = async () => {
+    worker.signal('SIGTERM');
+    await worker.ended;
+  };
   let told = 0;
   const slot = async (n: number) => {
     await harness.at(start + n * minute);
@@ -46,7 +54,7 @@ async function openStage(atEnd: AtEnd, definition: Partial<Definition>): Promise
     told = seen.length;
     return news.map((line) => line.split('/').at(-1)!).sort();
   };
-  return Object.assign(harness, { slot, sent });
+  return Object.assign(harness, { slot, rest, sent });
 }
 
 const ten = someIds('v', 10);
@@ -137,14 +145,20 @@ function signal() {
   return { given, give };
 }
 
-/** A process that makes the run of a slot and hangs where it claims the slot: before Redis has the claim, or before it has the answer. */
-function hangingAtClaim({ work }: Stage, when: 'before' | 'after') {
+/**
+ * A process that makes the run of a slot and hangs: before it writes the record of the run, before Redis has its claim of the slot, before it
+ * has the answer, or without one, and asks again.
+ */
+function hangingAtClaim({ work }: Stage, when: 'before writing' | 'before' | 'after' | 'without an answer to') {
   const [reached, woken] = [signal(), signal()];
   const { redis } = work.ledger;
   const claimRun = 2 + 8 + 2; // of the arguments: script, number of keys, keys, token, '1' if active, run
   const call = async (...args: Parameters<typeof redis.eval>) => {
-    if (!String(args[0]).includes("'RENAME'") || args[claimRun] === '') return redis.eval(...args);
-    const early = when === 'after' ? await redis.eval(...args) : null;
+    const isClaim = String(args[0]).includes("'RENAME'") && args[claimRun] !== '';
+    const isRecord = args.includes('createdAt');
+    if (!(when === 'before writing' ? isRecord : isClaim)) return redis.eval(...args);
+    const answer = when === 'after' || when === 'without an answer to' ? await redis.eval(...args) : null;
+    const early = when === 'after' ? answer : null;
     reached.give();
     await woken.given;
     return early ?? redis.eval(...args);
@@ -161,7 +175,7 @@ function hangingAtClaim({ work }: Stage, when: 'before' | 'after') {
 }
 
 describe.concurrent('what a schedule carries', () => {
-  test.for(['before', 'after'] as const)(
+  test.for(['before writing', 'before', 'after', 'without an answer to'] as const)(
     'is deleted once where a process hangs %s its claim of a slot, and another one takes over',
     async (when, { expect, onTestFinished }) => {
       const stage = await openStage(onTestFinished, { atMost: 4 });
@@ -188,6 +202,72 @@ describe.concurrent('what a schedule carries', () => {
       expect(await stage.runs()).toHaveLength(4);
     },
   );
+
+  test('is deleted once where a process wakes before it wrote the run that another one is writing', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { atMost: 4 });
+    stage.list(ten);
+    const first = hangingAtClaim(stage, 'before writing');
+    const asleep = stage.at(start + minute, first.work);
+    await first.reached;
+    await stage.redis.del(keys.scheduleLease(stage.target.fp, 'nightly')); // as it is 15 s later
+    const second = hangingAtClaim(stage, 'before');
+    const writing = stage.at(start + minute, second.work);
+    await second.reached;
+    first.wake();
+    await asleep;
+    second.wake();
+    await writing;
+    for (const n of [1, 2, 3]) await stage.slot(n);
+    expect(stage.sent()).toEqual(ten);
+    expect(await stage.runs()).toHaveLength(3);
+  });
+
+  test('is deleted once where a process wakes, and has lost its lease, while another one reads the list', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { atMost: 4 });
+    stage.list(ten);
+    const hanging = hangingAtClaim(stage, 'before writing');
+    const lost = new AbortController();
+    stage.now = start + minute;
+    const asleep = reconcile({ ...stage.work, ...hanging.work }, 'nightly', lost.signal);
+    await hanging.reached;
+    await stage.redis.del(keys.scheduleLease(stage.target.fp, 'nightly')); // as it is 15 s later
+    const [begun, gate] = [join(stage.folder, 'begun'), join(stage.folder, 'gate')];
+    const script = `touch ${begun}; until [ -e ${gate} ]; do sleep 0.05; done; cat ${join(stage.folder, 'list')}`;
+    const reading = stage.at(stage.now, { sources: readSources({ expired: { command: ['sh', '-c', script] } }) });
+    await until('the list is being read', async () => existsSync(begun));
+    lost.abort();
+    hanging.wake();
+    await asleep;
+    writeFileSync(gate, '');
+    await reading;
+    for (const n of [2, 3, 4]) await stage.slot(n);
+    expect(stage.sent()).toEqual(ten);
+    expect((await stage.runs()).map(({ state, ids }) => [state, ids])).toEqual([
+      ['completed', 4],
+      ['completed', 4],
+      ['completed', 2],
+    ]);
+  });
+
+  test('is deleted once where Redis is asked again for a claim whose answer got lost', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { atMost: 4 });
+    stage.list(ten);
+    const hanging = hangingAtClaim(stage, 'without an answer to');
+    hanging.wake();
+    await stage.at(start + minute, hanging.work);
+    for (const n of [1, 2, 3]) await stage.slot(n);
+    expect(stage.sent()).toEqual(ten);
+    expect(await stage.runs()).toHaveLength(3);
+  });
 
   test('is deleted also where the source has nothing more, since its files were put away', async ({
     expect,
@@ -261,6 +341,32 @@ describe.concurrent('what a schedule carries', () => {
     expect((await stage.history())[0]).toMatchObject({ outcome: 'started', rows: 4, carried: 7 });
   });
 
+  test('is told as it is then where a slot takes it over while a dry run reads it', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { atMost: 4 });
+    stage.list(ten);
+    await stage.slot(1);
+    stage.list(['w-0']);
+    const { redis } = stage.work.ledger;
+    let claims = 0;
+    const meeting = new Proxy(redis, {
+      get: (of, name) => {
+        const found = Reflect.get(of, name);
+        if (typeof found !== 'function') return found;
+        if (name !== 'hmgetBuffer') return found.bind(of);
+        return async (...args: unknown[]) => {
+          if (claims++ === 0) await stage.slot(2);
+          return found.apply(of, args);
+        };
+      },
+    });
+    const deps = { ...stage.work, ledger: { ...stage.work.ledger, redis: meeting } };
+    const told = await dryRun(deps, 'nightly', new AbortController().signal);
+    expect(told).toMatchObject({ list: { left: 3, sends: 3 }, carried: 0, refusal: null });
+  });
+
   test('is told missing where the run that was to delete it is lost before its end was seen', async ({
     expect,
     onTestFinished,
@@ -308,6 +414,37 @@ describe.concurrent('what a schedule carries', () => {
       });
     }
   });
+});
+
+test('a run that is being written while its schedule is changed is removed', async ({ expect, onTestFinished }) => {
+  const stage = await openScheduleHarness(onTestFinished);
+  await stage.add();
+  stage.list(ten);
+  const change = () => stage.add({ settings: { ...settings, maxDeletes: '50' } });
+  await stage.at(start + minute, { onRun: change });
+  expect(await stage.runs()).toEqual([]);
+});
+
+test('a run that was halted or paused, while the process that made it hung, stays so', async ({
+  expect,
+  onTestFinished,
+}) => {
+  for (const action of ['halt', 'pause'] as const) {
+    const stage = await openStage(onTestFinished, {});
+    await stage.rest();
+    stage.list(ten);
+    const hanging = hangingAtClaim(stage, 'after');
+    const asleep = stage.at(start + minute, hanging.work);
+    await hanging.reached;
+    await stage.redis.del(keys.scheduleLease(stage.target.fp, 'nightly')); // as it is 15 s later
+    await stage.at(start + minute + 1_000); // another one starts the run
+    const { lastRun } = await stage.schedule();
+    const order = { action, reason: 'too many of them fail', by: 'guard', who: '' } as const;
+    const [, state] = await stage.work.ledger.steer(lastRun, stage.now, order);
+    hanging.wake();
+    await asleep;
+    expect((await readRun(stage.redis, lastRun))!.state).toBe(state);
+  }
 });
 
 const faults: Record<string, FaultKind> = { c: 'status-409', u: 'status-200-executed' };
@@ -376,19 +513,101 @@ describe.concurrent('with --retry-failed', () => {
     expect(await stage.schedule()).toMatchObject({ pausedBy: 'too_many', reason });
   });
 
-  test('ids that an operator has retried meanwhile are not retried again', async ({ expect, onTestFinished }) => {
+  test('ids that an operator has retried meanwhile are not retried again, and those that were left out are', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { retryFailed: true });
+    stage.list(['c-0', 'v-0', 'u-0', 'c-1', 'c-2', 'c-3']);
+    const { id } = await stage.slot(1);
+    const kept = ['--protect', stage.file('kept.txt', 'c-2\n')];
+    const retry = ['retry', id, '--yes', '--json', '--on-status', '409=failed', '--only'];
+    const first = summaryIn(await stage.expunge([...retry, 'unknown']));
+    const second = summaryIn(await stage.expunge([...retry, 'failed', '--limit', '3', ...kept]));
+    stage.sent();
+    stage.list(['v-1']);
+    await stage.slot(2);
+    // An operator has kept c-2, and has not chosen c-3.
+    expect(stage.sent()).toEqual(['c-3', 'v-1']);
+    const reason = `run ${first.run}, ${second.run} has retried ids of run ${id}: they are not retried here`;
+    expect((await stage.history())[0]).toMatchObject({ retried: 1, reason });
+  });
+
+  test('no id is retried where Redis has forgotten which of them an operator has retried', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const stage = await openStage(onTestFinished, { retryFailed: true });
     stage.list(['v-0', 'c-0', 'u-0']);
     const { id } = await stage.slot(1);
     const done = await stage.expunge(['retry', id, '--only', 'failed', '--yes', '--json', '--on-status', '409=failed']);
     const { run } = summaryIn(done);
+    await removeRun(stage.redis, (await readRun(stage.redis, run))!);
     stage.sent();
     stage.list(['v-1']);
     await stage.slot(2);
     expect(stage.sent()).toEqual(['v-1']);
-    // The operator did not choose u-0, so it must not be called retried.
-    const reason = `run ${run} has retried ids of run ${id}, which left 2 ids: none is retried here`;
+    const reason = `run ${run} has retried ids of run ${id}, and Redis cannot tell which: none is retried here`;
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
+  });
+
+  test.for(['the next slot', 'an operator'] as const)(
+    'ids that are to be retried by a run that %s cancels are carried or told, and its list is neither',
+    async (by, { expect, onTestFinished }) => {
+      const stage = await openStage(onTestFinished, { retryFailed: true, overlap: 'cancel-other' });
+      stage.list(['v-0', 'c-0', 'u-0']);
+      const first = await stage.slot(1);
+      await stage.rest();
+      stage.sent();
+      stage.list(['w-0', 'w-1']);
+      await stage.at(start + 2 * minute);
+      const { lastRun } = await stage.schedule();
+      if (by === 'an operator')
+        await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', by: 'operator', who: 'ana', reason: '' });
+      stage.list(['v-1']);
+      await stage.at(start + 3 * minute);
+      await stage.worker();
+      const last = await stage.slot(3);
+      expect((await readRun(stage.redis, lastRun))!).toMatchObject({ retryOf: first.id, counts: { not_attempted: 4 } });
+      const told = `run ${lastRun} was cancelled before it had retried 2 ids: not retried here either`;
+      const isCarried = by === 'the next slot';
+      expect(stage.sent()).toEqual(isCarried ? ['c-0', 'u-0', 'v-1'] : ['v-1']);
+      expect(last.retryOf).toBe(isCarried ? lastRun : '');
+      expect((await stage.history())[0]).toMatchObject(
+        isCarried ? { retried: 2, reason: '' } : { retried: 0, reason: told },
+      );
+    },
+  );
+
+  test('files are archived although an id fails for ever; the heartbeat waits until that is gone or protected', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, {});
+    const [folder, archive] = [join(stage.folder, 'in'), join(stage.folder, 'done')];
+    mkdirSync(folder);
+    stage.work.sources = readSources({ expired: { glob: join(folder, '*.txt'), archive, settle: '0s' } });
+    const protect = stage.file('kept.txt', 'other\n');
+    await stage.add({ settings: { ...settings, protect }, retryFailed: true });
+    for (const n of [1, 2]) {
+      writeFileSync(join(folder, `${n}.txt`), `v-${n}\n${n === 1 ? 'c-0\n' : ''}`);
+      await stage.slot(n);
+      expect(readdirSync(folder)).toEqual([]);
+      expect(stage.sent()).toEqual(['c-0', `v-${n}`]);
+      expect(await stage.schedule()).toMatchObject({ heartbeatDue: null });
+    }
+    await stage.slot(3); // no file
+    expect(stage.sent()).toEqual(['c-0']);
+    stage.file('kept.txt', 'other\nc-0\n');
+    await stage.slot(4);
+    expect(stage.sent()).toEqual([]);
+    expect((await stage.schedule()).heartbeatDue).not.toBeNull();
+    writeFileSync(join(folder, '5.txt'), 'v-5\nc-1\n..\n');
+    for (const n of [5, 6]) {
+      await stage.slot(n); // nobody retries the rejected row
+      expect(readdirSync(folder)).toEqual(['5.txt']);
+    }
+    expect(stage.sent()).toEqual(['c-1', 'c-1', 'v-5']);
   });
 
   test('ids of a run that Redis has forgotten are told missing', async ({ expect, onTestFinished }) => {
@@ -403,6 +622,32 @@ describe.concurrent('with --retry-failed', () => {
     const reason = `Redis no longer has run ${run.id}: ids that it left are not retried`;
     expect((await stage.history())[0]).toMatchObject({ retried: 0, reason });
   });
+
+  test.for(['Redis has forgotten', 'an operator has cancelled'] as const)(
+    'an id of an archived file is told missing where %s the run that knew of it and no file has come, and the heartbeat waits',
+    async (lost, { expect, onTestFinished }) => {
+      const stage = await openStage(onTestFinished, { retryFailed: true });
+      const [folder, archive] = [join(stage.folder, 'in'), join(stage.folder, 'done')];
+      mkdirSync(folder);
+      stage.work.sources = readSources({ expired: { glob: join(folder, '*.txt'), archive, settle: '0s' } });
+      writeFileSync(join(folder, '1.txt'), 'v-1\nc-0\n');
+      const run = await stage.slot(1);
+      expect(readdirSync(folder)).toEqual([]);
+      let told = `Redis no longer has run ${run.id}: ids that it left are not retried`;
+      if (lost === 'Redis has forgotten') await removeRun(stage.redis, run);
+      else {
+        await stage.rest();
+        await stage.at(start + 2 * minute);
+        const { lastRun } = await stage.schedule();
+        await stage.work.ledger.steer(lastRun, stage.now, { action: 'cancel', ...orderAt(stage.now) });
+        told = `run ${lastRun} was cancelled before it had retried 1 id: not retried here either`;
+      }
+      await stage.at(start + 3 * minute);
+      const [entry] = await stage.history();
+      expect(entry).toMatchObject({ outcome: 'empty', reason: expect.stringMatching(`no file is there.*; ${told}$`) });
+      expect((await stage.schedule()).heartbeatDue).toBeNull();
+    },
+  );
 
   test('and --at-most no slot sends more, and ids that fail for ever do not keep others waiting', async ({
     expect,

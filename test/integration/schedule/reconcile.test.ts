@@ -125,6 +125,23 @@ describe.concurrent('a slot', () => {
     expect((await harness.runs()).map(({ id, state }) => [id, state])).toEqual([[lastRun, 'running']]);
   });
 
+  test('leaves a run of the same list to the operator who has written it since a process died making it', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    harness.list(someIds('v', 5));
+    await harness.at(one);
+    const { lastRun } = await harness.schedule();
+    await harness.redis.hset(keys.run(lastRun), { state: 'planned', createdBy: 'ana@test' });
+    await harness.redis.hset(keys.schedule(harness.target.fp, 'nightly'), {
+      ...{ preparing: lastRun, lastRun: '', lastSha256: '' },
+    });
+    await harness.at(two);
+    expect((await harness.runs()).map(({ id, state }) => [id, state])).toEqual([[lastRun, 'planned']]);
+  });
+
   test('has no run while the same list is under way by hand', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
     await harness.add();

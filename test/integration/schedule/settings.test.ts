@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
+import { announceProtection } from '../../../src/ledger/protection.ts';
 import type { Run } from '../../../src/ledger/run.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { type Definition, scheduledSettings } from '../../../src/schedule/schedule.ts';
@@ -195,6 +196,20 @@ describe.concurrent('the protected ids of a schedule', () => {
     await expect(dryRun(work, 'nightly', stop())).rejects.toThrow(words);
     expect(await runNow(work, 'nightly', stop())).toEqual({ outcome: 'failed', reason: words });
     await harness.at(one, { protectFile: '/data/never.txt' });
+    expect(await harness.runs()).toEqual([]);
+    expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason: words });
+  });
+
+  test('that only another worker of the target was told of keep each process from making a run', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    harness.list(someIds('v', 30));
+    await harness.add();
+    await announceProtection(harness.redis, harness.target.fp);
+    const words = 'the list protects no ids, but the settings of a worker of its target do; nothing was sent';
+    await harness.at(one);
     expect(await harness.runs()).toEqual([]);
     expect((await harness.history())[0]).toMatchObject({ outcome: 'failed', reason: words });
   });

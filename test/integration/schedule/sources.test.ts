@@ -1,12 +1,23 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+} from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { archiveFiles } from '../../../src/schedule/archive.ts';
 import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
+import type { ReadFiles } from '../../../src/schedule/schedule.ts';
 import { until } from '../../support/processes.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
@@ -133,6 +144,24 @@ describe.concurrent('files', () => {
     expect((await harness.schedule()).toArchive).toBeNull();
   });
 
+  test.for<[string, (read: ReadFiles, other: string) => ReadFiles]>([
+    ['outside the archive', (read) => ({ ...read, run: '../elsewhere' })],
+    ['that the source does not match', ({ run, files }, path) => ({ run, files: [...files, { ...files[0]!, path }] })],
+  ])('%s move nowhere, whatever Redis says', async ([, change], { expect, onTestFinished }) => {
+    const { file, ring, harness, archive } = await openInbox(onTestFinished);
+    const [path, other] = [file('in/a.txt', 'a-1\n'), file('other.txt', 'a-1\n')];
+    for (const written of [path, other]) utimesSync(written, 1, 1);
+    await ring(one);
+    const { lastRun, toArchive } = await harness.schedule();
+    const name = keys.schedule(harness.target.fp, 'nightly');
+    await harness.redis.hset(name, 'toArchive', JSON.stringify(change(toArchive!, other)));
+    await harness.finish(lastRun);
+    await ring(one + 1_000);
+    expect((await harness.schedule()).toArchive).toBeNull();
+    expect(existsSync(join(archive, '../elsewhere'))).toBe(false);
+    expect(existsSync(other)).toBe(true);
+  });
+
   test('stay where the run left ids', async ({ expect, onTestFinished }) => {
     const { file, ring, harness, folder } = await openInbox(onTestFinished);
     file('in/a.txt', 'a-1\n');
@@ -156,7 +185,7 @@ describe.concurrent('files', () => {
     for (const path of paths) utimesSync(path, now, now);
     const files = paths.map((path, n) => ({ path, size: n === 1 ? 5 : 4, mtimeMs: now.getTime() }));
     appendFileSync(paths[2]!, 'b-2\n');
-    const { moved, left } = await archiveFiles(archive, { run: 'r1', files });
+    const { moved, left } = await archiveFiles({ folder: archive, known: new Set(paths) }, { run: 'r1', files });
     expect(left).toEqual([paths[2]]);
     expect(moved).toEqual([join(archive, 'r1/1-a.txt'), join(archive, 'r1/2-a.txt')]);
     expect(readFileSync(moved[1]!, 'utf8')).toBe('a-22\n');

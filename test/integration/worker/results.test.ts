@@ -308,6 +308,22 @@ describe.concurrent('the results of a run that has ended', () => {
     expect(setIn(join(folder, run)).outcomes).toHaveLength(5);
   });
 
+  test('stay in their folder, whatever name a run has in Redis', async ({ onTestFinished }) => {
+    const ids = makeIds('r', 5);
+    const { harness } = await openStage(onTestFinished, ids);
+    await harness.worker();
+    const run = await endedRun(harness, ids);
+    const forged = '/../outside';
+    const { redis, target } = harness;
+    const alike = [keys.run, keys.audit, (id: string) => keys.manifest(id, 0), (id: string) => keys.ledger(id, 0)];
+    for (const keyOf of alike) if (await redis.exists(keyOf(run))) await redis.rename(keyOf(run), keyOf(forged));
+    await redis.zadd(keys.undelivered(target.fp), 1, forged);
+    await delivererTo(harness, join(harness.folder, 'deep', 'results')).deliver();
+    expect(readdirSync(harness.folder)).not.toContain('outside');
+    expect((await readUndelivered(redis, target.fp)).map((one) => one.run)).not.toContain(forged);
+    await redis.del(...alike.map((keyOf) => keyOf(forged)));
+  });
+
   test('hold up no other run where one cannot be read', async ({ onTestFinished }) => {
     const ids = makeIds('r', 10);
     const { harness, folder } = await openStage(onTestFinished, ids);

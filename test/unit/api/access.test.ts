@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addressFilter, crossSiteReason, type Sender } from '../../../src/api/access.ts';
+import { addressFilter, crossSiteReason, isNameOfProxy, lastForwarded, type Sender } from '../../../src/api/access.ts';
 import { LoginLimit } from '../../../src/api/login-limit.ts';
 import { mayAct } from '../../../src/api/token-store.ts';
 
@@ -29,6 +29,40 @@ describe('the addresses of a proxy', () => {
 
   it.each(['proxy', '10.0.0', '10.0.0.7/33', '10.0.0.7/x', ''])('are refused as %j', (text) => {
     expect(() => addressFilter([text])).toThrow(/expected an address/);
+  });
+});
+
+describe('the Host of a proxy', () => {
+  const own = ['expunge.example.com', '[fd00::1]'];
+  it.each<[string, readonly string[], string, string, boolean]>([
+    ['of this machine, from here', [], '127.0.0.1', 'localhost:9464', true],
+    ['of this machine, from here by IPv6', [], '::1', '[::1]:9464', true],
+    ['of a site whose name leads here', [], '127.0.0.1', 'evil.example.com:9464', false],
+    ['that only looks like this machine', [], '127.0.0.1', 'localhost.example.com', false],
+    ['that is missing', [], '127.0.0.1', '', false],
+    ['that is no name', [], '127.0.0.1', 'localhost/@evil.example.com', false],
+    ['of any name, from elsewhere', [], '10.0.0.7', 'evil.example.com', true],
+    ['that is stated', own, '127.0.0.1', 'Expunge.example.com:443', true],
+    ['that is stated, as an address', own, '10.0.0.7', '[fd00::1]:443', true],
+    ['that is not among those stated', own, '127.0.0.1', 'evil.example.com', false],
+    ['that is not among those stated, from elsewhere', own, '10.0.0.7', 'evil.example.com', false],
+  ])('%s', (_, hosts, address, host, isBelieved) => {
+    expect(isNameOfProxy(hosts, address, host)).toBe(isBelieved);
+  });
+});
+
+describe('the person behind a proxy', () => {
+  const isTrusted = addressFilter(['10.0.0.0/8', '127.0.0.1']);
+  it.each([
+    ['is the last who is no proxy', '203.0.113.9, 198.51.100.4, 10.0.0.7', '198.51.100.4'],
+    ['is not who they say in front', '198.51.100.4,203.0.113.9', '203.0.113.9'],
+    ['may come with a port', '203.0.113.9:4711', '203.0.113.9'],
+    ['may come by IPv6', '[2001:db8::7]:4711, 127.0.0.1', '2001:db8::7'],
+    ['is nobody for a text that is no address', '203.0.113.9, unknown', null],
+    ['is nobody where only proxies are named', '10.0.0.8, 10.0.0.7', null],
+    ['is nobody without the header', '', null],
+  ])('%s', (_, header, address) => {
+    expect(lastForwarded(header, isTrusted)).toBe(address);
   });
 });
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { server } from '../../../src/commands/command.ts';
 import { readCommandLine } from '../../../src/commands/command-line.ts';
 import { readDefinition } from '../../../src/commands/schedule-add.ts';
 import { verbs } from '../../../src/commands/verbs.ts';
@@ -29,12 +30,15 @@ const samples: Record<SettingName, string> = {
   ...{ allowHttp: 'api', strictConnections: 'true', keep: '2d', stateDir: 'state', allowPlaintextRedis: 'true' },
   ...{ redisUsernameFile: 'u', redisPasswordFile: 'p', sentinelUsernameFile: 'u', sentinelPasswordFile: 'p' },
   ...{ redisCaFile: 'ca', redisCertFile: 'c', redisKeyFile: 'k', redisServerName: 'n', http: '9464', logLevel: 'warn' },
-  ...{ openMetrics: 'true', trustProxyUser: 'X-User', trustProxyFrom: '10.0.0.7', trustProxyRole: 'operate' },
+  ...{ openMetrics: 'true', trustProxyUser: 'X-User', trustProxyFrom: '10.0.0.7' },
+  ...{ trustProxyHost: 'expunge.example.com', trustProxyRole: 'operate' },
   ...{
     results: '/srv/results',
     resultsHeaderFile: 'h',
     notify: 'https://a.example.com/x,https://b.example.com/y',
     notifySecretFile: 's',
+    server: 'https://ops.example.com',
+    serverTokenFile: 't',
   },
 };
 const names = Object.keys(settings) as SettingName[];
@@ -77,7 +81,9 @@ describe('a schedule', () => {
 
   it('leaves to the workers what else a run takes, and they take all of it', () => {
     const settingsOfVerb = (verb: string) => verbs.find(({ name }) => name === verb)!.settings;
-    const forgotten = settingsOfVerb('run').filter((name) => !isKept(name) && !settingsOfVerb('worker').includes(name));
+    const isOfServer = (name: SettingName) => (server as readonly SettingName[]).includes(name); // where the run is made
+    const others = settingsOfVerb('run').filter((name) => !isKept(name) && !isOfServer(name));
+    const forgotten = others.filter((name) => !settingsOfVerb('worker').includes(name));
     expect(forgotten).toEqual([]);
   });
 

@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { verbs } from '../../../src/commands/verbs.ts';
 import { invoke } from '../../support/command.ts';
 
-/** What makes a run or a schedule, and what looks whether it could: they may begin a private Redis. */
-const beginning = ['run', 'worker', 'schedule add', 'check', 'quickstart'];
+/** What makes a run or a schedule, looks whether it could, or shows where to begin: they may begin a private Redis. */
+const beginning = ['run', 'worker', 'dashboard', 'schedule add', 'check', 'quickstart'];
 const withoutRedis = [
   'completion',
   'config show',

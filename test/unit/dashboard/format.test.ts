@@ -25,3 +25,19 @@ describe('the numbers of the pages', () => {
     expect(page.leftText(left)).toBe(text);
   });
 });
+
+describe('the times of the pages', () => {
+  it.each([
+    ['Europe/Berlin', '2026-01-05', 'Europe/Berlin, UTC+1'],
+    ['Europe/Berlin', '2026-07-05', 'Europe/Berlin, UTC+2'],
+    ['UTC', '2026-07-05', 'UTC'],
+  ])('are in the zone of the reader: %s in %s is %s', (name, day, text) => {
+    expect(page.zone(name, new Date(day))).toBe(text);
+  });
+
+  it('have a date on another day, and a year in another year', () => {
+    const at = (year: number, month: number, day: number) => new Date(year, month, day, 15).getTime();
+    const texts = [at(2026, 10, 22), at(2026, 10, 21), at(2025, 10, 22)].map((ms) => page.clock(ms, at(2026, 10, 22)));
+    expect(texts).toEqual(['15:00', '21 Nov 15:00', '22 Nov 2025 15:00']);
+  });
+});

@@ -4,7 +4,7 @@ import type { Run } from '../../../src/ledger/run.ts';
 import { startRun } from '../../../src/ledger/start-run.ts';
 
 test.each([
-  ['planned', 'operator', { reason: '' }],
+  ['planned', 'operator', { from: 'planned', reason: '' }],
   ['paused', 'signal', { reason: 'again' }],
   ['paused', 'operator', null],
   ['halted', 'guard', { reason: 'again' }],

@@ -24,9 +24,9 @@ const trueOnes = (until: number, perLook = 5) =>
   looks([0, until], { perLook, remaining: (n) => 3_000 - perLook * n, endsAt: () => 60_000 });
 
 describe('what a server announces is believed', () => {
-  it('after a second and a half and 20 answers in which it was right', () => {
-    expect(watched(trueOnes(1_300))?.isBelieved).toBe(false);
-    expect(watched(trueOnes(1_600))?.isBelieved).toBe(true);
+  it('after 1.7 s and 20 answers in which it was right', () => {
+    expect(watched(trueOnes(1_600))?.isBelieved).toBe(false);
+    expect(watched(trueOnes(1_900))?.isBelieved).toBe(true);
     expect(watched(trueOnes(3_000, 0.5))?.isBelieved).toBe(false);
     expect(watched(trueOnes(5_000, 0.5))?.isBelieved).toBe(true);
   });
@@ -45,6 +45,18 @@ describe('what a server announces is believed', () => {
     });
     expect(watched(rounded)?.isBelieved).toBe(true);
   });
+
+  it.each([0, 900])(
+    'though answers are late, and the server tells its time in whole seconds, from %i ms past one',
+    (from) => {
+      const lateMs = [0, 400, 300, 500, 100, 250];
+      const answers = looks([from, from + 5_000], {
+        remaining: (n) => 3_000 - 5 * n,
+        endsAt: (ms) => 60_000 + (ms % 1_000) + lateMs[(ms / 100) % lateMs.length]!,
+      });
+      expect(watched(answers)).toMatchObject({ isBelieved: true, isDoubted: false, endsAtMs: 60_000 });
+    },
+  );
 
   it('at once in the window that follows', () => {
     const known = watched(trueOnes(10_000))!;
@@ -78,7 +90,11 @@ describe('what a server announces is not believed', () => {
   });
 
   it('for windows that end within three seconds: rounding says more than the header', () => {
-    expect(watched([{ now: 0, accepted: 1, claim: { remaining: 5, endsAt: 2_000 } }])).toBeNull();
+    const short = looks([0, 20_000], {
+      remaining: (n) => 300 - 5 * (n % 20),
+      endsAt: (ms) => 2_000 * (1 + Math.floor(ms / 2_000)),
+    });
+    expect(isBelieved(short)).toBe(false);
   });
 
   it('any more once answers came for longer than the window without a word of it', () => {
@@ -106,9 +122,23 @@ describe('the announced rate', () => {
 
   it('spends half of what is left until it is known whether that is true, and never goes below the first rate for it', () => {
     const unjudged = { ...known, isBelieved: false, isDoubted: false };
-    expect(announcedRate({ ...unjudged, remaining: 280 }, 10_000)).toBeCloseTo(100);
+    expect(announcedRate({ ...unjudged, remaining: 340 }, 10_000)).toBeCloseTo(100);
     expect(announcedRate({ ...unjudged, remaining: 0 }, 10_000)).toBe(20);
-    expect(announcedRate({ ...unjudged, remaining: 280 }, 60_001)).toBeNull();
+    expect(announcedRate({ ...unjudged, remaining: 340 }, 60_001)).toBeNull();
+  });
+
+  it('lets the search for a rate not use up what is left of the first window where that ends soon, and only of the first', () => {
+    const first = watched([{ now: 0, accepted: 0, claim: { remaining: 300, endsAt: 2_000 } }])!;
+    expect(announcedRate(first, 0)).toBe(600);
+    const late = watchWindow(first, { now: 1_000, accepted: 250, claim: { remaining: 50, endsAt: 2_000 } });
+    expect(announcedRate(late, 1_000)).toBe(100);
+    expect(announcedRate(late, 1_800)).toBe(250);
+    expect(announcedRate(late, 2_000)).toBeNull();
+    const [long, short] = [7_000, 4_000].map((endsAt) =>
+      watchWindow(late, { now: 2_000, accepted: 9, claim: { remaining: 300, endsAt } }),
+    );
+    expect(announcedRate(long!, 2_000)).toBeCloseTo(300 / 3.4);
+    expect(announcedRate(short!, 2_000)).toBeNull();
   });
 
   it('is none where nothing is announced, where it was wrong, and after a window of which nothing was left', () => {

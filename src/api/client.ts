@@ -1,0 +1,286 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../config/settings.ts';
+import { type ErrorCode, ExpungeError, readNamedFile } from '../errors.ts';
+import { openDispatcher } from '../http/send-once.ts';
+import { explainConnectionError } from '../system-errors.ts';
+import { plainLine } from '../terminal/style.ts';
+import { bareToken, bearerHeader } from '../token/token.ts';
+import { readVersion } from '../version.ts';
+import type { ProblemDocument, ProblemKind } from './problem.ts';
+
+/** A request to the API; `path` is below /api/v1. */
+export type ApiRequest = {
+  method: 'GET' | 'POST' | 'DELETE';
+  path: string;
+  query?: Readonly<Record<string, string | undefined>>;
+  body?: unknown; // sent as JSON
+  upload?: { type: string; parts: AsyncIterable<Uint8Array> };
+  idempotencyKey?: string;
+  /** The server reads or writes a whole list before it answers, or between two parts of its answer. */
+  isLong?: true;
+};
+
+type Settings = Pick<Config, 'server' | 'serverTokenFile'>;
+
+/** How long the server may be silent, in ms. */
+export type ClientTimeouts = { answer: number; longAnswer: number };
+
+const defaultTimeouts: ClientTimeouts = { answer: 30_000, longAnswer: 3_600_000 };
+const triesAtMost = 3;
+const betweenTriesMs = 1_000;
+const answerBytesAtMost = 64 * 1_024 ** 2;
+const problemBytesAtMost = 64 * 1_024;
+
+type Dispatcher = ReturnType<typeof openDispatcher>;
+type Answer = Awaited<ReturnType<Dispatcher['request']>>;
+
+/**
+ * Calls `body` with the API of the server that the settings name. Throws USAGE where nothing of ours answers there, or another release; and
+ * CREDENTIALS without a token, or with one that the server does not know. By then no order was sent.
+ */
+export async function withServer<T>(
+  { config: settings, env }: { config: Settings; env: NodeJS.ProcessEnv },
+  say: (line: string) => void,
+  body: (api: ApiClient) => Promise<T>,
+  timeouts = defaultTimeouts,
+): Promise<T> {
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+    throw new ExpungeError('USAGE', 'NODE_TLS_REJECT_UNAUTHORIZED=0 would send the token to any server', {
+      next: 'unset it; trust a certificate authority of your own with NODE_EXTRA_CA_CERTS=FILE',
+    });
+  const api = new ApiClient(settings.server!, readServerToken(settings, env), timeouts);
+  try {
+    const me = await api.json<Me>({ method: 'GET', path: '/me' });
+    refuseOtherRelease(api.url, me);
+    api.role = me.role;
+    say(`Server: ${api.url}, as ${plainLine(me.name)} (${plainLine(me.role)})`);
+    return await body(api);
+  } finally {
+    await api.close();
+  }
+}
+
+/** The `Authorization` header. Throws CREDENTIALS without a token. */
+function readServerToken({ serverTokenFile: path }: Settings, env: NodeJS.ProcessEnv): string {
+  if (path !== undefined)
+    return bearerHeader(readNamedFile('--server-token-file', path, 'CREDENTIALS'), `--server-token-file ${path}`);
+  if (env.EXPUNGE_SERVER_TOKEN) return bearerHeader(env.EXPUNGE_SERVER_TOKEN, 'EXPUNGE_SERVER_TOKEN');
+  throw new ExpungeError('CREDENTIALS', 'expected a token for the server, got none', { next: tokenAdvice });
+}
+
+const tokenAdvice =
+  'set EXPUNGE_SERVER_TOKEN, or name a file with --server-token-file FILE; expunge token add NAME makes one';
+
+type Me = { name: string; role: string; version?: unknown };
+
+/** Releases differ in what they store of a run, and so in what a server sends of it. */
+function refuseOtherRelease(url: string, { version }: Me): void {
+  const ours = readVersion();
+  if (typeof version !== 'string') throw notOurs(url, 'it does not say its version');
+  if (releaseOf(version) === releaseOf(ours)) return;
+  throw new ExpungeError('USAGE', `the server ${url} is expunge ${plainLine(version)}, and this is ${ours}`, {
+    next: 'use the same release on both sides, or a command where Redis can be reached',
+  });
+}
+
+/** `1.4` of `1.4.2`. */
+function releaseOf(version: string): string {
+  return version.split('.').slice(0, 2).join('.');
+}
+
+/** The API of one server. */
+export class ApiClient {
+  readonly url: string;
+  role = ''; // of the token, once the server has said it
+  readonly #authorization: string;
+  readonly #timeouts: ClientTimeouts;
+  readonly #dispatcher: Dispatcher;
+
+  constructor(url: string, authorization: string, timeouts: ClientTimeouts) {
+    this.url = url;
+    this.#authorization = authorization;
+    this.#timeouts = timeouts;
+    this.#dispatcher = openDispatcher(new URL(url).origin, { ca: null, proxy: null });
+  }
+
+  /** The JSON of an answer. Throws what the server refuses as a command would say it. */
+  async json<T>(request: ApiRequest): Promise<T> {
+    return (await this.#read<T>(request)).value;
+  }
+
+  /** Gives an order that may take long; whether it is done when it is answered. */
+  async order(path: string, body: unknown): Promise<boolean> {
+    return !(await this.#read({ method: 'POST', path, body })).isLate;
+  }
+
+  /**
+   * Posts what makes something. It comes with a key, so that after a lost answer it is sent again and answered the same: nothing is made
+   * twice.
+   */
+  async create<T>(path: string, body: unknown): Promise<T> {
+    const request: ApiRequest = { method: 'POST', path, body, idempotencyKey: randomUUID(), isLong: true };
+    for (let n = 1; ; n++) {
+      try {
+        return await this.json<T>(request);
+      } catch (error) {
+        if (!(error instanceof ExpungeError) || error.code !== 'UNREACHABLE' || n === triesAtMost) throw error;
+        await sleep(betweenTriesMs);
+      }
+    }
+  }
+
+  /** The text of an answer as it comes. Throws UNREACHABLE where it breaks off. */
+  async *text(request: ApiRequest): AsyncGenerator<string> {
+    const { body } = await this.#send(request);
+    const decoder = new TextDecoder();
+    try {
+      for await (const part of body) yield decoder.decode(part as Uint8Array, { stream: true });
+    } catch (error) {
+      throw this.#unreachable(error, request);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#dispatcher.destroy();
+  }
+
+  async #read<T>(request: ApiRequest): Promise<{ value: T; isLate: boolean }> {
+    const answer = await this.#send(request);
+    if (!isOfType(answer, 'application/json')) throw notOurs(this.url, describeAnswer(answer));
+    const value = this.#parse<T>(await this.#textOf(answer, answerBytesAtMost, request));
+    return { value, isLate: answer.statusCode === 202 };
+  }
+
+  async #send(request: ApiRequest): Promise<Answer> {
+    const silentMs = request.isLong ? this.#timeouts.longAnswer : this.#timeouts.answer;
+    const { pathname } = new URL(this.url);
+    const path = `${pathname.replace(/\/$/, '')}/api/v1${request.path}${queryOf(request)}`;
+    const { headers, body } = bodyOf(request);
+    const options = { path, method: request.method, headersTimeout: silentMs, bodyTimeout: silentMs, body };
+    const own = { authorization: this.#authorization, 'user-agent': `expunge/${readVersion()}` };
+    let answer: Answer;
+    try {
+      answer = await this.#dispatcher.request({
+        ...{ ...options, origin: new URL(this.url).origin },
+        headers: { ...headers, ...own },
+      });
+    } catch (error) {
+      throw this.#unreachable(error, request);
+    }
+    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+    throw await this.#refusal(answer, request);
+  }
+
+  /** What an answer without success says, without the token, whoever repeats it. */
+  async #refusal(answer: Answer, request: ApiRequest): Promise<ExpungeError> {
+    const { statusCode: status, headers } = answer;
+    if (!isOfType(answer, 'application/problem+json')) {
+      await answer.body.dump().catch(() => {});
+      if (status >= 300 && status < 400) return redirected(this.url, String(headers.location ?? ''));
+      if (status < 500) return notOurs(this.url, describeAnswer(answer));
+      return new ExpungeError('UNREACHABLE', `the server ${this.url} cannot be used now (${status})`, {
+        next: doubtAbout(request),
+      });
+    }
+    const text = await this.#textOf(answer, problemBytesAtMost, request);
+    const problem = text.replaceAll(bareToken(this.#authorization), '***');
+    const { code, detail, next } = this.#parse<ProblemDocument>(problem);
+    const shown = typeof next === 'string' && isForCommands(code) ? plainLine(next) : (advice[code] ?? null);
+    return new ExpungeError(codes[code] ?? 'USAGE', plainLine(String(detail)), { next: shown });
+  }
+
+  #parse<T>(text: string): T {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw notOurs(this.url, 'its answer is no JSON');
+    }
+  }
+
+  async #textOf({ body }: Answer, most: number, request: ApiRequest): Promise<string> {
+    const parts: Uint8Array[] = [];
+    let bytes = 0;
+    try {
+      for await (const part of body as AsyncIterable<Uint8Array>) {
+        bytes += part.length;
+        if (bytes > most) throw new Error(`its answer is longer than ${most} bytes`);
+        parts.push(part);
+      }
+    } catch (error) {
+      throw this.#unreachable(error, request);
+    }
+    return Buffer.concat(parts).toString();
+  }
+
+  #unreachable(error: unknown, request: ApiRequest): ExpungeError {
+    if (error instanceof ExpungeError) return error; // of the list that was sent
+    const { words, next } = explainConnectionError(error);
+    const ours = next?.includes('--ca-file') ? authorityAdvice : next?.replace(/, or http:.*/, '');
+    return new ExpungeError('UNREACHABLE', `the server ${this.url} cannot be reached: ${words}`, {
+      ...{ cause: error, next: [ours, doubtAbout(request)].filter(Boolean).join('\n') || null },
+    });
+  }
+}
+
+const authorityAdvice = 'trust that authority with NODE_EXTRA_CA_CERTS=FILE, if it is yours';
+
+/** What is to be known of an order without an answer. */
+function doubtAbout({ method }: ApiRequest): string | null {
+  return method === 'GET' ? null : 'the order may have been carried out; to repeat it is harmless';
+}
+
+function queryOf({ query = {} }: ApiRequest): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}
+
+function bodyOf({ body, upload, idempotencyKey: key }: ApiRequest) {
+  const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+  if (upload !== undefined)
+    return { headers: { ...headers, 'content-type': upload.type }, body: Readable.from(upload.parts) };
+  if (body === undefined) return { headers, body: null };
+  return { headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+}
+
+function isOfType({ headers }: Answer, type: string): boolean {
+  return String(headers['content-type'] ?? '').split(';', 1)[0] === type;
+}
+
+function describeAnswer({ statusCode, headers }: Answer): string {
+  return `it answers ${statusCode}, ${plainLine(String(headers['content-type'] ?? 'without a type')).slice(0, 100)}`;
+}
+
+function notOurs(url: string, what: string): ExpungeError {
+  return new ExpungeError('USAGE', `no API of expunge is at ${url}: ${what}`, {
+    next: 'give the address of an expunge dashboard, or of a worker with --http',
+  });
+}
+
+function redirected(url: string, location: string): ExpungeError {
+  const to = URL.canParse(location, url) ? new URL(location, url).origin : 'elsewhere';
+  return new ExpungeError('USAGE', `the server ${url} redirects to ${to}, and the token is not sent there`, {
+    next: 'give the address itself, if it is right',
+  });
+}
+
+/** The exit codes of what is no error of a command; all else is USAGE. */
+const codes: Readonly<Record<string, ErrorCode>> = {
+  ...{ guard: 'GUARD', credentials: 'CREDENTIALS', unreachable: 'UNREACHABLE', interrupted: 'UNREACHABLE' },
+  ...({
+    ...{ unauthenticated: 'CREDENTIALS', forbidden: 'CREDENTIALS', unavailable: 'UNREACHABLE', slow: 'UNREACHABLE' },
+    ...{ too_many: 'UNREACHABLE', no_space: 'UNREACHABLE', internal: 'INTERNAL' },
+  } satisfies Partial<Record<ProblemKind, ErrorCode>>),
+};
+
+const advice: Readonly<Record<string, string>> = {
+  unauthenticated: tokenAdvice,
+  forbidden: 'ask for a token with that role: expunge token add NAME --role ROLE',
+  internal: 'the log of the server says more',
+};
+
+/** Whether the advice of a problem is for who types a command: of the others it names routes and headers. */
+function isForCommands(code: string): boolean {
+  return ['usage', 'guard', 'credentials', 'unreachable', 'interrupted', 'conflict', 'no_space'].includes(code);
+}

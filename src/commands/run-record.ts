@@ -1,0 +1,34 @@
+import { readAudit } from '../ledger/audit.ts';
+import { haltExamples } from '../ledger/halt-rules.ts';
+import { readMeasures } from '../ledger/measures.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
+import { sealTally } from '../ledger/tally.ts';
+import { haltRules } from '../ledger/thresholds.ts';
+import { isAbandoned } from './liveness.ts';
+import type { Session } from './session.ts';
+import { readRunContext } from './take-snapshot.ts';
+
+/**
+ * A run as Redis holds it, what explains its pace, and who did what to it: all that `status` and the orders show. JSON keeps it as it is, so
+ * that a command shows the same of what a server sends it.
+ */
+export type RunRecord = Awaited<ReturnType<typeof readRunRecord>>;
+
+/** Reads it; a run that has ended is tallied. */
+export async function readRunRecord(session: Session, found: Run) {
+  const { redis } = session;
+  const run = isSealed(found.state) ? await sealTally(redis, found) : found;
+  const [context, examples, measures, audit] = await Promise.all([
+    readWholeContext(session, run),
+    haltExamples(redis, run, haltRules),
+    readMeasures(redis, run.id),
+    readAudit(redis, run),
+  ]);
+  return { run, context, examples, measures, audit };
+}
+
+/** What explains the pace of a run that other processes delete, and whether its command has ended. */
+export async function readWholeContext(session: Session, run: Run) {
+  const [context, abandoned] = await Promise.all([readRunContext(session.redis, run), isAbandoned(session, run)]);
+  return { ...context, isAbandoned: abandoned };
+}

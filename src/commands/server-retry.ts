@@ -1,0 +1,70 @@
+import { type ApiClient, withServer } from '../api/client.ts';
+import { settings } from '../config/settings.ts';
+import { ExpungeError } from '../errors.ts';
+import { count, plural } from '../format.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
+import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
+import { isChosen, type Selection, worthRetry } from '../model/selection.ts';
+import { confirmCount } from '../terminal/ask.ts';
+import { type Invocation, ofRuns, reasonOf, retryInput } from './command.ts';
+import { sayDetached } from './finish-run.ts';
+import { refuseLive, sayRetried } from './retried-run.ts';
+import { sayNothing, targetOf } from './retry.ts';
+import { refuseForeground } from './server-run.ts';
+import { readRecord } from './server-status.ts';
+import { sayOf } from './session.ts';
+
+/** `retry --detach` by the API of a server: the new run has the rules of the old one. Where that is there already, it is named. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, config, options } = invocation;
+  refuseForeground(invocation);
+  refuseUnsent(invocation);
+  const only = (options.only as Selection | undefined) ?? worthRetry;
+  return withServer(invocation, sayOf(invocation), async (api) => {
+    const { run } = await readRecord(api, args[0]);
+    refuseLive(run);
+    if (config.baseUrl !== undefined) targetOf(invocation, run);
+    const chosen = await readChosen(api, run, only);
+    if (chosen.length === 0) return sayNothing(invocation, run, only);
+    const confirmed = await confirm(invocation, run, chosen);
+    const body = { confirm: confirmed, reason: reasonOf(options), only: options.only, priority: options.priority };
+    const made = await api.create<{ run: string }>(`/runs/${run.id}/retry`, body);
+    const { run: retry, context } = await readRecord(api, made.run);
+    if (isSealed(retry.state)) return sayRetried(invocation, run, retry);
+    return sayDetached(invocation, retry, context.stops.alive, context.stops.target);
+  });
+}
+
+/** Throws USAGE for what the API does not take. */
+function refuseUnsent({ options, sources }: Invocation): void {
+  const names = [...retryInput, ...ofRuns].filter((name) => sources[name] !== 'default');
+  const others = [...(options.stopAt ? ['stop-at'] : []), ...(options.maxDuration ? ['max-duration'] : [])];
+  const flags = [...names.map((name) => settings[name].flag), ...others].map((flag) => `--${flag}`);
+  if (options.dryRun) flags.unshift('--dry-run');
+  if (flags.length === 0) return;
+  throw new ExpungeError('USAGE', `${flags.join(', ')}: a server retries ids by the rules of their run`, {
+    next: 'omit it here, or do it where Redis can be reached, without --server',
+  });
+}
+
+type Group = { outcome: Outcome; code: string; count: number };
+
+/** The rows that are chosen, by outcome and code. */
+async function readChosen(api: ApiClient, { id }: Run, only: Selection): Promise<Group[]> {
+  const { items } = await api.json<{ items: Group[] }>({ method: 'GET', path: `/runs/${id}/failures`, isLong: true });
+  return items.filter((group) => isWorthAnotherRun(group.outcome) && isChosen(only, group));
+}
+
+/** How many ids are sent again, as was confirmed. Throws USAGE otherwise. */
+async function confirm(
+  { options, stdin, stderr, env }: Invocation,
+  run: Run,
+  chosen: readonly Group[],
+): Promise<number> {
+  const expected = chosen.reduce((sum, group) => sum + group.count, 0);
+  const groups = chosen.map((group) => `${count(group.count)} ${group.outcome} (${group.code})`).join(', ');
+  const what = `${plural(expected, 'ids')} of run ${run.id} again on ${new URL(run.baseUrl).host}: ${groups}`;
+  const question = { expected, what, yes: options.yes === true, confirm: (options.confirm as number) ?? null };
+  await confirmCount(question, { stdin, stderr, env, stdinIsData: false });
+  return expected;
+}

@@ -1,0 +1,83 @@
+import { type ApiClient, withServer } from '../api/client.ts';
+import { namedTarget } from '../config/check-target.ts';
+import { ExpungeError } from '../errors.ts';
+import type { Target } from '../model/target.ts';
+import type { MakeRunResult } from '../schedule/make-run.ts';
+import type { ScheduleAction } from '../schedule/schedule-store.ts';
+import { steeredText } from '../terminal/schedule-text.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
+import { showSchedules, showSlots } from './schedule-list.ts';
+import { reportOutcome } from './schedule-run.ts';
+import { confirmRemoval } from './schedule-steer.ts';
+import { type ScheduleRecord, unknownSchedule } from './schedule-work.ts';
+import { readRecord, refuseUnknownTarget } from './server-status.ts';
+import { sayUnlessJson } from './session.ts';
+
+/** `schedule list`, `preview`, `run`, `pause`, `resume` and `remove` by the API of a server, in whose audit trail the name of the token stands. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, verb, config, options } = invocation;
+  if (options.dryRun)
+    throw new ExpungeError('USAGE', '--dry-run needs Redis itself', { next: 'do it without --server' });
+  const target = namedTarget(config);
+  return withServer(invocation, sayUnlessJson(invocation), async (api) => {
+    const records = await readRecords(api, target);
+    if (verb === 'schedule list') {
+      showSchedules(invocation, target, records, Date.now());
+      return 0;
+    }
+    const name = args[0] ?? '';
+    const found = records.find(({ schedule }) => schedule.name === name);
+    if (found === undefined)
+      throw unknownSchedule(
+        records.map(({ schedule }) => schedule),
+        target,
+        name,
+      );
+    return orders[verb]!(invocation, api, { ...found, path: `/schedules/${target.fp}/${name}` });
+  });
+}
+
+async function readRecords(api: ApiClient, target: Target): Promise<ScheduleRecord[]> {
+  await refuseUnknownTarget(api, target);
+  const request = { method: 'GET', path: `/targets/${target.fp}/schedules` } as const;
+  return (await api.json<{ items: ScheduleRecord[] }>(request)).items;
+}
+
+type Order = (invocation: Invocation, api: ApiClient, found: ScheduleRecord & { path: string }) => Promise<number>;
+
+const orders: Record<string, Order> = {
+  'schedule preview': async (invocation, _, { schedule }) => {
+    showSlots(invocation, schedule);
+    return 0;
+  },
+  'schedule run': run,
+  'schedule pause': steer,
+  'schedule resume': steer,
+  'schedule remove': steer,
+};
+
+async function steer(invocation: Invocation, api: ApiClient, { schedule, path }: Parameters<Order>[2]) {
+  const { verb, options, stdout, stderr, verbosity } = invocation;
+  const action = verb.replace('schedule ', '') as ScheduleAction;
+  if (action === 'remove') await confirmRemoval(invocation, schedule);
+  const body = { reason: reasonOf(options) };
+  const answer = await api.json<Placed>({ method: 'POST', path: `${path}/${action}`, body });
+  stderr.write(`${steeredText(action, schedule, Date.now(), verbosity === 'quiet')}\n`);
+  jsonLines(stdout, options.json)('schedule', withoutPlace(answer));
+  return 0;
+}
+
+/** The run is made by the server, of the source that it has. */
+async function run(invocation: Invocation, api: ApiClient, { schedule, path }: Parameters<Order>[2]) {
+  const { schedule: _, ...result } = withoutPlace(await api.create<Placed>(`${path}/run`, {}));
+  const made = result as unknown as MakeRunResult;
+  const workers = made.outcome === 'started' ? (await readRecord(api, made.run)).context.stops.alive : null;
+  return reportOutcome(invocation, schedule.name, made, workers);
+}
+
+type Placed = Record<string, unknown>;
+
+/** What a command prints: it names the target itself. */
+function withoutPlace({ fp: _, target: __, account: ___, warnings: ____, ...facts }: Placed): Record<string, unknown> {
+  return facts;
+}

@@ -1,0 +1,58 @@
+import { type ApiClient, withServer } from '../api/client.ts';
+import { namedTarget } from '../config/check-target.ts';
+import { ExpungeError } from '../errors.ts';
+import type { Target } from '../model/target.ts';
+import { targetName } from '../terminal/stop-text.ts';
+import type { Invocation } from './command.ts';
+import type { RunRecord } from './run-record.ts';
+import { sayUnlessJson } from './session.ts';
+import { refuseHistoryAsText, refuseUnlessTarget, showRun } from './status.ts';
+import { showTarget, type TargetRecord } from './target-status.ts';
+
+const pollMs = 1_000;
+
+/** `status RUN` by the API of a server. */
+export async function execute(invocation: Invocation): Promise<number> {
+  const { args, config } = invocation;
+  refuseHistoryAsText(invocation);
+  if (args.length === 0) refuseUnlessTarget(invocation);
+  return withServer(invocation, sayUnlessJson(invocation), async (api) => {
+    if (args.length === 0) {
+      const target = namedTarget(config);
+      await refuseUnknownTarget(api, target);
+      return showTarget(invocation, await readTargetRecord(api, target), []);
+    }
+    const { run } = await readRecord(api, args[0]);
+    return showRun(invocation, run, {
+      pollMs,
+      away: `${api.url} does not answer, so what the run does is not known`,
+      look: async () => (await readRecord(api, run.id).catch(unlessAway)) ?? { run: undefined, context: undefined },
+      record: () => readRecord(api, run.id),
+      history: () => api.json({ method: 'GET', path: `/runs/${run.id}/history` }),
+    });
+  });
+}
+
+/** The run with this id, or whose id begins or ends with the text. Throws USAGE if there is none. */
+export function readRecord(api: ApiClient, text = ''): Promise<RunRecord> {
+  return api.json({ method: 'GET', path: `/runs/${encodeURIComponent(text)}/record` });
+}
+
+export async function readTargetRecord(api: ApiClient, target: Target): Promise<TargetRecord> {
+  return api.json({ method: 'GET', path: `/targets/${target.fp}/record` });
+}
+
+/** Throws USAGE for a target that is none of the server. */
+export async function refuseUnknownTarget(api: ApiClient, target: Target): Promise<void> {
+  const { items } = await api.json<{ items: { fp: string }[] }>({ method: 'GET', path: '/targets' });
+  if (items.some(({ fp }) => fp === target.fp)) return;
+  throw new ExpungeError('USAGE', `the server ${api.url} knows no target ${targetName(target)}`, {
+    next: 'check --base-url and --account; a server knows a target once a worker of it has started',
+  });
+}
+
+/** What waits goes on waiting for a server, or its Redis, that is away; any other error ends it. */
+export function unlessAway(error: unknown): null {
+  if (error instanceof ExpungeError && error.code === 'UNREACHABLE') return null;
+  throw error;
+}

@@ -1,0 +1,266 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Role } from '../../../src/api/token-store.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { type Api, openApi } from '../../support/api.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
+import { liveRun } from '../../support/live-run.ts';
+import { until } from '../../support/processes.ts';
+
+const nowhere = 'redis://127.0.0.1:1';
+
+/** What an operator has who knows the server only. */
+async function overServer({ url, token }: Api, role: Role) {
+  return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: nowhere };
+}
+
+/** A way to the server on which those requests are lost of which `isLost` says so. */
+async function openRelay(url: string, isLost: (asked: IncomingMessage) => boolean): Promise<string> {
+  const relay = createServer((asked, answer) => {
+    if (isLost(asked)) return answer.destroy();
+    const { method, url: path, headers } = asked;
+    const sent = request(url + path, { method, headers }, (got) => {
+      got.pipe(answer.writeHead(got.statusCode!, got.headers));
+    });
+    return asked.pipe(sent);
+  });
+  relay.listen(0, '127.0.0.1');
+  await once(relay, 'listening');
+  onTestFinished(async () => void relay.close());
+  return `http://127.0.0.1:${(relay.address() as AddressInfo).port}`;
+}
+
+/** Counts the requests for a run. */
+function countRecords() {
+  let records = 0;
+  return ({ url }: IncomingMessage) => (url!.endsWith('/record') ? ++records : 0);
+}
+
+/** What a command told people, without the line about what it works on. */
+function withoutPlace({ stderr }: { stderr: string }): string {
+  return stderr.replace(/^(Redis|Server): .*\n/, '');
+}
+
+/** A run that has ended with a row of each kind, and one that waits. */
+async function openWithRuns(): Promise<Api & { ids: string[]; ended: string; waiting: string }> {
+  const ids = makeIds('s', 20);
+  const api = await openApi(onTestFinished, { objects: annotations(ids.slice(0, 15)) });
+  const { harness } = api;
+  harness.file('old.csv', `id\n${ids.join('\n')}\n"two\nlines"\n${ids[0]}\n`);
+  const done = await harness.run(['old.csv', '--resource', 'annotations', '--yes', '--json', '--reason', 'old']);
+  const ended = JSON.parse(done.stdout.trimEnd().split('\n').at(-1)!).run;
+  const waiting = await liveRun(harness, 's-waits', '--priority', 'low', '--rate', '5/s');
+  await harness.expunge(['pause', waiting, '--reason', 'too early']);
+  return { ...api, ids, ended, waiting };
+}
+
+/** The lines of a run's audit trail: what, who and why. */
+async function trailOf({ call }: Api, run: string): Promise<string[]> {
+  const { audit } = (await call('read', `/runs/${run}`)).body;
+  return audit.map(({ action, who, reason }: Record<string, string>) => `${action} ${who} ${reason}`.trim());
+}
+
+describe('a command with --server', () => {
+  test('prints of runs and of a target what it prints where Redis can be reached, without Redis', async () => {
+    const api = await openWithRuns();
+    const { harness, ended, waiting, ids } = api;
+    const env = await overServer(api, 'read');
+    const lines: string[][] = [
+      ...[['runs'], ['runs', '--json'], ['runs', '--sort', 'failed', '--limit', '1'], ['runs', '--state', 'paused']],
+      ...[
+        ['runs', '--list', 'OLD'],
+        ['runs', '--since', '1970-01-02', '--by', 'nobody at all'],
+      ],
+      ...[
+        ['status', ended],
+        ['status', ended.slice(-4), '--json', '--audit', '--history'],
+        ['status', waiting],
+      ],
+      ...[['status', waiting, '--json'], ['status', ended, '--watch', '--json'], ['status'], ['status', '--audit']],
+      ...[
+        ['report', ended],
+        ['report', ended, '--format', 'ndjson', '--only', 'absent,rejected'],
+      ],
+      ...[
+        ['explain', 'annotations', ids[3]!],
+        ['explain', 'annotations', ids[17]!, '--json'],
+        ['explain', 'annotations', ids[0]!, '--json'],
+      ],
+      ['report', ended, '--spreadsheet-safe'],
+    ];
+    for (const line of lines) {
+      const direct = await harness.expunge(line);
+      const over = await harness.expunge(line, { env });
+      expect({ ...over, stderr: withoutPlace(over) }, line.join(' ')).toEqual({
+        ...direct,
+        stderr: withoutPlace(direct),
+      });
+      expect(over.code, over.stderr).toBe(0);
+      expect(over.stdout.length, line.join(' ')).toBeGreaterThan(5);
+    }
+    for (const line of [
+      ['explain', 'views', 'nowhere'],
+      ['explain', 'wrong', 'x'],
+    ]) {
+      const [direct, over] = [await harness.expunge(line), await harness.expunge(line, { env })];
+      expect({ ...over, stderr: withoutPlace(over) }).toEqual({ ...direct, stderr: withoutPlace(direct) });
+      expect(over.code).toBe(2);
+    }
+    const told = await harness.expunge(['report', ended, '-o', 'over.csv', '--json'], { env });
+    const direct = await harness.expunge(['report', ended, '-o', 'direct.csv', '--json']);
+    expect(withoutPlace(told)).toBe('22 rows in over.csv\n');
+    expect(told.stdout.replace('over.csv', 'direct.csv')).toBe(direct.stdout);
+    const [a, b] = ['over.csv', 'direct.csv'].map((name) => readFileSync(`${harness.folder}/${name}`, 'utf8'));
+    expect(a).toBe(b);
+  });
+
+  test('says as little as without it of a run that is not there, with the same exit code', async () => {
+    const { harness, ...api } = await openApi(onTestFinished);
+    const env = await overServer({ harness, ...api }, 'read');
+    for (const verb of ['status', 'pause', 'report']) {
+      const over = await harness.expunge([verb, 'none'], { env });
+      expect(over).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('no run is called "none"') });
+    }
+  });
+});
+
+describe('an order with --server', () => {
+  const orders: string[][] = [
+    ...[['pause'], ['pause', '--json'], ['rate', '7/s'], ['rate', '7/s', '--burst', '3', '--json'], ['rate', 'none']],
+    ...[
+      ['priority', 'high'],
+      ['priority', 'high', '--json'],
+      ['resume', '--reason', 'go on'],
+      ['resume', '--json'],
+    ],
+    ...[['resume', '--detach', '--max-deletes', '9'], ['cancel', '--yes'], ['cancel', '--yes', '--json'], ['resume']],
+    ...[['rate', '1/s'], ['pause'], ['rate', 'fast'], ['priority', 'best'], ['runs', 'remove', '--yes', '--json']],
+  ];
+
+  test('does and says what it does and says where Redis can be reached, in the name of the token', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness } = api;
+    const [one, other] = [await liveRun(harness, 'o-00001'), await liveRun(harness, 'o-00002')];
+    const env = await overServer(api, 'operate');
+    const facts = (text: string, run: string) => text.replaceAll(run, 'RUN').replaceAll(/"seconds":[\d.]+/g, '');
+    for (const order of orders) {
+      const isRemoval = order[1] === 'remove';
+      const trails = isRemoval ? [] : [await trailOf(api, one), await trailOf(api, other)].map((trail) => trail.length);
+      const words = isRemoval ? order.slice(0, 2) : order.slice(0, 1);
+      const line = (run: string) => [...words, run, ...order.slice(words.length)];
+      const direct = await harness.expunge(line(one), { env: { EXPUNGE_USER: 'test-operate' } });
+      const over = await harness.expunge(line(other), { env });
+      const label = order.join(' ');
+      expect(over.code, label + over.stderr).toBe(direct.code);
+      expect(facts(over.stdout, other), label).toBe(facts(direct.stdout, one));
+      expect(facts(withoutPlace(over), other), label).toBe(facts(withoutPlace(direct), one));
+      if (isRemoval) break;
+      expect(trails[0]).toBe(trails[1]);
+      expect(await trailOf(api, other), label).toEqual(await trailOf(api, one));
+    }
+    for (const run of [one, other]) expect((await api.call('read', `/runs/${run}`)).status).toBe(404);
+  });
+
+  test('cancels a run that a worker deletes, and returns when no request of it is in flight any more', async () => {
+    const ids = makeIds('w', 300);
+    const api = await openApi(onTestFinished, { objects: annotations(ids) });
+    const { harness } = api;
+    harness.file('w.csv', `id\n${ids.join('\n')}\n`);
+    const line = ['w.csv', '--resource', 'annotations', '--detach', '--yes', '--json', '--rate', '20/s'];
+    const { run } = JSON.parse((await harness.run(line)).stdout);
+    await harness.worker();
+    await harness.runIs('under way', ({ counts }) => counts.deleted > 3);
+    const env = await overServer(api, 'operate');
+    const done = await harness.expunge(['cancel', run, '--yes', '--reason', 'wrong list'], { env });
+    expect(done, done.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(`Run ${run} is cancelled.`) });
+    const { state, counts } = await harness.onlyRun();
+    expect([state, counts.deleted < 300]).toEqual(['cancelled', true]);
+    expect(harness.sandbox.remaining()).toBe(300 - counts.deleted);
+    expect(await trailOf(api, run)).toContain('cancel test-operate wrong list');
+  });
+
+  test('is refused for a token that may only read, with exit code 5, and changes nothing', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness } = api;
+    const run = await liveRun(harness, 'r-00001');
+    const env = await overServer(api, 'read');
+    const before = [await api.redis.hgetall(keys.run(run)), await trailOf(api, run)];
+    for (const [verb = '', ...more] of [
+      ['pause'],
+      ['cancel', '--yes'],
+      ['rate', '1/s'],
+      ['priority', 'low'],
+      ['resume'],
+    ]) {
+      const done = await harness.expunge([verb, run, ...more], { env });
+      expect(done).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('expected the role operate') });
+    }
+    expect([await api.redis.hgetall(keys.run(run)), await trailOf(api, run)]).toEqual(before);
+  });
+
+  test('that fails after the server has taken it ends with what went wrong, and never says that it is done', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness, redis, server } = api;
+    const run = await liveRun(harness, 'r-00003');
+    const env = await overServer(api, 'operate');
+    const way = await openRelay(api.url, ({ method }) => {
+      if (method === 'POST') void redis.call('CLIENT', 'PAUSE', '600000', 'WRITE');
+      return false;
+    });
+    const ended = harness.expunge(['pause', run], { env: { ...env, EXPUNGE_SERVER: way } });
+    await until('it has failed', () => server.stderr.includes('an order was not carried out'));
+    await redis.call('CLIENT', 'UNPAUSE');
+    const done = await ended;
+    expect(done).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Redis') });
+    expect(done.stderr).not.toContain('Paused run');
+  });
+
+  test('is not given without a confirmation, nor for a token that nobody made', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness } = api;
+    const run = await liveRun(harness, 'r-00002');
+    const env = await overServer(api, 'operate');
+    expect(await harness.expunge(['cancel', run], { env })).toMatchObject({ code: 2 });
+    const unknown = { ...env, EXPUNGE_SERVER_TOKEN: 'nobody-made-this-token' };
+    const done = await harness.expunge(['cancel', run, '--yes'], { env: unknown });
+    expect(done).toMatchObject({ code: 5, stderr: expect.stringContaining('EXPUNGE_SERVER_TOKEN') });
+    expect((await harness.onlyRun()).state).toBe('running');
+  });
+});
+
+describe('status --watch with --server', () => {
+  test('waits for a server that is away, and shows how the run ended', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness } = api;
+    const run = await liveRun(harness, 'a-00001');
+    const cancelled: Promise<unknown>[] = [];
+    const nthOf = countRecords();
+    const url = await openRelay(api.url, (asked) => {
+      const nth = nthOf(asked);
+      if (nth === 3) cancelled.push(harness.expunge(['cancel', run, '--yes']));
+      return nth === 2 || nth === 3;
+    });
+    const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: url };
+    const done = await harness.expunge(['status', run, '--watch', '--json'], { env });
+    expect(done.code, done.stderr).toBe(0);
+    expect(JSON.parse(done.stdout)).toMatchObject({ run, state: 'cancelled', not_attempted: 1 });
+    expect(cancelled).toHaveLength(1);
+  });
+
+  test('ends when its token is revoked', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness } = api;
+    const run = await liveRun(harness, 'a-00002');
+    const env = await overServer(api, 'read');
+    const nthOf = countRecords();
+    const url = await openRelay(api.url, (asked) => {
+      if (nthOf(asked) === 2) void harness.expunge(['token', 'revoke', 'test-read']);
+      return false;
+    });
+    const done = await harness.expunge(['status', run, '--watch'], { env: { ...env, EXPUNGE_SERVER: url } });
+    expect(done).toMatchObject({ code: 5, stderr: expect.stringContaining('EXPUNGE_SERVER_TOKEN') });
+  });
+});

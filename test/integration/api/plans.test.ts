@@ -1,0 +1,173 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { type Api, openApi } from '../../support/api.ts';
+import { summaryIn } from '../../support/command.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
+import { liveRun } from '../../support/live-run.ts';
+import { until } from '../../support/processes.ts';
+
+const ids = makeIds('o', 20);
+const list = `id\n${ids.join('\n')}\n`;
+const order = (body: object = {}) => ({ method: 'POST', body });
+
+async function openWithTarget() {
+  const api = await openApi(onTestFinished, { objects: annotations(ids) });
+  await noteTarget(api.redis, api.harness.target, Date.now());
+  const plan = async (query = '', raw = list) => {
+    const path = `/plans?target=${api.harness.target.fp}&resource=annotations${query}`;
+    return api.call('operate', path, { method: 'POST', raw, headers: { 'content-type': 'text/csv' } });
+  };
+  const apply = (id: string, body: object, role: 'operate' | 'admin' = 'operate') =>
+    api.call(role, `/plans/${id}/apply`, order({ confirm: ids.length, ...body }));
+  return { ...api, plan, apply };
+}
+
+/** A run of the same ids that a command has left to the workers. */
+async function detachedRun({ harness }: Api, ...more: string[]): Promise<string> {
+  harness.file('list.csv', list);
+  const args = ['list.csv', '--resource', 'annotations', '--detach', '--yes', '--json', ...more];
+  return summaryIn(await harness.run(args)).run;
+}
+
+async function halt({ redis }: Api, run: string): Promise<void> {
+  const why = { reason: 'the server answers nonsense', by: 'guard', who: '', halt: 'max_failures' } as const;
+  await openLedger(redis, haltRules).steer(run, Date.now(), { action: 'halt', ...why });
+}
+
+describe('an order that makes a run', () => {
+  test.each(['halted', 'paused', 'running'])('leaves a %s run of the same ids as it is', async (state) => {
+    const api = await openWithTarget();
+    const { redis, call, plan, apply } = api;
+    const run = await detachedRun(api, '--rate', '1/s');
+    if (state === 'halted') await halt(api, run);
+    if (state === 'paused') await call('admin', `/runs/${run}/pause`, order({ reason: 'legal hold' }));
+    const record = () => redis.hmget(keys.run(run), 'state', 'reason', 'rate', 'priority', 'stopAt', 'plan', 'note');
+    const before = await record();
+    expect(before[0]).toBe(state);
+    const { body: planned } = await plan('&rate=500/s');
+    for (const more of [{}, { rate: '400/s', priority: 'high', stop_at: '2099-01-01T00:00:00Z' }]) {
+      const refused = await apply(planned.plan, { reason: 'a new run', ...more });
+      expect(refused.body).toMatchObject({
+        status: 409,
+        code: 'guard',
+        next: expect.stringMatching(`${run}.* first$`),
+      });
+    }
+    expect(await record()).toEqual(before);
+    expect((await call('operate', `/plans/${planned.plan}`)).status).toBe(200); // it can be applied later
+  });
+
+  test('makes none of what another order of the same person has begun with other rules, and is never answered with that run', async () => {
+    const { redis, call, plan, harness } = await openWithTarget();
+    const { fp } = harness.target;
+    const apply = (planned: { body: { plan: string } }, key: string, more = {}) =>
+      call('operate', `/plans/${planned.body.plan}/apply`, {
+        ...order({ confirm: ids.length, ...more }),
+        headers: { 'idempotency-key': key },
+      });
+    const [strict, loose] = [await plan('&rate=1/s'), await plan('&rate=500/s')];
+    await redis.set(keys.targetRuns(fp), 'no set');
+    expect((await apply(strict, 'strict')).status).toBeGreaterThanOrEqual(500); // its run is written, and not started
+    await redis.del(keys.targetRuns(fp));
+    const [run] = (await call('read', '/runs')).body.items;
+    await redis.hset(keys.run(run.run), 'plan', ''); // as long as its list is being written
+    const record = () => redis.hmget(keys.run(run.run), 'state', 'rate', 'priority', 'stopAt', 'plan');
+    const before = await record();
+    const another = { priority: 'high', stop_at: '2099-01-01T00:00:00Z' };
+    const refused = await apply(loose, 'loose', another);
+    expect(refused.body).toMatchObject({
+      status: 409,
+      code: 'guard',
+      detail: expect.stringContaining('another rate, priority'),
+    });
+    expect(await record()).toEqual(before);
+    expect(await apply(strict, 'strict')).toMatchObject({ status: 201, body: { run: run.run } });
+    expect(await apply(loose, 'loose', another)).toMatchObject({ status: 409 });
+    expect(await redis.hmget(keys.run(run.run), 'rate', 'plan')).toEqual(['1/1000', strict.body.plan_sha256]);
+  });
+
+  test('retries no ids that another retry holds or has ended with', async () => {
+    const api = await openWithTarget();
+    const { redis, call, harness } = api;
+    const run = await liveRun(harness, 'o-000004');
+    const cancel = async (id: string) => {
+      await call('operate', `/runs/${id}/pause`, order());
+      await call('operate', `/runs/${id}/cancel`, order({ left: 1, shown: 1 }));
+      await until('it is cancelled', async () => (await redis.hget(keys.run(id), 'state')) === 'cancelled');
+    };
+    const retry = () => call('admin', `/runs/${run}/retry`, order({ confirm: 1, reason: 'mine' }));
+    await cancel(run);
+    const first = await retry();
+    expect(first.status, first.text).toBe(201);
+    await halt(api, first.body.run);
+    const next = `resume or cancel run ${first.body.run} first`;
+    expect((await retry()).body).toMatchObject({ status: 409, code: 'guard', next });
+    expect(await redis.hget(keys.run(first.body.run), 'state')).toBe('halted');
+    await cancel(first.body.run);
+    const words = expect.stringContaining(`run ${first.body.run} of these ids is cancelled`);
+    expect((await retry()).body).toMatchObject({ status: 409, code: 'guard', detail: words });
+  });
+});
+
+describe('a plan that is applied with other rules', () => {
+  test('is as old as it was: a list that was run since is not deleted again', async () => {
+    const { plan, apply, call, harness } = await openWithTarget();
+    const [first, second] = [await plan(), await plan()];
+    const made = await apply(first.body.plan, {});
+    await harness.worker();
+    await until('it is over', async () => (await call('read', `/runs/${made.body.run}`)).body.state === 'completed');
+    for (const more of [{}, { rate: '5/s' }]) {
+      const refused = await apply(second.body.plan, more);
+      expect(refused.body).toMatchObject({
+        status: 409,
+        code: 'guard',
+        detail: expect.stringContaining('since the plan'),
+      });
+    }
+    expect((await call('read', '/runs')).body.items).toHaveLength(1);
+  });
+
+  test('keeps who made it, when, and why', async () => {
+    const { plan, apply, call } = await openWithTarget();
+    const planned = await plan('&reason=gdpr-123');
+    const made = await apply(planned.body.plan, { rate: '5/s' }, 'admin');
+    const { body: run } = await call('read', `/runs/${made.body.run}`);
+    expect(run).toMatchObject({ note: 'gdpr-123', created_by: 'test-admin', settings: { rate: '5/s' } });
+    const { planned_by, planned_at } = planned.body;
+    expect(planned_by).toBe('test-operate');
+    const entry = { action: 'apply', who: 'test-admin', reason: 'gdpr-123', planned_by, planned_at };
+    expect(run.audit).toContainEqual(expect.objectContaining(entry));
+  });
+});
+
+describe('a list that was sent', () => {
+  test('leaves nothing of its rows on the server once its plan is forgotten or applied, nor when it is refused', async () => {
+    const { plan, call, harness } = await openWithTarget();
+    const raw = 'id\no-000001\nsecret\u0007a\n';
+    const leftIn = () =>
+      readdirSync(harness.stateDir, { recursive: true }).filter((name) => /rejects|csv$/.test(String(name)));
+    const forgotten = await plan('', raw);
+    expect(forgotten.body.rejected_samples).toMatchObject([{ line: 3, code: 'control_character' }]);
+    await call('operate', `/plans/${forgotten.body.plan}`, { method: 'DELETE' });
+    expect(leftIn()).toEqual([]);
+    const applied = await plan('&rate=5/s', raw);
+    const made = await call('operate', `/plans/${applied.body.plan}/apply`, order({ confirm: 1, rate: '6/s' }));
+    expect(made.status, made.text).toBe(201);
+    expect((await call('read', `/runs/${made.body.run}`)).body.files).toEqual(['list.csv']);
+    const refused = await plan('', `id\n${Array.from({ length: 30 }, (_, i) => `x\u0007${i}`).join('\n')}\n`);
+    expect(refused.body).toMatchObject({ status: 422, detail: expect.stringContaining('30 of 30 rows are rejected') });
+    const other = await plan('&column=nowhere');
+    expect(other.body).toMatchObject({ status: 422, detail: expect.stringMatching(/^list\.csv:1: no column/) });
+    const { plan: id } = (await plan('&limit=2')).body;
+    writeFileSync(`${harness.stateDir}/uploads/${id}/list.csv`, 'id\no-000005\n');
+    const changed = await call('operate', `/plans/${id}/apply`, order({ confirm: 2 }));
+    expect(changed.body).toMatchObject({ status: 409, detail: expect.stringContaining('list.csv was changed') });
+    await call('operate', `/plans/${id}`, { method: 'DELETE' });
+    for (const { text } of [refused, other, changed]) expect(text).not.toContain(harness.stateDir);
+    expect(leftIn()).toEqual([]);
+  });
+});

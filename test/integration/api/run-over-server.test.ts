@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import { createServer, request as sendRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Role } from '../../../src/api/token-store.ts';
+import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { type Api, openApi } from '../../support/api.ts';
+import { annotations, makeIds } from '../../support/ids.ts';
+import { until } from '../../support/processes.ts';
+
+/** A server that knows the target, and what an operator needs who knows the server only. */
+async function openWithTarget(count = 30) {
+  const ids = makeIds('l', count);
+  const api = await openApi(onTestFinished, { objects: annotations(ids) });
+  const { harness, redis, url, token } = api;
+  await noteTarget(redis, harness.target, Date.now());
+  const envOf = async (role: Role) => ({
+    ...{ EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' },
+    ...{ EXPUNGE_TOKEN: '', EXPUNGE_STATE_DIR: `${harness.folder}/none` },
+  });
+  harness.file('old.csv', `id\n${ids.join('\n')}\n${ids[0]}\nnot ok\u0007\n`);
+  return { ...api, ids, env: await envOf('operate'), envOf };
+}
+
+const line = ['run', 'old.csv', '--resource', 'annotations', '--detach'];
+
+function uploads({ harness }: Api): string[] {
+  const folder = `${harness.stateDir}/uploads`;
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+describe('run --detach with --server', () => {
+  test('sends a list that the workers delete, as it says and in the name of the token', async () => {
+    const api = await openWithTarget();
+    const { harness, env } = api;
+    const more = ['--yes', '--rate', '500/s', '--canary', '5', '--priority', 'high', '--reason', 'old', '--json'];
+    const done = await harness.expunge([...line, ...more, '--max-duration', '2h'], { env });
+    expect(done.code, done.stderr).toBe(0);
+    const summary = JSON.parse(done.stdout);
+    expect(summary).toMatchObject({
+      type: 'summary',
+      state: 'running',
+      rows: 32,
+      pending: 30,
+      duplicate: 1,
+      rejected: 1,
+    });
+    for (const words of [
+      '32 rows → 30 annotations to delete',
+      'at most 500/s',
+      'after 5 ids',
+      'token from its workers',
+    ])
+      expect(done.stderr).toContain(words);
+    expect(done.stderr).toContain('after 2 h of deleting');
+    expect(done.stderr).toContain(`Run ${summary.run} is left to the workers: 30 ids.`);
+    expect(done.stderr).toContain('no worker of this target is alive');
+    expect(uploads(api)).toEqual([]);
+    await harness.worker();
+    const run = await harness.runIs('completed', ({ state }) => state === 'completed');
+    expect(run).toMatchObject({
+      createdBy: 'test-operate',
+      note: 'old',
+      priority: 'high',
+      canaryOf: '5',
+      maxActiveMs: 7_200_000,
+    });
+    expect([run.counts.deleted, harness.sandbox.remaining()]).toEqual([30, 0]);
+    const report = await harness.expunge(['report', run.id, '--only', 'deleted'], { env });
+    expect(report.stdout.trim().split('\n')).toHaveLength(31);
+  });
+
+  test.each([
+    ['packed lines', 'ids.txt.gz', (ids: string[]) => gzipSync(ids.join('\n')), []],
+    ['tabs', 'ids.tsv', (ids: string[]) => `id\tname\n${ids.map((id) => `${id}\tx`).join('\n')}\n`, []],
+    [
+      'another column',
+      'a list.csv',
+      (ids: string[]) => `n,x\n${ids.map((id) => `1,${id}`).join('\n')}\n`,
+      ['--column', 'x'],
+    ],
+    ['JSON', 'ids.json', (ids: string[]) => JSON.stringify(ids), []],
+    ['NDJSON', 'ids.ndjson', (ids: string[]) => ids.map((id) => JSON.stringify(id)).join('\n'), []],
+  ])('reads %s as it does beside Redis', async (_, name, content, more) => {
+    const { harness, ids, env } = await openWithTarget(3);
+    harness.file(name, content(ids));
+    const args = ['run', name, '--resource', 'annotations', '--detach', '--confirm', '3', ...more];
+    const done = await harness.expunge(args, { env });
+    expect(done.code, done.stderr).toBe(0);
+    expect(await harness.onlyRun()).toMatchObject({ ids: 3, rows: 3 });
+  });
+
+  test('takes a list from a pipe', async () => {
+    const { harness, ids, env } = await openWithTarget(3);
+    const args = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
+    const done = await harness.expunge(args, { env, input: ids.join('\n') });
+    expect(done.code, done.stderr).toBe(0);
+    expect((await harness.onlyRun()).ids).toBe(3);
+  });
+
+  test('does nothing, and keeps nothing on the server, unless the number that it shows is typed', async () => {
+    const api = await openWithTarget();
+    const { harness, env } = api;
+    const wrong = await harness.expunge(line, { env, typed: ['Type 30 to delete', '31\r'] });
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('not confirmed; nothing was sent') });
+    expect(await harness.expunge(line, { env })).toMatchObject({ code: 2 });
+    expect(await harness.expunge([...line, '--confirm', '29'], { env })).toMatchObject({ code: 2 });
+    expect([uploads(api), await harness.runs()]).toEqual([[], []]);
+    const right = await harness.expunge(line, { env, typed: ['Type 30 to delete', '30\r'] });
+    expect(right.code, right.stderr).toBe(0);
+    expect((await harness.onlyRun()).state).toBe('running');
+  });
+
+  test.each([
+    ['a token that may only read', 'read', [], 5, 'expected the role operate'],
+    ['a target that the server does not know', 'operate', ['--account', 'other'], 2, 'knows no target'],
+    ['a number of ids that was not expected', 'operate', ['--expect-count', '7'], 4, '7'],
+    ['a file of ids to protect, which the server does not have', 'operate', ['--protect', 'p.txt'], 2, '--protect'],
+    ['a second list', 'operate', ['old.csv'], 2, 'one list at a time'],
+    ['settings of workers', 'operate', ['--max-concurrency', '3'], 2, '--max-concurrency'],
+  ] as const)('refuses %s, and nothing happens', async (_, role, more, code, words) => {
+    const api = await openWithTarget();
+    const { harness } = api;
+    const done = await harness.expunge([...line, '--yes', ...more], { env: await api.envOf(role) });
+    expect(done).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) });
+    expect(await harness.runs()).toEqual([]);
+    expect(uploads(api)).toEqual([]);
+  });
+
+  test('deletes nothing itself: without --detach it refuses, and a dry run asks no server', async () => {
+    const { harness, env } = await openWithTarget();
+    const [run, file, ...resource] = line.slice(0, 4) as [string, string, string, string];
+    const foreground = await harness.expunge([run, file, ...resource, '--yes'], { env });
+    expect(foreground).toMatchObject({ code: 2, stderr: expect.stringContaining('add --detach') });
+    const away = { ...env, EXPUNGE_SERVER: 'http://127.0.0.1:1' };
+    const dry = await harness.expunge([run, file, ...resource, '--dry-run'], { env: away });
+    expect(dry).toMatchObject({ code: 0, stderr: expect.stringContaining('30 annotations to delete') });
+    expect(await harness.runs()).toEqual([]);
+  });
+
+  test('names the unfinished run of the same list, and makes no second one', async () => {
+    const { harness, env } = await openWithTarget();
+    const first = await harness.expunge([...line, '--yes', '--json'], { env });
+    const again = await harness.expunge([...line, '--yes', '--json'], { env });
+    expect([first.code, again.code], again.stderr).toEqual([0, 4]);
+    expect(again.stderr).toContain(JSON.parse(first.stdout).run);
+    expect(await harness.runs()).toHaveLength(1);
+  });
+
+  test('makes one run of a plan, though the answer to its order is lost', async () => {
+    const { harness, env, url } = await openWithTarget();
+    const keys: unknown[] = [];
+    const relay = createServer((asked, answer) => {
+      const { method, url: path, headers } = asked;
+      const isLost = path!.endsWith('/apply') && keys.push(headers['idempotency-key']) === 1;
+      const sent = sendRequest(url + path, { method, headers }, (got) => {
+        if (isLost) got.resume().on('end', () => answer.destroy());
+        else got.pipe(answer.writeHead(got.statusCode!, got.headers));
+      });
+      asked.pipe(sent);
+    });
+    relay.listen(0, '127.0.0.1');
+    await once(relay, 'listening');
+    onTestFinished(async () => void relay.close());
+    const over = { ...env, EXPUNGE_SERVER: `http://127.0.0.1:${(relay.address() as AddressInfo).port}` };
+    const done = await harness.expunge([...line, '--yes'], { env: over });
+    expect(done.code, done.stderr).toBe(0);
+    expect(keys).toEqual([expect.stringMatching(/^[\da-f-]{36}$/), keys[0]]);
+    expect(await harness.runs()).toHaveLength(1);
+  });
+});
+
+describe('retry --detach with --server', () => {
+  /** A run that was cancelled before anything was sent. */
+  async function openWithCancelled() {
+    const api = await openWithTarget(4);
+    const { harness, env } = api;
+    const done = await harness.expunge([...line, '--yes', '--json'], { env });
+    const { run } = JSON.parse(done.stdout) as { run: string };
+    await harness.expunge(['cancel', run, '--yes'], { env });
+    return { ...api, run };
+  }
+
+  test('makes a run of what is left, once the number is typed, and the workers delete it', async () => {
+    const { harness, env, run } = await openWithCancelled();
+    const retry = (...more: string[]) => harness.expunge(['retry', run, '--detach', '--json', ...more], { env });
+    expect(await retry('--confirm', '5')).toMatchObject({ code: 2, stderr: expect.stringContaining('expected 4') });
+    expect(await harness.runs()).toHaveLength(1);
+    const done = await retry('--confirm', '4', '--reason', 'after all');
+    expect(done.code, done.stderr).toBe(0);
+    expect(JSON.parse(done.stdout)).toMatchObject({ retry_of: run, pending: 4, state: 'running' });
+    await harness.worker();
+    const made = JSON.parse(done.stdout).run;
+    await until(
+      'it is completed',
+      async () => (await harness.runs()).find(({ id }) => id === made)?.state === 'completed',
+    );
+    expect(harness.sandbox.remaining()).toBe(0);
+    const nothing = await harness.expunge(['retry', made, '--detach', '--yes'], { env });
+    expect(nothing).toMatchObject({ code: 0, stderr: expect.stringContaining('has nothing to retry') });
+  });
+
+  test('refuses what a server does not take, a run that goes on, and a token that may only read', async () => {
+    const { harness, env, envOf, run } = await openWithCancelled();
+    const refused: [string[], number, string, NodeJS.ProcessEnv][] = [
+      [['--detach', '--rate', '5/s'], 2, '--rate', env],
+      [['--detach', '--dry-run'], 2, '--dry-run', env],
+      [['--yes'], 2, 'add --detach', env],
+      [['--detach', '--yes'], 5, 'expected the role operate', await envOf('read')],
+      [['--detach', '--yes', '--base-url', 'https://other.example.com'], 2, 'nothing was sent', env],
+    ];
+    for (const [more, code, words, given] of refused)
+      expect(await harness.expunge(['retry', run, ...more], { env: given })).toMatchObject({
+        ...{ code, stdout: '', stderr: expect.stringContaining(words) },
+      });
+    expect(await harness.runs()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Role } from '../../../src/api/token-store.ts';
+import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { readSchedule } from '../../../src/schedule/schedule-store.ts';
+import { openApi } from '../../support/api.ts';
+import { annotations } from '../../support/ids.ts';
+import { storeSchedule } from '../../support/schedules.ts';
+
+const definition = {
+  ...{ cron: '0 3 * * *', heartbeat: 'https://hc.example.com/ping/secret-path' },
+  settings: { resource: 'annotations', maxDeletes: '100' },
+};
+
+/** A server that has a source of two ids, and two schedules of its target. */
+async function openWithSchedules(args = ['dashboard', '--port', '0']) {
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-sources-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const config = join(folder, 'config.json');
+  writeFileSync(config, JSON.stringify({ sources: { expired: { command: ['printf', 'v-1\\nv-2\\n'] } } }));
+  const api = await openApi(onTestFinished, {
+    objects: annotations(['v-1', 'v-2', 'v-3']),
+    env: { EXPUNGE_CONFIG: config },
+    args,
+  });
+  const { harness, redis, url, token } = api;
+  await noteTarget(redis, harness.target, Date.now());
+  for (const name of ['one', 'other']) await storeSchedule(harness, name, definition, Date.now());
+  const envOf = async (role: Role) => ({
+    ...{ EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: 'redis://127.0.0.1:1' },
+  });
+  return { ...api, envOf };
+}
+
+const withoutPlace = (text: string) => text.replace(/^(Redis|Server): .*\n/, '');
+const withoutAge = (text: string) => text.replace(/[\d.]+ s ago/, 'N s ago');
+const facts = (text: string) => text.replaceAll('other', 'one').replaceAll(/"(changed_at|at)":"[^"]*"/g, '');
+
+describe('schedules with --server', () => {
+  test('are listed and previewed as beside Redis, without what is a secret', async () => {
+    const { harness, envOf, call } = await openWithSchedules();
+    await harness.expunge(['schedule', 'pause', 'other', '--reason', 'audit']);
+    const env = await envOf('read');
+    for (const line of [
+      ['list'],
+      ['list', '--json'],
+      ['preview', 'one'],
+      ['preview', 'one', '--json', '--count', '3'],
+    ]) {
+      const direct = await harness.expunge(['schedule', ...line]);
+      const over = await harness.expunge(['schedule', ...line], { env });
+      expect(over.code, over.stderr).toBe(0);
+      expect(withoutAge(over.stdout), line.join(' ')).toBe(withoutAge(direct.stdout));
+    }
+    const { text } = await call('read', `/targets/${harness.target.fp}/schedules`);
+    expect(text).toContain('"name":"other"');
+    expect(text).not.toContain('secret-path');
+    const none = await harness.expunge(['schedule', 'preview', 'on'], { env });
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('no schedule of') });
+    const elsewhere = await harness.expunge(['schedule', 'list', '--account', 'nobody'], { env });
+    expect(elsewhere).toMatchObject({ code: 2, stderr: expect.stringContaining('knows no target') });
+  });
+
+  test('are steered as beside Redis, in the name of the token', async () => {
+    const { harness, redis, envOf } = await openWithSchedules();
+    const env = await envOf('operate');
+    const lines = [
+      ['pause', '--reason', 'audit'],
+      ['pause', '--json'],
+      ['resume'],
+      ['resume', '--json'],
+      ['remove', '--yes'],
+    ];
+    for (const [action = '', ...more] of lines) {
+      const direct = await harness.expunge(['schedule', action, 'one', ...more], {
+        env: { EXPUNGE_USER: 'test-operate' },
+      });
+      const over = await harness.expunge(['schedule', action, 'other', ...more], { env });
+      expect(over.code, over.stderr).toBe(direct.code);
+      expect([facts(over.stdout), facts(withoutPlace(over.stderr))]).toEqual([
+        facts(direct.stdout),
+        facts(withoutPlace(direct.stderr)),
+      ]);
+    }
+    expect((await readSchedule(redis, harness.target.fp, 'other'))?.state).toBe('removed');
+  });
+
+  test('make a run of the source that the server has, which a worker deletes', async () => {
+    const { harness, envOf } = await openWithSchedules(['worker', '--http', '0']);
+    const done = await harness.expunge(['schedule', 'run', 'one', '--json'], { env: await envOf('operate') });
+    expect(done.code, done.stderr).toBe(0);
+    const { run, ...result } = JSON.parse(done.stdout);
+    expect(result).toMatchObject({ type: 'scheduled', schedule: 'one', outcome: 'started', rows: 2, ids: 2 });
+    expect(done.stderr).toContain(`Schedule one: run ${run} of 2 ids is left to the workers.`);
+    await harness.runIs('completed', ({ state }) => state === 'completed');
+    expect(harness.sandbox.remaining()).toBe(1);
+  });
+
+  test('are not changed with a token that may only read, nor added at all', async () => {
+    const { harness, redis, envOf } = await openWithSchedules();
+    const before = await readSchedule(redis, harness.target.fp, 'one');
+    const env = await envOf('read');
+    for (const line of [
+      ['pause', 'one'],
+      ['resume', 'one'],
+      ['remove', 'one', '--yes'],
+      ['run', 'one'],
+    ])
+      expect(await harness.expunge(['schedule', ...line], { env })).toMatchObject({ code: 5, stdout: '' });
+    const added = await harness.expunge(['schedule', 'add', 'new', '--cron', '* * * * *', '--from', 'expired'], {
+      env,
+    });
+    expect(added).toMatchObject({ code: 2, stderr: expect.stringContaining('needs Redis itself') });
+    expect(await readSchedule(redis, harness.target.fp, 'one')).toEqual(before);
+    expect(await harness.runs()).toEqual([]);
+  });
+});
