@@ -45,6 +45,7 @@ export type PoolLimits = {
   recordAnswer(epoch: number, answer: Answer, ms: number, waitStatuses: ReadonlySet<number>, hasFailed?: boolean): void;
 };
 
+const pacedMs = 1_000;
 const tickMs = 100;
 const ticksAhead = 2.5;
 const admitEveryMs = 3;
@@ -71,6 +72,7 @@ export class ConnectionPool {
   #answeredBefore = 0;
   #admittedAt = Number.NEGATIVE_INFINITY;
   #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
+  #unpacedAt = Number.NEGATIVE_INFINITY; // when a queue without permits of its own last asked for room
 
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => PooledConnection, limits: PoolLimits, clock: () => number) {
@@ -98,6 +100,7 @@ export class ConnectionPool {
    */
   room(queue: FairQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();
+    if (!queue.isPaced) this.#unpacedAt = now;
     const all = this.#limits.isBlocked ? 0 : this.#sendableSoon(now);
     const left = all - this.#scheduler.length - this.#shares.reserved;
     const mayHave = Math.min(left, this.#shares.roomFor(queue, all, now));
@@ -148,6 +151,11 @@ export class ConnectionPool {
   /** Whether permits had to wait for a free connection since the last call. */
   takeStarved(): boolean {
     return this.#scheduler.takeStarved();
+  }
+
+  /** Whether all that wanted to send in the last second has a rate of its own. */
+  get isPaced(): boolean {
+    return this.#clock() - this.#unpacedAt > pacedMs;
   }
 
   /** Drops all connections; see `TargetConnection.close` for the requests on them. */

@@ -19,6 +19,8 @@ export type PoolHandle = {
   readonly waitMs: number;
 };
 
+const lateAtMostMs = 60; // its permits wait so long for one of the target, whose slots come at other moments
+
 /**
  * The requests of one run, in one queue for each connection pool. If the run has a rate of its own, each request takes a permit of that
  * rate; if it has a window, none is sent outside of it. Nothing is sent until `receive` has said what it has.
@@ -48,7 +50,7 @@ export class RunRequestQueue {
     if (window !== this.#window.text)
       this.#window = { text: window, window: readTimeWindow(window), state: closed, since: Infinity };
     this.#nextAtMs = nextAt + offsetMs;
-    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock());
+    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock(), lateAtMostMs);
     if (!this.isOpen) this.permits.drop();
     for (const pool of this.#queues.keys()) pool.pump();
   }

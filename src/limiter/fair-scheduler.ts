@@ -150,6 +150,11 @@ export class FairQueue<T> {
     return this.#waiting.length - this.#head;
   }
 
+  /** Whether it needs permits of its own. */
+  get isPaced(): boolean {
+    return this.#options.permits() !== null;
+  }
+
   get weight(): number {
     return this.#options.weight?.() ?? 1;
   }

@@ -11,7 +11,7 @@
  * quota, counted in 60 slices of its period, of which the oldest counts in full: so never more than `count` in any period.
  */
 export const leaseFunction = `
-local callEvery, reach, forgottenAfter, paceSlack, longestOwed, catchUp = 100, 20, 350, 40, 1000, 0.03
+local callEvery, reach, forgottenAfter, paceSlack, longestOwed, catchUp = 100, 20, 350, 40, 100, 0.03
 
 local function parseRate(text)
   local limits = {}

@@ -33,6 +33,14 @@ export function limiterKeys(fp: string, scope: string): LimiterKeys {
   };
 }
 
+/** What sends with the permits of a target in one process. */
+export type Sender = {
+  /** Whether, since the last call, a permit was due and no slot was free. */
+  takeStarved(): boolean;
+  /** Whether all that wanted to send in the last second has a rate of its own. */
+  readonly isPaced: boolean;
+};
+
 /** What a process reports and asks for; see `callArguments`. */
 export type TargetCall = {
   process: string;

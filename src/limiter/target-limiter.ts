@@ -3,7 +3,7 @@ import { AnswerTally, isTrouble, mayBeIdsFault, OutageDetector, type Signal } fr
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import type { Alarm, Sums } from './sums.ts';
-import type { TargetCall, TargetReply } from './target-call.ts';
+import type { Sender, TargetCall, TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
 
 /** A limiter's connection to Redis; see `openTargetCalls`. */
@@ -62,15 +62,15 @@ export class TargetLimiter {
   #epoch = 0; // of the reply
   #stop: Stop | null = null; // of the whole target
   readonly #offset = new ClockOffset();
-  #isStarved: () => boolean = () => false;
+  #sender: Sender = { takeStarved: () => false, isPaced: false };
 
   constructor(options: LimiterOptions) {
     this.#options = options;
     this.#holds = new Throttles(options.clock);
   }
 
-  start(isStarved: () => boolean): void {
-    this.#isStarved = isStarved;
+  start(sender: Sender): void {
+    this.#sender = sender;
     this.#timer = setInterval(() => this.#tick(), callEveryMs);
   }
 
@@ -184,10 +184,9 @@ export class TargetLimiter {
 
   /** What is known of the target now; null before the first answer of Redis. */
   get known(): { rate: number; phase: string; limitMet: number; hold: Hold | null; budget: number } | null {
-    const reply = this.#reply;
-    if (reply === null) return null;
-    const { rate, phase, limitMet, budget } = reply;
-    return { rate, phase, limitMet, hold: this.#holdWords(reply), budget };
+    if (this.#reply === null) return null;
+    const { rate, phase, limitMet, budget } = this.#reply;
+    return { rate, phase, limitMet, hold: this.#holdWords(this.#reply), budget };
   }
 
   #holdWords(reply: TargetReply): Hold | null {
@@ -256,8 +255,7 @@ export class TargetLimiter {
       ...{ till: this.#till, unused: this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
       ...{ hold: this.#holds.report(), alarm: this.#alarm, claim: this.#claimNow(), tally: this.#tally },
-      starved: this.#isStarved(),
-      busy: this.#options.isBusy(this.#options.clock()),
+      ...{ starved: this.#sender.takeStarved(), busy: this.#options.isBusy(this.#options.clock()) },
       stop: stopHere === null ? '' : storedStop(stopHere),
     };
     this.#tally = new AnswerTally();
@@ -281,7 +279,8 @@ export class TargetLimiter {
     this.#stop = stopFromStored(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
     const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };
-    this.permits.add(lease, this.#options.clock(), reply.closed === '' ? undefined : probeLivesMs);
+    const liveMs = this.#sender.isPaced ? besidePaceMs : undefined;
+    this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
     if (this.stopped !== null || isTooEarly) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
@@ -297,4 +296,5 @@ export class TargetLimiter {
 }
 
 const probeLivesMs = 1_000;
+const besidePaceMs = 200; // permits wait so long for those of a run's own rate, whose slots come at other moments
 const soonMs = 150; // permits for the end of a throttle are leased so early

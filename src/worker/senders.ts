@@ -88,7 +88,7 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
     all,
     start: () => {
       file.start();
-      for (const { limiter, connections: pool } of all) limiter.start(() => pool.takeStarved());
+      for (const { limiter, connections: pool } of all) limiter.start(pool);
     },
     pump,
     close: async () => {

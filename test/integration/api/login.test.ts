@@ -18,11 +18,12 @@ async function statusAt(url: string, cookie: string): Promise<number> {
   return (await fetch(`${url}/api/v1/me`, { headers: { cookie } })).status;
 }
 
-/** Another server on the same Redis. */
+/** Another server on the same Redis, which it has reached. */
 async function openOther({ harness }: Api, verb: 'dashboard' | 'worker') {
   const args = verb === 'worker' ? ['worker', '--http', '0'] : ['dashboard', '--port', '0'];
   const server = harness.start(args);
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
+  await until('it has reached Redis', async () => (await statusAt(url, '')) !== 503);
   return { server, url };
 }
 

@@ -40,7 +40,7 @@ function openLimiter(atEnd: AtEnd, rate = '') {
     stopHere: () => null,
     onChange: () => {},
   });
-  target.start(() => false);
+  target.start({ takeStarved: () => false, isPaced: false });
   target.enter();
   atEnd(async () => {
     target.stop();

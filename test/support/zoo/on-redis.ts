@@ -103,11 +103,12 @@ class Play {
   }
 
   #start(process: Process): void {
-    process.limiter.start(() => {
+    const takeStarved = () => {
       const { wasFull } = process;
       process.wasFull = false;
       return wasFull;
-    });
+    };
+    process.limiter.start({ takeStarved, isPaced: false });
     process.limiter.enter();
   }
 

@@ -150,6 +150,19 @@ describe('the connections of a process', () => {
     expect(paths(onWire)).toEqual(['a', 'b']);
   });
 
+  test('know whether all that wants to send has a rate of its own', () => {
+    const { pool } = openPool();
+    const paced = new FairQueue<QueuedRequest>({ permits: () => new Permits(), stillWants: () => true });
+    const { queue } = openQueue();
+    pool.room(paced, 1);
+    expect(pool.isPaced).toBe(true);
+    pool.room(queue, 1);
+    pool.room(paced, 1);
+    expect(pool.isPaced).toBe(false);
+    vi.advanceTimersByTime(1_001);
+    expect(pool.isPaced).toBe(true);
+  });
+
   test('note that permits had to wait for a free one', () => {
     const { pool, answer } = openPool({ size: 1 });
     const { queue, request } = openQueue();
