@@ -26,9 +26,9 @@ export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs
   return step({ ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, fellAtMs }, line.from, 'ramp', fromMs);
 }
 
-/** Whether a limit that was known well is much lower now. */
-function isFall({ low, high }: Bounds, next: number): boolean {
-  return high < low * rules.knownWell && next < low * rules.fallen;
+/** Whether a limit that was known well is much lower now. One that was refused at once was never known: it is still being looked for. */
+function isFall({ low, high, rampedMs }: Bounds & { rampedMs: number }, next: number): boolean {
+  return high < low * rules.knownWell && next < low * rules.fallen && rampedMs >= rules.knownMs;
 }
 
 /** After a Retry-After the target's burst is full again, and the next refusal is dear: no need to go far from the bounds. */

@@ -654,11 +654,6 @@ const unmet: Record<string, Wants & { note: string }> = {
     refused: 0.005,
     note: 'a reset that is rounded to seconds, of a window of ten',
   },
-  'headers 300 per 1 s, x-epoch-s + Retry-After': {
-    used: 0.84,
-    refused: 0.005,
-    note: '84 to 96 %, by chance of how the search began: each refusal costs a second',
-  },
   '503 503 instead of 429, 1000/s × 0.03': {
     used: 0.9,
     refused: 0.15,

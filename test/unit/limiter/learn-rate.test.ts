@@ -157,6 +157,14 @@ describe('fall', () => {
 describe('Retry-After', () => {
   const blocked = { now: 4100, accepted: 98, refused: 1, blockedUntilMs: 5100 };
 
+  it('that comes at much less than a limit that was known is a fall; right after a wait the limit was not known', () => {
+    const refusedAfter = (rampedMs: number) =>
+      learn(onRamp(rampedMs, { low: 2000 / 0.98, high: 2050 }), {
+        ...{ now: rampedMs + 100, accepted: 98, refused: 1, blockedUntilMs: rampedMs + 1100 },
+      });
+    expect([refusedAfter(2_100).fellAtMs, refusedAfter(1_900).fellAtMs]).toEqual([3_200, 0]);
+  });
+
   it('is a wait, not a new rate: the limit lies so far under the refused rate that a burst of 50 ms was sent above it', () => {
     const next = learn(onRamp(4000), blocked);
     expect(next.low).toBeGreaterThan(975);
