@@ -10,6 +10,7 @@ export type Child = ChildProcessByStdio<null, Readable, Readable>;
 const ownSecrets = [
   'REDIS_URL',
   'EXPUNGE_TOKEN',
+  'EXPUNGE_SERVER_TOKEN',
   'EXPUNGE_CLIENT_SECRET',
   'EXPUNGE_RESULTS',
   'EXPUNGE_RESULTS_HEADERS',

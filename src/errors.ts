@@ -8,7 +8,7 @@ export type ErrorCode = keyof typeof exitCodes;
 /** The exit codes a script can rely on. The tables of the documentation are written from this one. */
 export const exitCodes = {
   OK: { exit: 0, meaning: 'all settled as success' },
-  INTERNAL: { exit: 1, meaning: 'internal error, or a ledger that does not add up' },
+  INTERNAL: { exit: 1, meaning: 'internal error, or the stored counts do not add up' },
   USAGE: { exit: 2, meaning: 'usage, input or no confirmation; nothing was sent' },
   INCOMPLETE: {
     exit: 3,
