@@ -151,12 +151,11 @@ async function change(call: RunCall, verb: keyof typeof changes, to: string, opt
   return { ...facts, warnings };
 }
 
-/** Throws conflict unless what was typed is what was shown, and that can be what is left now. */
+/** Throws conflict unless what was typed is what was shown, and that was left before: what is left only becomes less, also after a pause. */
 export function refuseOtherCount(run: Run, { left, shown }: { left: number; shown: number }): void {
   if (isSealed(run.state)) return; // there is nothing left to lose
   const now = pendingOf(run);
-  const isMoving = run.state === 'running' || run.state === 'cancelling';
-  if (left === shown && (isMoving ? now <= shown && shown <= run.rows : now === shown)) return;
+  if (left === shown && now <= shown && shown <= run.rows) return;
   const what =
     left === shown ? `run ${run.id} has ${plural(now, 'rows')} left` : `expected ${shown}, the number that is left`;
   throw new Problem('conflict', what, 'look at the run again, and type how many rows are left', { left: now });

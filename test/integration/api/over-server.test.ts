@@ -17,10 +17,10 @@ async function overServer({ url, token }: Api, role: Role) {
   return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: nowhere };
 }
 
-/** A way to the server on which those requests are lost of which `isLost` says so. */
-async function openRelay(url: string, isLost: (asked: IncomingMessage) => boolean): Promise<string> {
-  const relay = createServer((asked, answer) => {
-    if (isLost(asked)) return answer.destroy();
+/** A way to the server on which those requests are lost of which `isLost` says so, and wait until it does. */
+async function openRelay(url: string, isLost: (asked: IncomingMessage) => boolean | Promise<boolean>): Promise<string> {
+  const relay = createServer(async (asked, answer) => {
+    if (await isLost(asked)) return answer.destroy();
     const { method, url: path, headers } = asked;
     const sent = request(url + path, { method, headers }, (got) => {
       got.pipe(answer.writeHead(got.statusCode!, got.headers));
@@ -180,6 +180,27 @@ describe('an order with --server', () => {
     expect([state, counts.deleted < 300]).toEqual(['cancelled', true]);
     expect(harness.sandbox.remaining()).toBe(300 - counts.deleted);
     expect(await trailOf(api, run)).toContain('cancel test-operate wrong list');
+  });
+
+  test('cancels a paused run whose last answers come in meanwhile', async () => {
+    const ids = makeIds('p', 300);
+    const api = await openApi(onTestFinished, { objects: annotations(ids), latencyMs: 3_000 });
+    const { harness } = api;
+    harness.file('p.csv', `id\n${ids.join('\n')}\n`);
+    const line = ['p.csv', '--resource', 'annotations', '--detach', '--yes', '--json', '--rate', '20/s'];
+    const { run } = JSON.parse((await harness.run(line)).stdout);
+    await harness.worker();
+    await harness.runIs('under way', ({ counts }) => counts.deleted > 3);
+    const way = await openRelay(api.url, async ({ method, url }) => {
+      const { deleted } = (await harness.onlyRun()).counts;
+      if (method === 'POST' && url!.endsWith('/cancel'))
+        await harness.runIs('smaller', ({ counts }) => counts.deleted > deleted);
+      return false;
+    });
+    const env = { ...(await overServer(api, 'operate')), EXPUNGE_SERVER: way };
+    expect(await harness.expunge(['pause', run], { env })).toMatchObject({ code: 0 });
+    const done = await harness.expunge(['cancel', run, '--yes'], { env });
+    expect(done, done.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(`Run ${run} is cancelled.`) });
   });
 
   test('is refused for a token that may only read, with exit code 5, and changes nothing', async () => {

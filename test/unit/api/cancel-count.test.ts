@@ -20,8 +20,9 @@ describe('a cancel', () => {
   it.each<[string, RunState, number, number, number, boolean]>([
     ['is for the number that was shown, as it is', 'paused', 40, 40, 40, true],
     ['is for a number that became smaller since, while the run goes on', 'running', 40, 50, 50, true],
-    ['is not for one that became smaller while nothing is sent: that was another run', 'paused', 40, 50, 50, false],
+    ['is for one that became smaller by the last answers of a paused run', 'paused', 40, 50, 50, true],
     ['is not for a number below what is left', 'running', 40, 30, 30, false],
+    ['is not for more rows than the run has', 'halted', 40, 101, 101, false],
     ['is not for another number than was shown', 'running', 40, 40, 50, false],
     ['needs no number for a run that has ended', 'completed', 0, 7, 9, true],
   ])('%s', (_, state, now, left, shown, allowed) => {
