@@ -89,10 +89,9 @@ export const runRoutes: readonly Route[] = [
     ...{ answer: shapes.made, status: 201, isCreating: true },
     handle: async (call) => {
       const only = call.body.only && readSelection(call.body.only.join(','));
-      const options = { detach: true, newRunOnly: true, only, priority: call.body.priority, onRun: call.onRun };
-      const settings = { expectCount: String(call.body.confirm) };
-      const retry = { verb: 'retry', options, settings };
-      const { lines, warnings } = await order(call, retry, () => import('../commands/retry.ts'));
+      const { priority, confirm: expectChosen } = call.body;
+      const options = { detach: true, newRunOnly: true, only, priority, expectChosen, onRun: call.onRun };
+      const { lines, warnings } = await order(call, { verb: 'retry', options }, () => import('../commands/retry.ts'));
       const last = lines.at(-1);
       if (last?.type === 'summary') return { run: String(last.run), warnings };
       throw new Problem('conflict', `run ${call.params.run} has nothing of that to retry`);

@@ -1,13 +1,13 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
-import { count } from '../format.ts';
+import { count, plural } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
 import { readProtected, withSpoolFolder } from '../input/with-list.ts';
 import { readRetried } from '../ledger/retries.ts';
 import type { Run } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
-import { type OutcomeCounts, perOutcome } from '../model/outcome.ts';
+import { type OutcomeCounts, perOutcome, sumOutcomes } from '../model/outcome.ts';
 import type { Row } from '../model/row.ts';
 import { type Selection, worthRetry } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
@@ -39,11 +39,21 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     const { spool, chosen } = await spoolRetried(invocation, session, { run, only, folder });
     if (spool.rows === 0) return sayNothing(invocation, run, only);
     checkExpectedCount(spool.ids, config.expectCount);
+    refuseOtherCount(run, chosen, options.expectChosen as number | undefined);
     const list = { spool, rejectsFile: null };
     const retries = { run, chosen };
     if (!options.dryRun) return runIn(session, invocation, { target, credentials, list, retries, applied: null });
     const plan = planOf(inherit(invocation, retries), target, list, { ...noListHistory, retries });
     return showDryRun(invocation, list, plan);
+  });
+}
+
+/** Throws GUARD unless as many ids are chosen as were shown with the run; those that are protected by now count, too. */
+function refuseOtherCount({ id }: Run, chosen: OutcomeCounts, expected: number | undefined): void {
+  const ids = sumOutcomes(chosen);
+  if (expected === undefined || ids === expected) return;
+  throw new ExpungeError('GUARD', `run ${id} has ${plural(ids, 'ids')} of that to retry, not ${expected}`, {
+    next: 'look at the run again, and type how many it has',
   });
 }
 

@@ -188,6 +188,28 @@ describe('an order over HTTP', () => {
     expect((await call('read', `/runs/${run}`)).status).toBe(404);
   });
 
+  test('retries what is left for the number that was shown, without the ids that were protected since', async () => {
+    const [kept, other] = makeIds('o', 2) as [string, string];
+    const api = await openWithTarget({ prepare: (harness) => ({ EXPUNGE_PROTECT: harness.list([kept]) }) });
+    const { call, harness } = api;
+    const list = harness.file('two.csv', `id\n${kept}\n${other}\n`);
+    await harness.run([list, '--resource', 'annotations', '--detach', '--yes']);
+    const { id } = await harness.onlyRun();
+    await harness.expunge(['cancel', id, '--yes']);
+    const [group] = (await call('read', `/runs/${id}/failures`)).body.items;
+    const retry = (confirm: number) => call('operate', `/runs/${id}/retry`, order({ confirm }));
+    expect((await retry(1)).body).toMatchObject({ status: 409, code: 'guard' });
+    const retried = await retry(group.count);
+    expect([group.count, retried.status], retried.text).toEqual([2, 201]);
+    await harness.worker();
+    await until(
+      'the retry has ended',
+      async () => (await call('read', `/runs/${retried.body.run}`)).body.state === 'completed',
+    );
+    expect((await call('read', `/runs/${retried.body.run}`)).body).toMatchObject({ deleted: 1, protected: 1 });
+    expect([harness.sandbox.remaining(), harness.arrivals.length]).toEqual([199, 1]);
+  });
+
   test('tells what the command would warn of', async () => {
     const api = await openWithTarget();
     const { call, harness } = api;
