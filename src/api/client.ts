@@ -110,9 +110,10 @@ export class ApiClient {
     return (await this.#read<T>(request)).value;
   }
 
-  /** Gives an order that may take long; whether it is done when it is answered. */
-  async order(path: string, body: unknown): Promise<boolean> {
-    return !(await this.#read({ method: 'POST', path, body })).isLate;
+  /** Gives an order that may take long: what it warns of, or null where it is answered before it is done. */
+  async order(path: string, body: unknown): Promise<string[] | null> {
+    const { value, isLate } = await this.#read<{ warnings: string[] }>({ method: 'POST', path, body });
+    return isLate ? null : value.warnings;
   }
 
   /**

@@ -10,17 +10,16 @@ import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
 import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
-import { type Stop, stopAdvice } from '../limiter/stop.ts';
+import type { Stop } from '../limiter/stop.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
-import { commandFor } from '../terminal/stop-text.ts';
 import { commandLine, plainLine, styleOf } from '../terminal/style.ts';
 import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
-import { hasOtherForegroundCommand, removeOwnQueue, warnIfNoWorkers, withStandstill } from './liveness.ts';
+import { hasOtherForegroundCommand, removeOwnQueue, withStandstill } from './liveness.ts';
 import { progressOn, type Session, sayOf, whoAmI } from './session.ts';
 
 /** A run whose command ends. */
@@ -105,17 +104,15 @@ function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], e
   };
 }
 
-/** Says that a run is left to the workers, and warns if none is alive (null: Redis does not say) or the target is stopped. Returns the exit code. */
+/** Says that a run is left to the workers, and what there is to warn of. Returns the exit code. */
 export function sayDetached(
   { argv, options, stdout, stderr, verbosity }: Invocation,
   run: Run,
-  workers: number | null,
   stop: Stop | null,
+  warnings: readonly string[],
 ): number {
   stderr.write(`${endingText(endingOf(run, 'detached', { argv }), styleOf(stderr), verbosity === 'quiet')}\n`);
-  warnIfNoWorkers(stderr, workers, run);
-  if (stop !== null)
-    stderr.write(`${plainLine(`warning: the run is stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`);
+  for (const words of warnings) stderr.write(`warning: ${plainLine(words)}\n`);
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
   return 0;
 }

@@ -1,5 +1,5 @@
 import type { Run } from '../ledger/run.ts';
-import { type Stop, stopText } from '../limiter/stop.ts';
+import { type Stop, stopAdvice, stopText } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
 import { countConsumers, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
 import { withTimeout } from '../queue/with-timeout.ts';
@@ -37,14 +37,16 @@ export async function removeOwnQueue(session: Session, run: Run): Promise<void> 
   await withTimeout(removeMs, queue.close());
 }
 
-/** Warns about a detached run if no worker of its target is alive; `workers` is null if Redis does not say. */
-export function warnIfNoWorkers(stderr: NodeJS.WritableStream, workers: number | null, target: Named): void {
-  if (workers !== null && workers > 0) return;
+/** What is to be warned of where a run is left to workers: none of its target is alive (`workers` is null if Redis does not say), or it is stopped. */
+export function detachedWarnings(target: Named, workers: number | null, stop: Stop | null): string[] {
   const words =
     workers === null
       ? `${unknownLiveness('worker of this target')}; if none is,`
       : 'no worker of this target is alive;';
-  stderr.write(`warning: ${words} start one: ${commandFor('worker', target)}\n`);
+  return [
+    ...(workers ? [] : [`${words} start one: ${commandFor('worker', target)}`]),
+    ...(stop === null ? [] : [`the run is stopped. ${stopAdvice(stop, commandFor('start-all', target))}`]),
+  ];
 }
 
 type Named = Pick<Target, 'baseUrl' | 'account'>;

@@ -21,7 +21,7 @@ import { type Invocation, reasonOf } from './command.ts';
 import type { Credentials } from './credentials.ts';
 import { deleteInForeground } from './delete-in-foreground.ts';
 import { finishEnded, sayDetached } from './finish-run.ts';
-import { hasForegroundCommand } from './liveness.ts';
+import { detachedWarnings, hasForegroundCommand } from './liveness.ts';
 import { planOf, showPlan } from './plan.ts';
 import { inherit, type Retries, sayRetried } from './retried-run.ts';
 import {
@@ -180,7 +180,7 @@ export async function detach(invocation: Invocation, session: Session, run: Run)
     const workers = await queue.workers();
     const now = (await readRun(redis, run.id)) ?? run;
     const { target: stop } = await readStops(redis, run.fp);
-    return sayDetached(invocation, now, workers, stop);
+    return sayDetached(invocation, now, stop, detachedWarnings(now, workers, stop));
   } finally {
     await queue.close();
   }

@@ -1,4 +1,4 @@
-import { namedTarget, readTarget } from '../config/check-target.ts';
+import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { logFor } from '../logger.ts';
@@ -6,9 +6,10 @@ import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
+import { plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
-import { warnIfNoWorkers } from './liveness.ts';
+import { detachedWarnings } from './liveness.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
 import { sayUnlessJson, withRedis } from './session.ts';
 
@@ -29,7 +30,8 @@ export async function execute(invocation: Invocation): Promise<number> {
       const log = logFor(invocation.verbosity, stderr, (line) => stderr.write(`${line}\n`));
       const work = scheduleWork({ invocation, session, target, feeder, log });
       if (options.dryRun) return reportDryRun(invocation, name, await dryRun(work, name, interrupts.signal));
-      return await reportOutcome(invocation, name, await runNow(work, name, interrupts.signal), await queue.workers());
+      const made = await runNow(work, name, interrupts.signal);
+      return reportOutcome(invocation, name, made, detachedWarnings(target, await queue.workers(), null));
     } finally {
       interrupts.dispose();
       await queue.close();
@@ -65,12 +67,12 @@ function leftText(ids: number, { retried, carried }: { retried: number; carried:
   return `${plural(ids, 'ids')}${again}${carried === 0 ? '' : `; ${count(carried)} are carried to the next slot`}`;
 }
 
-/** Says what became of it. Returns the exit code; throws GUARD or USAGE where no run was made. */
+/** Says what became of it, and what there is to warn of where a run was made. Returns the exit code; throws GUARD or USAGE where no run was made. */
 export function reportOutcome(
-  { options, stdout, stderr, config, verbosity }: Invocation,
+  { options, stdout, stderr, verbosity }: Invocation,
   schedule: string,
   result: MakeRunResult,
-  workers: number | null,
+  warnings: readonly string[],
 ): number {
   switch (result.outcome) {
     case 'started':
@@ -78,7 +80,7 @@ export function reportOutcome(
       if (result.retried + result.carried > 0) stderr.write(`  It sends ${leftText(result.ids, result)}\n`);
       if (result.reason !== '') stderr.write(`  ${result.reason}\n`);
       if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${result.run} --watch\n`);
-      warnIfNoWorkers(stderr, workers, namedTarget(config));
+      for (const words of warnings) stderr.write(`warning: ${plainLine(words)}\n`);
       break;
     case 'empty':
       stderr.write(`Schedule ${schedule}: nothing to do, ${result.reason}.\n`);

@@ -4,6 +4,7 @@ import { ExpungeError } from '../errors.ts';
 import { pendingOf, type RunState } from '../ledger/run.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
+import { detachedWarnings } from './liveness.ts';
 import { type PriorityChange, readPriority, sayChange as sayPriority } from './priority.ts';
 import { type RateChange, readPace, sayChange as sayRate } from './rate.ts';
 import type { RunRecord } from './run-record.ts';
@@ -26,27 +27,26 @@ type Order = (invocation: Invocation, api: ApiClient, before: RunRecord) => Prom
 const orders: Record<string, Order> = { pause, resume, cancel, rate: changeRate, priority: changePriority };
 
 async function pause(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
-  const { run } = await steer(invocation, api, before, {});
+  const { run } = (await steer(invocation, api, before, {})).record;
   return sayOutcome(invocation, 'pause', { run, ...untouched });
 }
 
 async function resume(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
   const { detach, maxDeletes: max_deletes } = invocation.options;
   const expect_absent = invocation.config.expectAbsent;
-  const { run, context } = await steer(invocation, api, before, {
-    expect_absent,
-    detach: detach === true,
-    max_deletes,
-  });
+  const body = { expect_absent, detach: detach === true, max_deletes };
+  const { record, warnings } = await steer(invocation, api, before, body);
+  const { run, context } = record;
   const { isAbandoned, targets, stops } = context;
-  if (detach) return sayDetached(invocation, run, stops.alive, stops.target);
+  if (detach)
+    return sayDetached(invocation, run, stops.target, warnings ?? detachedWarnings(run, stops.alive, stops.target));
   return sayOutcome(invocation, 'resume', { run, isAbandoned, targets, stop: stops.target });
 }
 
 async function cancel(invocation: Invocation, api: ApiClient, before: RunRecord): Promise<number> {
   await confirmCancel(invocation, before.run);
   const left = pendingOf(before.run);
-  const { run } = await steer(invocation, api, before, { left, shown: left });
+  const { run } = (await steer(invocation, api, before, { left, shown: left })).record;
   return sayOutcome(invocation, 'cancel', { run, ...untouched });
 }
 
@@ -59,22 +59,25 @@ const ends: Record<string, readonly RunState[]> = {
   cancel: ['cancelled', 'completed'],
 };
 
+/** `warnings`: null where the server answered before the order was carried out. */
+type Steered = { record: RunRecord; warnings: string[] | null };
+
 /**
  * Gives an order, and returns the run once it is carried out: the server answers earlier where that takes long. Throws USAGE where it failed
  * after that, as the audit trail says, and UNREACHABLE after ten minutes.
  */
-async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, body: object): Promise<RunRecord> {
+async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, body: object): Promise<Steered> {
   const { verb, options } = invocation;
   const { id } = before.run;
-  const isDone = await api.order(`/runs/${id}/${verb}`, { ...body, reason: reasonOf(options) });
-  if (isDone) return readRecord(api, id);
+  const warnings = await api.order(`/runs/${id}/${verb}`, { ...body, reason: reasonOf(options) });
+  if (warnings !== null) return { record: await readRecord(api, id), warnings };
   if (verb === 'cancel') sayOf(invocation)(waitsForAnswers);
   for (let n = 0; n < pollsAtMost; n++) {
     const record = await readRecord(api, id).catch(unlessAway);
     const failure = record && failureIn(record);
     if (failure && failure.at !== failureIn(before)?.at)
       throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
-    if (record && ends[verb]!.includes(record.run.state)) return record;
+    if (record && ends[verb]!.includes(record.run.state)) return { record, warnings };
     await sleep(pollMs);
   }
   throw new ExpungeError('UNREACHABLE', `the server ${api.url} has not said yet whether it could ${verb} run ${id}`, {

@@ -10,7 +10,7 @@ import { type Invocation, ofRuns, reasonOf, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseLive, sayRetried } from './retried-run.ts';
 import { sayNothing, targetOf } from './retry.ts';
-import { refuseForeground } from './server-run.ts';
+import { type Made, refuseForeground } from './server-run.ts';
 import { readRecord } from './server-status.ts';
 import { sayOf } from './session.ts';
 
@@ -28,10 +28,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (chosen.length === 0) return sayNothing(invocation, run, only);
     const confirmed = await confirm(invocation, run, chosen);
     const body = { confirm: confirmed, reason: reasonOf(options), only: options.only, priority: options.priority };
-    const made = await api.create<{ run: string }>(`/runs/${run.id}/retry`, body);
+    const made = await api.create<Made>(`/runs/${run.id}/retry`, body);
     const { run: retry, context } = await readRecord(api, made.run);
     if (isSealed(retry.state)) return sayRetried(invocation, run, retry);
-    return sayDetached(invocation, retry, context.stops.alive, context.stops.target);
+    return sayDetached(invocation, retry, context.stops.target, made.warnings);
   });
 }
 

@@ -42,8 +42,8 @@ export async function execute(invocation: Invocation): Promise<number> {
       throw error;
     }
     const made = await apply(invocation, api, planned);
-    const { run, context } = await readRecord(api, made);
-    return sayDetached(invocation, run, context.stops.alive, context.stops.target);
+    const { run, context } = await readRecord(api, made.run);
+    return sayDetached(invocation, run, context.stops.target, made.warnings);
   });
 }
 
@@ -156,13 +156,16 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }
 
-/** Has the plan carried out, and returns its run. */
-async function apply({ options }: Invocation, api: ApiClient, { plan, record }: Planned): Promise<string> {
+/** What the server answers when it has made a run. */
+export type Made = { run: string; warnings: string[] };
+
+/** Has the plan carried out. */
+async function apply({ options }: Invocation, api: ApiClient, { plan, record }: Planned): Promise<Made> {
   const { stopAt, maxActiveMs } = timeLimits(options);
   const body = {
     ...{ confirm: sumIds(record.ids), reason: reasonOf(options), priority: options.priority },
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
     ...(maxActiveMs > 0 && { max_duration_seconds: Math.ceil(maxActiveMs / 1_000) }),
   };
-  return (await api.create<{ run: string }>(`/plans/${plan}/apply`, body)).run;
+  return api.create<Made>(`/plans/${plan}/apply`, body);
 }

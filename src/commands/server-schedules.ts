@@ -10,7 +10,7 @@ import { showSchedules, showSlots } from './schedule-list.ts';
 import { reportOutcome } from './schedule-run.ts';
 import { confirmRemoval } from './schedule-steer.ts';
 import { type ScheduleRecord, unknownSchedule } from './schedule-work.ts';
-import { readRecord, refuseUnknownTarget } from './server-status.ts';
+import { refuseUnknownTarget } from './server-status.ts';
 import { sayUnlessJson } from './session.ts';
 
 /** `schedule list`, `preview`, `run`, `pause`, `resume` and `remove` by the API of a server, in whose audit trail the name of the token stands. */
@@ -69,13 +69,12 @@ async function steer(invocation: Invocation, api: ApiClient, { schedule, path }:
 
 /** The run is made by the server, of the source that it has. */
 async function run(invocation: Invocation, api: ApiClient, { schedule, path }: Parameters<Order>[2]) {
-  const { schedule: _, ...result } = withoutPlace(await api.create<Placed>(`${path}/run`, {}));
-  const made = result as unknown as MakeRunResult;
-  const workers = made.outcome === 'started' ? (await readRecord(api, made.run)).context.stops.alive : null;
-  return reportOutcome(invocation, schedule.name, made, workers);
+  const answer = await api.create<Placed>(`${path}/run`, {});
+  const { schedule: _, ...made } = withoutPlace(answer);
+  return reportOutcome(invocation, schedule.name, made as unknown as MakeRunResult, answer.warnings);
 }
 
-type Placed = Record<string, unknown>;
+type Placed = Record<string, unknown> & { warnings: string[] };
 
 /** What a command prints: it names the target itself. */
 function withoutPlace({ fp: _, target: __, account: ___, warnings: ____, ...facts }: Placed): Record<string, unknown> {

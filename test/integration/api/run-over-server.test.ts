@@ -172,6 +172,26 @@ describe('run --detach with --server', () => {
   });
 });
 
+describe('a run that is left to workers with --server', () => {
+  test('is warned of where no worker is alive, though a command deletes another run of the target', async () => {
+    const { harness, env } = await openWithTarget(4);
+    harness.file('other.csv', `id\n${makeIds('f', 300).join('\n')}\n`);
+    harness.start(['run', 'other.csv', '--resource', 'annotations', '--yes', '--rate', '1/s']);
+    await harness.runIs('under way', ({ attempts, state }) => state === 'running' && attempts > 0);
+    const orders = async (args: string[]) => {
+      const done = await harness.expunge([...args, '--yes', '--json'], { env });
+      expect(done, done.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(noWorker) });
+      return JSON.parse(done.stdout).run as string;
+    };
+    const noWorker = 'warning: no worker of this target is alive; start one: expunge worker --base-url';
+    const run = await orders(line);
+    const resumed = await harness.expunge(['resume', run, '--detach'], { env });
+    expect(resumed).toMatchObject({ code: 0, stderr: expect.stringContaining(noWorker) });
+    await harness.expunge(['cancel', run, '--yes'], { env });
+    await orders(['retry', run, '--detach']);
+  });
+});
+
 describe('retry --detach with --server', () => {
   /** A run that was cancelled before anything was sent. */
   async function openWithCancelled() {
