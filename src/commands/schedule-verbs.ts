@@ -110,10 +110,10 @@ const run: Command = {
   summary: 'make a run of a schedule now, on this machine, under the same guards',
   arguments: '<name>',
   settings: [...where, ...server, 'proxy'],
-  options: [{ flags: '-n, --dry-run', help: 'read the list and evaluate the guards; delete nothing' }, json],
+  options: [{ flags: '-n, --dry-run', help: 'read the list and evaluate the guards; delete nothing' }, reason, json],
   examples: [
     ['expunge schedule run nightly --dry-run', 'what would be deleted today'],
-    ['expunge schedule run nightly', 'and leave it to the workers'],
+    ['expunge schedule run nightly --reason "after the import"', 'leave it to the workers, and say why'],
   ],
   overServer,
   load: () => import('./schedule-run.ts'),

@@ -11,7 +11,7 @@ import type { HistoryEntry, Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
 import { commandFor, targetName } from '../terminal/stop-text.ts';
-import type { Invocation } from './command.ts';
+import { type Invocation, reasonOf } from './command.ts';
 import { type Session, whoAmI } from './session.ts';
 
 type ScheduleContext = { invocation: Invocation; session: Session; target: Target; feeder: Feeder; log: Log };
@@ -23,7 +23,8 @@ export function scheduleWork({ invocation, session, target, feeder, log }: Sched
     ...{ ledger: session.ledger, target, feeder, log, env },
     ...{ sources: config.sources, stateDir: config.stateDir, protectFile: config.protect ?? null },
     ...{ proxy: config.proxy ?? null, allowHttp: config.allowHttp },
-    ...{ who: whoAmI(env), now: Date.now, onRun: options.onRun as ScheduleDeps['onRun'] },
+    ...{ who: whoAmI(env), reason: reasonOf(options), now: Date.now },
+    ...{ onRun: options.onRun as ScheduleDeps['onRun'] },
     wait: async (ms, stop) => void (await sleep(ms, undefined, { signal: stop })),
   };
 }

@@ -69,7 +69,7 @@ async function steer(invocation: Invocation, api: ApiClient, { schedule, path }:
 
 /** The run is made by the server, of the source that it has. */
 async function run(invocation: Invocation, api: ApiClient, { schedule, path }: Parameters<Order>[2]) {
-  const answer = await api.create<Placed>(`${path}/run`, {});
+  const answer = await api.create<Placed>(`${path}/run`, { reason: reasonOf(invocation.options) });
   const { schedule: _, ...made } = withoutPlace(answer);
   return reportOutcome(invocation, schedule.name, made as unknown as MakeRunResult, answer.warnings);
 }

@@ -122,7 +122,7 @@ async function start(
   const settings = settingsForRun(schedule, list);
   const { note: why, priority } = schedule;
   const origin = {
-    note: why,
+    note: deps.reason || why,
     retryOf: retried.of,
     priority,
     detached: true,

@@ -29,6 +29,8 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
   /** The file of protected ids that the settings of this process name. */
   protectFile: string | null;
   who: string;
+  /** Why an operator orders a run now. */
+  reason?: string;
   /** Milliseconds since 1970. */
   now(): number;
   log: Log;

@@ -87,14 +87,17 @@ describe('schedules with --server', () => {
     expect((await readSchedule(redis, harness.target.fp, 'other'))?.state).toBe('removed');
   });
 
-  test('make a run of the source that the server has, which a worker deletes', async () => {
-    const { harness, envOf } = await openWithSchedules(['worker', '--http', '0']);
-    const done = await harness.expunge(['schedule', 'run', 'one', '--json'], { env: await envOf('operate') });
+  test('make a run of the source that the server has, for the reason that was given, which a worker deletes', async () => {
+    const { harness, envOf, call } = await openWithSchedules(['worker', '--http', '0']);
+    const order = ['schedule', 'run', 'one', '--reason', 'after the import', '--json'];
+    const done = await harness.expunge(order, { env: await envOf('operate') });
     expect(done.code, done.stderr).toBe(0);
     const { run, ...result } = JSON.parse(done.stdout);
     expect(result).toMatchObject({ type: 'scheduled', schedule: 'one', outcome: 'started', rows: 2, ids: 2 });
     expect(done.stderr).toContain(`Schedule one: run ${run} of 2 ids is left to the workers.`);
     await harness.runIs('completed', ({ state }) => state === 'completed');
+    const [submitted] = (await call('read', `/runs/${run}`)).body.audit;
+    expect(submitted).toMatchObject({ action: 'submit', reason: 'after the import' });
     expect(harness.sandbox.remaining()).toBe(1);
   });
 
