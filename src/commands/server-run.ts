@@ -49,22 +49,23 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Throws USAGE for what would not hold where the server reads the list and its workers delete. */
 function refuseUnsent(invocation: Invocation): void {
-  const { config, sources } = invocation;
+  const { config } = invocation;
   refuseForeground(invocation);
   if (config.protect !== undefined)
     throw new ExpungeError('USAGE', `--protect ${config.protect}: the server does not have this file`, {
       next: 'take those ids out of the list first, or do it where Redis can be reached, without --server',
     });
-  if (sources.keep === 'flag') throw new ExpungeError('USAGE', '--keep: the server decides how long it keeps a run');
 }
 
-/** Throws USAGE without --detach, and for flags about sending. */
+/** Throws USAGE without --detach, and for flags about sending and keeping. */
 export function refuseForeground(invocation: Invocation): void {
   if (invocation.options.detach !== true)
     throw new ExpungeError('USAGE', 'a server leaves ids to its workers; this command would not delete them itself', {
       next: 'add --detach, or do it where Redis can be reached, without --server',
     });
   refuseOfWorkers(invocation);
+  if (invocation.sources.keep === 'flag')
+    throw new ExpungeError('USAGE', '--keep: the server decides how long it keeps a run');
 }
 
 function onlyFile([file, ...others]: InputFile[]): InputFile {

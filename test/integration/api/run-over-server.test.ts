@@ -120,6 +120,7 @@ describe('run --detach with --server', () => {
     ['a file of ids to protect, which the server does not have', 'operate', ['--protect', 'p.txt'], 2, '--protect'],
     ['a second list', 'operate', ['old.csv'], 2, 'one list at a time'],
     ['settings of workers', 'operate', ['--max-concurrency', '3'], 2, '--max-concurrency'],
+    ['how long to keep it, which the server decides', 'operate', ['--keep', '365d'], 2, '--keep'],
   ] as const)('refuses %s, and nothing happens', async (_, role, more, code, words) => {
     const api = await openWithTarget();
     const { harness } = api;
@@ -227,6 +228,7 @@ describe('retry --detach with --server', () => {
     const refused: [string[], number, string, NodeJS.ProcessEnv][] = [
       [['--detach', '--rate', '5/s'], 2, '--rate', env],
       [['--detach', '--dry-run'], 2, '--dry-run', env],
+      [['--detach', '--yes', '--keep', '365d'], 2, '--keep', env],
       [['--yes'], 2, 'add --detach', env],
       [['--detach', '--yes'], 5, 'expected the role operate', await envOf('read')],
       [['--detach', '--yes', '--base-url', 'https://other.example.com'], 2, 'nothing was sent', env],
