@@ -74,10 +74,10 @@ async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, 
   if (verb === 'cancel') sayOf(invocation)(waitsForAnswers);
   for (let n = 0; n < pollsAtMost; n++) {
     const record = await readRecord(api, id).catch(unlessAway);
-    const failure = record && failureIn(record);
-    if (failure && failure.at !== failureIn(before)?.at)
+    const failure = record && newEntry(before, record, 'failed');
+    if (failure)
       throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
-    if (record && ends[verb]!.includes(record.run.state)) return { record, warnings };
+    if (record && isCarriedOut(verb, before, record)) return { record, warnings };
     await sleep(pollMs);
   }
   throw new ExpungeError('UNREACHABLE', `the server ${api.url} has not said yet whether it could ${verb} run ${id}`, {
@@ -85,9 +85,16 @@ async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, 
   });
 }
 
-/** The last order that the server took, and could not carry out. */
-function failureIn({ audit }: RunRecord) {
-  return audit.findLast(({ action }) => action === 'failed');
+/** Whether the run is as ordered, or was so since, as its audit trail says. A cancelled run first gets the answers to its requests in flight. */
+function isCarriedOut(verb: string, before: RunRecord, now: RunRecord): boolean {
+  if (ends[verb]!.includes(now.run.state)) return true;
+  return verb !== 'cancel' && newEntry(before, now, verb === 'resume' ? 'start' : verb) !== undefined;
+}
+
+/** The last action of this kind in the audit trail, unless it was there before; `failed`: an order that the server took, and could not carry out. */
+function newEntry(before: RunRecord, now: RunRecord, kind: string) {
+  const [old, last] = [before, now].map(({ audit }) => audit.findLast(({ action }) => action === kind));
+  return last?.at === old?.at ? undefined : last;
 }
 
 async function changeRate(invocation: Invocation, api: ApiClient, { run: { id } }: RunRecord): Promise<number> {

@@ -189,9 +189,16 @@ async function readAgain({ redis }: Session, id: string): Promise<Run> {
   return run;
 }
 
-/** What was done, and then what to do next. */
+/** What was done, and then what to do next. A run may be something else by now, since others steer it, too. */
 function outcomeLines(action: Action, run: Run, isAbandonedNow: boolean): string[] {
   const left = plural(pendingOf(run), 'rows');
+  if (!goals[action].includes(run.state)) {
+    const done = action === 'pause' ? 'paused' : 'resumed';
+    return [
+      `Run ${run.id} was ${done}, but is ${run.state} by now, ${left} left.`,
+      `  Why: expunge status ${run.id} --audit`,
+    ];
+  }
   if (action === 'pause')
     return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: expunge resume ${run.id}`];
   const report = `  What happened to each row: expunge report ${run.id}`;

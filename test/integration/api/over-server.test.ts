@@ -17,13 +17,18 @@ async function overServer({ url, token }: Api, role: Role) {
   return { EXPUNGE_SERVER: url, EXPUNGE_SERVER_TOKEN: await token(role), REDIS_URL: nowhere };
 }
 
-/** A way to the server on which those requests are lost of which `isLost` says so, and wait until it does. */
-async function openRelay(url: string, isLost: (asked: IncomingMessage) => boolean | Promise<boolean>): Promise<string> {
+type Judge = (asked: IncomingMessage) => boolean | Promise<boolean>;
+
+/**
+ * A way to the server on which those requests are lost of which `isLost` says so, and wait until it does; those of which `isLate` says so once
+ * they are answered are answered as orders that are still being carried out.
+ */
+async function openRelay(url: string, isLost: Judge, isLate: Judge = () => false): Promise<string> {
   const relay = createServer(async (asked, answer) => {
     if (await isLost(asked)) return answer.destroy();
     const { method, url: path, headers } = asked;
-    const sent = request(url + path, { method, headers }, (got) => {
-      got.pipe(answer.writeHead(got.statusCode!, got.headers));
+    const sent = request(url + path, { method, headers }, async (got) => {
+      got.pipe(answer.writeHead((await isLate(asked)) ? 202 : got.statusCode!, got.headers));
     });
     return asked.pipe(sent);
   });
@@ -237,6 +242,28 @@ describe('an order with --server', () => {
     const done = await ended;
     expect(done).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Redis') });
     expect(done.stderr).not.toContain('Paused run');
+  });
+
+  test('that was carried out ends, though the run is something else by then', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness } = api;
+    const run = await liveRun(harness, 'r-00004');
+    const opposite: Record<string, string> = { pause: 'resume', resume: 'pause' };
+    const way = await openRelay(
+      api.url,
+      () => false,
+      async ({ method, url }) => {
+        if (method !== 'POST') return false;
+        const { code } = await harness.expunge([opposite[url!.split('/').at(-1)!]!, run]);
+        return code === 0;
+      },
+    );
+    const env = { ...(await overServer(api, 'operate')), EXPUNGE_SERVER: way };
+    const paused = await harness.expunge(['pause', run], { env });
+    expect(paused).toMatchObject({ code: 0, stderr: expect.stringContaining(`Run ${run} was paused, but is running`) });
+    await harness.expunge(['pause', run]);
+    const resumed = await harness.expunge(['resume', run], { env });
+    expect(resumed).toMatchObject({ code: 0, stderr: expect.stringContaining('was resumed, but is paused by now') });
   });
 
   test('is not given without a confirmation, nor for a token that nobody made', async () => {
