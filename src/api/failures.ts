@@ -15,6 +15,7 @@ const keptAtMost = 20;
 /** Groups the rows of runs that had no success. Reading a large run takes a while, so what was read is kept for all who look. */
 export class FailureReader {
   readonly #session: Session;
+  /** `at`: when they were read; infinite while they are. */
   readonly #kept = new Map<string, { at: number; isFinal: boolean; groups: Promise<Group[]> }>();
 
   constructor(session: Session) {
@@ -24,14 +25,21 @@ export class FailureReader {
   async of(id: string): Promise<{ items: Group[] }> {
     const run = await findRunById(this.#session, id);
     const known = this.#kept.get(id);
-    const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < freshMs);
-    if (known !== undefined && isFresh) return { items: await known.groups };
-    const groups = this.#read(run);
+    const isFinal = isSealed(run.state);
+    const isFresh = known?.isFinal || (!isFinal && known !== undefined && performance.now() - known.at < freshMs);
+    if (isFresh) return { items: await known.groups };
+    const reading = { at: Number.POSITIVE_INFINITY, isFinal, groups: this.#read(run) };
     this.#kept.delete(id);
-    this.#kept.set(id, { at: performance.now(), isFinal: isSealed(run.state), groups });
-    groups.catch(() => this.#kept.delete(id));
+    this.#kept.set(id, reading);
     for (const oldest of [...this.#kept.keys()].slice(0, -keptAtMost)) this.#kept.delete(oldest);
-    return { items: await groups };
+    try {
+      const items = await reading.groups;
+      reading.at = performance.now();
+      return { items };
+    } catch (error) {
+      if (this.#kept.get(id) === reading) this.#kept.delete(id);
+      throw error;
+    }
   }
 
   /** Of an ended run it reads until it has found all: often they are few. */
