@@ -1,3 +1,4 @@
+import { isoTime } from '../format.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run, SteeredBy } from './run.ts';
@@ -55,7 +56,7 @@ export async function readTargetAudit(redis: RedisClient, fp: string): Promise<A
 
 /** An entry for `--json` and files; `at` in ISO 8601. */
 export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknown> {
-  return { at: new Date(at).toISOString(), ...others };
+  return { at: isoTime(at), ...others };
 }
 
 /** Records an action on a target, or the removal of a run. A repetition is recorded twice. */
