@@ -31,10 +31,10 @@ export const doubt = 0x1000;
 const markShift = 4;
 const marksMax = 255;
 const attemptsMax = 15;
+const manyMarks = 128;
 
 /** Attempts in an id's first pass. */
 export const quickAttempts = 3;
-const manyMarks = 128;
 
 /** Lua: the numbers above as divisors; by rank, the field of the run record that counts an outcome, the rank that it has in doubt, and whether it is a failure. */
 export const cellConstants = `
