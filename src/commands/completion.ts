@@ -75,7 +75,7 @@ end
 complete --command expunge --no-files --keep-order --arguments '(__expunge_complete)'
 `;
 
-export const completionScripts: Record<Shell, string> = { bash, zsh, fish };
+const completionScripts: Record<Shell, string> = { bash, zsh, fish };
 
 /** Prints the completion of a shell. It asks this program for what it offers, so it stays right after an update. */
 export async function execute({ args, stdout }: Invocation): Promise<number> {
