@@ -20,7 +20,7 @@ import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts
 import { type EarlySession, progressOn, sayOn, whoAmI } from './session.ts';
 import { type LocalView, readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
-export type ForegroundDeletion = Finish & {
+type ForegroundDeletion = Finish & {
   session: EarlySession;
   target: Target;
   credentials: Credentials;

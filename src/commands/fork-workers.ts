@@ -17,7 +17,7 @@ export const numberVariable = 'EXPUNGE_WORKER';
 const bin = fileURLToPath(new URL('../bin.js', import.meta.url));
 
 /** Processes of this program that end with this one at the latest. */
-export type Forks = {
+type Forks = {
   /** Starts one with these arguments and an IPC channel. */
   fork(args: readonly string[], options: ForkOptions): ChildProcess;
   /** Kills those that are left. Nothing is lost by that. */

@@ -178,7 +178,7 @@ const listedTwice = 12;
 const unusable = ['', '..', ' a-000017', 'a-000018 ', '1.2E+05', 'a-000019/comments', 'a-000020?force=true', 'id'];
 
 /** The sample list, and what must happen to its rows. */
-export type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: string[]; unusableRows: number };
+type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: string[]; unusableRows: number };
 
 /** 2,000 rows like an export: some ids are listed twice, some are gone already, some are invalid. Always the same. */
 function makeSampleList(): SampleList {

@@ -22,7 +22,7 @@ import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdi
  * What a pass did with one id: its next cell, whether this pass may send it again, and how long to wait before it is sent again, where
  * the number of attempts does not decide that (ms, else 0).
  */
-export type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
+type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 
 /** What the attempts of an id depend on. */
 export type DeleteIdDeps = {

@@ -18,7 +18,7 @@ import { latencyAt } from './measures.ts';
 import { isSealed, type Run } from './run.ts';
 
 /** What a process sees now. `limit`: requests per second, null = none is known; `hold`: why nothing may be sent, '' = it may. */
-export type Conditions = { limit: number | null; hold: string };
+type Conditions = { limit: number | null; hold: string };
 
 type Sum = (typeof sampleSums)[number];
 
@@ -43,7 +43,7 @@ export type HistoryPoint = {
 };
 
 /** Something that happened to a run. */
-export type HistoryEvent = {
+type HistoryEvent = {
   at: number; // ms since 1970
   event: 'state' | 'waiting' | 'resumed' | 'rate' | 'rate_set' | 'takeover' | 'doubt';
   text: string;

@@ -12,7 +12,7 @@ type TargetCalls = {
   store(turn: number, before: TargetControl | null, next: TargetControl): Promise<boolean>;
 };
 
-export type LimiterOptions = {
+type LimiterOptions = {
   calls: TargetCalls;
   /** A name that no other process of the target has. */
   process: string;

@@ -123,7 +123,7 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
 }
 
 /** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
-export type PaceSummary = {
+type PaceSummary = {
   achieved: number | null; // without throttled requests, over the deleting time
   allowed: number | null; // by the learned limit and --rate, on average while there was one
   waitedMs: number; // part of the deleting time in which no request was allowed
