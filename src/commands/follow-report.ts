@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { decodeCursor, type FollowCursor, firstCursor } from '../ledger/follow-cursor.ts';
 import { type FollowPart, followOutcomes, readProgress } from '../ledger/follow-outcomes.ts';
-import { notWritten, reportText, type Sink } from '../ledger/report.ts';
+import { reportText, type Sink } from '../ledger/report.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -49,7 +49,7 @@ export async function followReport(invocation: Invocation, session: Session, run
   const interrupts = listenForInterrupts(invocation, () => {});
   const stop = AbortSignal.any([interrupts.signal, outputClosed]);
   const say = sayOn(stderr);
-  const written = new WrittenRows(sinkOf(stdout), run.id, text ?? null, stop);
+  const written = new WrittenRows(sinkOf(stdout, run.id), run.id, text ?? null, stop);
   try {
     const isWhole = await writeUntilSealed(session.redis, run, cursor, { written, stop, say });
     if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
@@ -126,7 +126,7 @@ class WrittenRows {
     if (this.#stop.aborted) return false;
     const text = reportText(rows, { format: 'ndjson', spreadsheetSafe: false });
     const lines = isCorrection ? text.replaceAll(/\}$/gm, ',"correction":true}') : text;
-    if (!(await this.#write(`${JSON.stringify({ v: 1, type: 'cursor', run: this.#run, cursor })}\n${lines}`)))
+    if (!(await this.#sink(`${JSON.stringify({ v: 1, type: 'cursor', run: this.#run, cursor })}\n${lines}`)))
       return false;
     this.#cursor = cursor;
     this.#rows = rows.length;
@@ -135,12 +135,6 @@ class WrittenRows {
 
   /** Writes the summary of the sealed run, the last line. */
   async end(run: Run): Promise<boolean> {
-    return this.#write(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
-  }
-
-  #write(text: string): Promise<boolean> {
-    return this.#sink(text).catch((error) => {
-      throw notWritten('stdout, which holds a part of it', this.#run, error);
-    });
+    return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
   }
 }
