@@ -8,7 +8,7 @@ import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
-import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
+import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
@@ -153,7 +153,7 @@ async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | nul
     if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(work, exit);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
-    return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
+    return now === null ? null : await tallyIfSealed(session.redis, now);
   });
 }
 

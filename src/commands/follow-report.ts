@@ -3,9 +3,9 @@ import { ExpungeError, exitCodes } from '../errors.ts';
 import { decodeCursor, type FollowCursor, firstCursor } from '../ledger/follow-cursor.ts';
 import { type FollowPart, followOutcomes, readProgress } from '../ledger/follow-outcomes.ts';
 import { reportText, type Sink } from '../ledger/report.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { isSealed, type Run, readRunAgain } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
 import type { Invocation } from './command.ts';
@@ -78,7 +78,7 @@ async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowC
     try {
       const progress = await readProgress(redis, id);
       if (progress !== seen) {
-        const run = await readAgain(redis, id);
+        const run = await tallyIfSealed(redis, await readRunAgain(redis, id));
         for await (const part of followOutcomes(redis, run, cursor)) if (!(await written.add(part))) return false;
         if (isSealed(run.state)) return written.end(run);
         seen = progress;
@@ -92,13 +92,6 @@ async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowC
     await sleep(pollMs, undefined, { signal: stop }).catch(() => {});
   }
   return false;
-}
-
-/** The run as it is now; a sealed one with its final counters. Throws INTERNAL if Redis no longer has it. */
-async function readAgain(redis: RedisClient, id: string): Promise<Run> {
-  const run = await readRun(redis, id);
-  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
-  return isSealed(run.state) ? sealTally(redis, run) : run;
 }
 
 /** What was written to stdout, line by line, and from where another process can go on. */

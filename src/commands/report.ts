@@ -11,7 +11,7 @@ import { readOutcomes } from '../ledger/outcome-rows.ts';
 import { type ReportFormat, type Sink, writeReport, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
-import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
+import { checkConservation, sealTally, sumInWords, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { retryLines } from '../terminal/retry-text.ts';
@@ -32,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const found = await findRun(session, args[0]);
     if (options.follow === true) return followReport(invocation, session, found);
-    const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
+    const run = await tallyIfSealed(session.redis, found);
     if (options.certificate === true) return certify(invocation, session.redis, run);
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;

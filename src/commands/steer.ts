@@ -5,7 +5,7 @@ import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
 import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
-import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
+import { isSealed, pendingOf, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readTargetState, type TargetState } from '../limiter/read-target.ts';
@@ -140,7 +140,7 @@ async function steer(
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await feed(session, run);
-  return action === 'cancel' ? cancelled(session, run.id, say) : readAgain(session, run.id);
+  return action === 'cancel' ? cancelled(session, run.id, say) : readRunAgain(session.redis, run.id);
 }
 
 /** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
@@ -178,14 +178,8 @@ async function cancelled(session: Session, id: string, say: (line: string) => vo
     }
     await sleep(pollMs);
   }
-  const run = await sealTally(session.redis, await readAgain(session, id));
+  const run = await sealTally(session.redis, await readRunAgain(session.redis, id));
   await removeOwnQueue(session, run);
-  return run;
-}
-
-async function readAgain({ redis }: Session, id: string): Promise<Run> {
-  const run = await readRun(redis, id);
-  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
   return run;
 }
 
