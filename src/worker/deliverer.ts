@@ -137,7 +137,6 @@ export class Deliverer {
     const backoff = this.#backoffs.get(run) ?? new Backoff({ ...waits, random });
     this.#backoffs.set(run, backoff);
     backoff.failed(now());
-    const level = backoff.failures === 1 ? 'warn' : 'debug';
-    log[level]({ run, reason }, 'the results of a run were not delivered, trying again');
+    log[backoff.logLevel]({ run, reason }, 'the results of a run were not delivered, trying again');
   }
 }

@@ -113,8 +113,7 @@ export class Scheduler {
     }
     this.#heartbeats.set(name, backoff);
     backoff.failed(now());
-    const level = backoff.failures === 1 ? 'warn' : 'debug';
-    this.#deps.log[level]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
+    this.#deps.log[backoff.logLevel]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
   }
 
   /** Rejected writes are logged by the senders; for each schedule they are logged at debug level. */
