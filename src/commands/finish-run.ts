@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { undeliveredMs } from '../ledger/active-time.lua.ts';
 import { expireRun, markDelivered } from '../ledger/end-run.ts';
@@ -17,6 +16,7 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { commandLine, plainLine, styleOf } from '../terminal/style.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
@@ -180,7 +180,7 @@ async function retryWhileRedisFails<T>(
         return null;
       }
       if (n === 1) stderr.write(`Redis ${problem}. The run continues here once it ${recovery}.\n`);
-      await sleep(tryAgainMs, undefined, { signal }).catch(() => {});
+      await sleepUntilAborted(tryAgainMs, signal);
     }
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { decodeCursor, type FollowCursor, firstCursor } from '../ledger/follow-cursor.ts';
 import { type FollowPart, followOutcomes, readProgress } from '../ledger/follow-outcomes.ts';
@@ -8,6 +7,7 @@ import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { sinkOf } from './report-sink.ts';
@@ -89,7 +89,7 @@ async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowC
       if (!isAway) say(`warning: ${describeRedisError(error)}; asking again`);
       isAway = true;
     }
-    await sleep(pollMs, undefined, { signal: stop }).catch(() => {});
+    await sleepUntilAborted(pollMs, stop);
   }
   return false;
 }

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Route, sendOnce, statusProblem } from '../http/send-once.ts';
 import type { Lease } from '../redis/lease.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import type { ResultSet } from './result-set.ts';
 
 /** A server that takes files by PUT. `headers` are read for each file, so that a secret can be replaced. */
@@ -36,7 +36,7 @@ async function putFile(receiver: Receiver, path: string, url: string, signal: Ab
     const problem = await putOnce(receiver, path, url, signal);
     if (problem === '') return;
     if (tries === triesOfFile || signal.aborted) throw new Error(`PUT ${shownAddress(url)}: ${problem}`);
-    await sleep(againAfterMs * tries, undefined, { signal }).catch(() => {});
+    await sleepUntilAborted(againAfterMs * tries, signal);
   }
 }
 

@@ -1,12 +1,12 @@
 import { messageOf } from '../errors.ts';
 import { type Listener, type Notifier, openListener, openNotifier } from '../queue/notifier.ts';
-import { withTimeout } from '../queue/with-timeout.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { sendHeartbeat } from '../schedule/heartbeat.ts';
 import { reconcile } from '../schedule/reconcile.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
+import { withTimeout } from '../wait.ts';
 import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 

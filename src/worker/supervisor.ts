@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as wait } from 'node:timers/promises';
 import { exitCodes } from '../errors.ts';
 import type { Log } from '../logger.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { waitAfterMs } from './backoff.ts';
 
 export type SupervisorOptions = {
@@ -75,10 +75,6 @@ export async function superviseWorkers(options: SupervisorOptions, sleep = sleep
   };
   const codes = await Promise.all(Array.from({ length: size }, (_, n) => superviseWorker(n + 1)));
   return codes.find((code) => fatalExits.includes(code)) ?? codes.find((code) => code !== 0) ?? 0;
-}
-
-function sleepUntilAborted(ms: number, ended: AbortSignal): Promise<unknown> {
-  return wait(ms, undefined, { signal: ended }).catch(() => {});
 }
 
 function describeExit(worker: number, { code, signal }: ProcessExit): string {

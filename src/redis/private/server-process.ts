@@ -3,8 +3,8 @@ import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, r
 import { delimiter, isAbsolute, join } from 'node:path';
 import { withoutOwnSecrets } from '../../child-process.ts';
 import { describeProgramError, systemCode } from '../../system-errors.ts';
+import { waitUntil } from '../../wait.ts';
 import type { PrivatePlace } from '../address.ts';
-import { waitUntil } from '../await-redis.ts';
 import { type Answer, probeOwn } from '../probe.ts';
 import { isOldVersion, oldestVersion } from '../server.ts';
 import { makeFolderId, type ServerProgram, type StartDeps, type StartMethod, type StartResult } from './place.ts';

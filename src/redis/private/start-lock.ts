@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { ExpungeError } from '../../errors.ts';
 import { systemCode } from '../../system-errors.ts';
-import { waitUntil } from '../await-redis.ts';
+import { waitUntil } from '../../wait.ts';
 import { isAlive } from './server-process.ts';
 
 const staleMs = 300_000; // a lock this old is void: its pid may belong to another process
