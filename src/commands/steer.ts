@@ -13,14 +13,13 @@ import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
-import { confirmYes } from '../terminal/ask.ts';
 import { abandoned } from '../terminal/panel.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
-import { findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { askYes, findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 export type Action = 'pause' | 'resume' | 'cancel';
 
@@ -124,9 +123,9 @@ function warnOfThrottle(stderr: NodeJS.WriteStream, run: Run, targets: readonly 
 }
 
 /** Throws USAGE without a confirmation. */
-export async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
-  const question = `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`;
-  await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
+export async function confirmCancel(invocation: Invocation, run: Run): Promise<void> {
+  if (isSealed(run.state)) return;
+  await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`);
 }
 
 async function steer(
