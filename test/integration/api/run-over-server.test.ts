@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { createServer, request as sendRequest } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -22,6 +22,32 @@ async function openWithTarget(count = 30) {
   });
   harness.file('old.csv', `id\n${ids.join('\n')}\n${ids[0]}\nnot ok\u0007\n`);
   return { ...api, ids, env: await envOf('operate'), envOf };
+}
+
+type Asked = {
+  asked: IncomingMessage;
+  answer: ServerResponse;
+  /** Has the server do it. What it says goes to `answer`; null: the connection breaks instead. */
+  forward(answer: ServerResponse | null): void;
+};
+
+/** The URL of something between a command and its server. */
+async function openRelay(url: string, relay: (asked: Asked) => void): Promise<string> {
+  const server = createServer((asked, answer) => {
+    const forward: Asked['forward'] = (to) => {
+      const { method, url: path, headers } = asked;
+      const sent = sendRequest(url + path, { method, headers }, (got) => {
+        if (to === null) got.resume().on('end', () => answer.destroy());
+        else got.pipe(to.writeHead(got.statusCode!, got.headers));
+      });
+      asked.pipe(sent);
+    };
+    relay({ asked, answer, forward });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 const line = ['run', 'old.csv', '--resource', 'annotations', '--detach'];
@@ -149,25 +175,21 @@ describe('run --detach with --server', () => {
     expect(await harness.runs()).toHaveLength(1);
   });
 
-  test('makes one run of a plan, though the answer to its order is lost', async () => {
+  test('makes one run of a plan, though the answer to its order is lost, and the order is still being done when it is repeated', async () => {
     const { harness, env, url } = await openWithTarget();
     const keys: unknown[] = [];
-    const relay = createServer((asked, answer) => {
-      const { method, url: path, headers } = asked;
-      const isLost = path!.endsWith('/apply') && keys.push(headers['idempotency-key']) === 1;
-      const sent = sendRequest(url + path, { method, headers }, (got) => {
-        if (isLost) got.resume().on('end', () => answer.destroy());
-        else got.pipe(answer.writeHead(got.statusCode!, got.headers));
-      });
-      asked.pipe(sent);
+    const over = await openRelay(url, ({ asked, answer, forward }) => {
+      if (!asked.url!.endsWith('/apply')) return forward(answer);
+      const n = keys.push(asked.headers['idempotency-key']);
+      if (n === 1) return forward(null);
+      if (n === 3) return forward(answer);
+      const problem = { type: 'about:blank', title: '', status: 409, detail: 'is being done', code: 'conflict' };
+      answer.writeHead(409, { 'content-type': 'application/problem+json' });
+      answer.end(JSON.stringify({ ...problem, seconds: 0 }));
     });
-    relay.listen(0, '127.0.0.1');
-    await once(relay, 'listening');
-    onTestFinished(async () => void relay.close());
-    const over = { ...env, EXPUNGE_SERVER: `http://127.0.0.1:${(relay.address() as AddressInfo).port}` };
-    const done = await harness.expunge([...line, '--yes'], { env: over });
+    const done = await harness.expunge([...line, '--yes'], { env: { ...env, EXPUNGE_SERVER: over } });
     expect(done.code, done.stderr).toBe(0);
-    expect(keys).toEqual([expect.stringMatching(/^[\da-f-]{36}$/), keys[0]]);
+    expect(keys).toEqual([expect.stringMatching(/^[\da-f-]{36}$/), keys[0], keys[0]]);
     expect(await harness.runs()).toHaveLength(1);
   });
 });
