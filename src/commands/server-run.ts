@@ -15,7 +15,7 @@ import { type Invocation, input, ofRuns, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { showPlan } from './plan.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
-import { readRecord, refuseUnknownTarget } from './server-status.ts';
+import { isAway, readRecord, refuseUnknownTarget } from './server-status.ts';
 import { progressOn, sayOf } from './session.ts';
 
 /**
@@ -34,14 +34,16 @@ export async function execute(invocation: Invocation): Promise<number> {
     await refuseInVain(api, target);
     const planned = await sendList(invocation, api, { target, file, format });
     const plan = { ...planned.record, ...timeLimits(options) };
+    let made: string;
     try {
       showPlan(invocation, plan);
       await confirm(invocation, plan);
+      made = await apply(invocation, api, planned);
     } catch (error) {
-      await api.json({ method: 'DELETE', path: `/plans/${planned.plan}` }).catch(() => {}); // else it is forgotten in a day
+      // An order without an answer may still need it; else it would be there for a day.
+      if (!isAway(error)) await api.json({ method: 'DELETE', path: `/plans/${planned.plan}` }).catch(() => {});
       throw error;
     }
-    const made = await apply(invocation, api, planned);
     const { run, context } = await readRecord(api, made);
     return sayDetached(invocation, run, context.stops.alive, context.stops.target);
   });

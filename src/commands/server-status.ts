@@ -56,6 +56,11 @@ export function unknownToServer({ url }: ApiClient, target: Target): ExpungeErro
 
 /** What waits goes on waiting for a server, or its Redis, that is away; any other error ends it. */
 export function unlessAway(error: unknown): null {
-  if (error instanceof ExpungeError && error.code === 'UNREACHABLE') return null;
+  if (isAway(error)) return null;
   throw error;
+}
+
+/** Whether the server, or its Redis, gave no answer: an order may be carried out nevertheless. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ExpungeError && error.code === 'UNREACHABLE';
 }

@@ -166,13 +166,15 @@ describe('run --detach with --server', () => {
     expect(await harness.runs()).toEqual([]);
   });
 
-  test('names the unfinished run of the same list, and makes no second one', async () => {
-    const { harness, env } = await openWithTarget();
+  test('names the unfinished run of the same list, and makes no second one, and keeps nothing on the server', async () => {
+    const api = await openWithTarget();
+    const { harness, env } = api;
     const first = await harness.expunge([...line, '--yes', '--json'], { env });
     const again = await harness.expunge([...line, '--yes', '--json'], { env });
     expect([first.code, again.code], again.stderr).toEqual([0, 4]);
     expect(again.stderr).toContain(JSON.parse(first.stdout).run);
     expect(await harness.runs()).toHaveLength(1);
+    expect(uploads(api)).toEqual([]);
   });
 
   test('makes one run of a plan, though the answer to its order is lost, and the order is still being done when it is repeated', async () => {
