@@ -32,7 +32,7 @@ type Asked = {
 };
 
 /** The URL of something between a command and its server. */
-async function openRelay(url: string, relay: (asked: Asked) => void): Promise<string> {
+async function openRelay(url: string, relay: (asked: Asked) => void | Promise<void>): Promise<string> {
   const server = createServer((asked, answer) => {
     const forward: Asked['forward'] = (to) => {
       const { method, url: path, headers } = asked;
@@ -42,7 +42,7 @@ async function openRelay(url: string, relay: (asked: Asked) => void): Promise<st
       });
       asked.pipe(sent);
     };
-    relay({ asked, answer, forward });
+    void relay({ asked, answer, forward });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -224,6 +224,24 @@ describe('retry --detach with --server', () => {
     expect(harness.sandbox.remaining()).toBe(0);
     const nothing = await harness.expunge(['retry', made, '--detach', '--yes'], { env });
     expect(nothing).toMatchObject({ code: 0, stderr: expect.stringContaining('has nothing to retry') });
+  });
+
+  test('says that the ids are left to the workers also where these are done with them at once', async () => {
+    const { harness, env, url, run } = await openWithCancelled();
+    await harness.worker();
+    const isCompleted = async () => (await harness.runs()).some(({ state }) => state === 'completed');
+    const over = await openRelay(url, async ({ asked, answer, forward }) => {
+      const isOfRetry = asked.url!.endsWith('/record') && !asked.url!.includes(run);
+      if (isOfRetry) await until('it is completed', isCompleted);
+      forward(answer);
+    });
+    const line = ['retry', run, '--detach', '--yes'];
+    const done = await harness.expunge(line, { env: { ...env, EXPUNGE_SERVER: over } });
+    expect(done.code, done.stderr).toBe(0);
+    expect(done.stderr).not.toContain('Nothing is sent');
+    expect(done.stderr).toContain('is left to the workers');
+    expect(harness.sandbox.remaining()).toBe(0);
+    expect(await harness.expunge(line, { env })).toMatchObject({ code: 4, stdout: '' });
   });
 
   test('refuses what a server does not take, a run that goes on, and a token that may only read', async () => {
