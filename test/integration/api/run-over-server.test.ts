@@ -1,7 +1,4 @@
-import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/api/token-store.ts';
@@ -9,6 +6,7 @@ import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { until } from '../../support/processes.ts';
+import { relayRequests } from '../../support/relay.ts';
 
 /** A server that knows the target, and what an operator needs who knows the server only. */
 async function openWithTarget(count = 30) {
@@ -22,32 +20,6 @@ async function openWithTarget(count = 30) {
   });
   harness.file('old.csv', `id\n${ids.join('\n')}\n${ids[0]}\nnot ok\u0007\n`);
   return { ...api, ids, env: await envOf('operate'), envOf };
-}
-
-type Asked = {
-  asked: IncomingMessage;
-  answer: ServerResponse;
-  /** Has the server do it. What it says goes to `answer`; null: the connection breaks instead. */
-  forward(answer: ServerResponse | null): void;
-};
-
-/** The URL of something between a command and its server. */
-async function openRelay(url: string, relay: (asked: Asked) => void | Promise<void>): Promise<string> {
-  const server = createServer((asked, answer) => {
-    const forward: Asked['forward'] = (to) => {
-      const { method, url: path, headers } = asked;
-      const sent = sendRequest(url + path, { method, headers }, (got) => {
-        if (to === null) got.resume().on('end', () => answer.destroy());
-        else got.pipe(to.writeHead(got.statusCode!, got.headers));
-      });
-      asked.pipe(sent);
-    };
-    void relay({ asked, answer, forward });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(async () => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 const line = ['run', 'old.csv', '--resource', 'annotations', '--detach'];
@@ -180,7 +152,7 @@ describe('run --detach with --server', () => {
   test('makes one run of a plan, though the answer to its order is lost, and the order is still being done when it is repeated', async () => {
     const { harness, env, url } = await openWithTarget();
     const keys: unknown[] = [];
-    const over = await openRelay(url, ({ asked, answer, forward }) => {
+    const over = await relayRequests(onTestFinished, url, ({ asked, answer, forward }) => {
       if (!asked.url!.endsWith('/apply')) return forward(answer);
       const n = keys.push(asked.headers['idempotency-key']);
       if (n === 1) return forward(null);
@@ -230,7 +202,7 @@ describe('retry --detach with --server', () => {
     const { harness, env, url, run } = await openWithCancelled();
     await harness.worker();
     const isCompleted = async () => (await harness.runs()).some(({ state }) => state === 'completed');
-    const over = await openRelay(url, async ({ asked, answer, forward }) => {
+    const over = await relayRequests(onTestFinished, url, async ({ asked, answer, forward }) => {
       const isOfRetry = asked.url!.endsWith('/record') && !asked.url!.includes(run);
       if (isOfRetry) await until('it is completed', isCompleted);
       forward(answer);
