@@ -14,7 +14,7 @@ import { listOf, type Target } from '../model/target.ts';
 import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { confirmCount } from '../terminal/ask.ts';
-import { idsText, type Plan } from '../terminal/plan-text.ts';
+import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, confirmPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
 import { type Invocation, reasonOf } from './command.ts';
@@ -150,7 +150,7 @@ async function refuseOtherMode({ options }: Invocation, session: Session, run: R
 }
 
 /** The limiters that apply to the requests of the list. */
-function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
+export function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
   return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
 }
 
@@ -160,10 +160,7 @@ async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan 
   const expected = plan.existing?.left ?? sumIds(plan.ids);
   const confirm = (options.confirm as number | undefined) ?? null;
   if (expected === 0 && applied === null && (confirm === null || plan.existing !== null)) return; // an export that went wrong may hold nothing
-  const host = new URL(plan.baseUrl).host;
-  const what = plan.existing
-    ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
-    : `${idsText(plan.ids)} on ${host}${plan.overlapping.map(({ runId }) => `, beside run ${runId}`).join('')}`;
+  const what = plan.existing ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}` : deletedText(plan);
   if (applied !== null) return confirmPlan(invocation, applied, what);
   const question = { expected, what, yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });

@@ -10,7 +10,7 @@ import { sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { confirmCount } from '../terminal/ask.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { idsText, type Plan } from '../terminal/plan-text.ts';
+import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { type Invocation, input, ofRuns, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { showPlan } from './plan.ts';
@@ -153,8 +153,7 @@ async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: 
   const expected = sumIds(plan.ids);
   const confirm = (options.confirm as number | undefined) ?? null;
   if (expected === 0 && confirm === null) return; // an export that went wrong may hold nothing
-  const what = `${idsText(plan.ids)} on ${new URL(plan.baseUrl).host}`;
-  const question = { expected, what, yes: options.yes === true, confirm };
+  const question = { expected, what: deletedText(plan), yes: options.yes === true, confirm };
   await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
 }
 

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
+import { stripVTControlCharacters } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/api/token-store.ts';
@@ -147,6 +148,24 @@ describe('run --detach with --server', () => {
     expect(again.stderr).toContain(JSON.parse(first.stdout).run);
     expect(await harness.runs()).toHaveLength(1);
     expect(uploads(api)).toEqual([]);
+  });
+
+  test('says which unfinished run is of another list of the same file, before it asks; a list from a pipe has none', async () => {
+    const { harness, env, ids } = await openWithTarget();
+    const first = await harness.expunge([...line, '--yes', '--json'], { env });
+    const { run } = JSON.parse(first.stdout);
+    harness.file('old.csv', `id\n${ids.slice(1).join('\n')}\n`);
+    const edited = await harness.expunge(line, { env, typed: ['Type 29 to delete', '29\r'] });
+    expect(edited.code, edited.stderr).toBe(0);
+    const told = stripVTControlCharacters(edited.stderr).replace(/\s+/g, ' ');
+    expect(told).toContain(`Overlaps run ${run} of old.csv has 30 ids left (running); the lists differ`);
+    expect(told).toContain(`, beside run ${run}`);
+    for (const input of ids.slice(0, 2)) {
+      const piped = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
+      const done = await harness.expunge(piped, { env, input });
+      expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining('Overlaps')]);
+    }
+    expect(await harness.runs()).toHaveLength(4);
   });
 
   test('makes one run of a plan, though the answer to its order is lost, and the order is still being done when it is repeated', async () => {
