@@ -1,5 +1,6 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import type { List } from '../input/with-list.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
@@ -46,7 +47,7 @@ export async function makePlan(
 
 function originOf(invocation: Invocation): PlanOrigin {
   return {
-    planned_at: new Date().toISOString(),
+    planned_at: isoTime(Date.now()),
     planned_by: whoAmI(invocation.env),
     approve_by: approverOf(invocation),
     reason: reasonOf(invocation.options),
