@@ -11,7 +11,7 @@ import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import { whyText } from '../terminal/explain-text.ts';
-import { Problem } from './problem.ts';
+import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
@@ -62,7 +62,7 @@ function readerOf({ session }: ApiDeps): FailureReader {
 async function report({ deps, params, query }: Call<z.output<typeof reportQuery>>): Promise<Response> {
   const run = await findRunById(deps.session, params.run!);
   const { format, spreadsheet_safe: safe } = query;
-  const only = query.only === undefined ? null : readSelection(query.only);
+  const only = query.only === undefined ? null : parsedAs('query.only', query.only, parseSelection);
   const headers = {
     'content-type': types[format],
     'content-disposition': `attachment; filename="run-${run.id.replace(/[^\w-]/g, '_')}.${format}"`,
@@ -96,14 +96,6 @@ function rowsOf(
 }
 
 const isWritten = [() => true, () => false] as const;
-
-function readSelection(text: string) {
-  try {
-    return parseSelection(text);
-  } catch (error) {
-    throw new Problem('invalid', `query.only: ${messageOf(error)}`);
-  }
-}
 
 async function explain(call: Call<{ target: string }>) {
   const { deps, params, query } = call;

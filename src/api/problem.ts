@@ -38,6 +38,15 @@ export class Problem extends Error {
   }
 }
 
+/** What `parse` makes of a text. Throws `invalid` with its error, and with where in the request the text stands. */
+export function parsedAs<T>(where: string, text: string, parse: (text: string) => T): T {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new Problem('invalid', `${where}: ${messageOf(error)}`);
+  }
+}
+
 /** A problem document, RFC 9457. */
 export type ProblemDocument = {
   type: string;

@@ -8,9 +8,9 @@ import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, priorities, type Run } from '../ledger/run.ts';
 import { parseRetrySelection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
-import { invokeVerb, type Order } from './invoke.ts';
+import { invokeVerb, lastFacts, type Order } from './invoke.ts';
 import { runSummary } from './overview.ts';
-import { Problem } from './problem.ts';
+import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
@@ -89,7 +89,7 @@ export const runRoutes: readonly Route[] = [
     }),
     ...{ answer: shapes.made, status: 201, isCreating: true },
     handle: async (call) => {
-      const only = call.body.only && readSelection(call.body.only.join(','));
+      const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
       const options = { detach: true, newRunOnly: true, only, priority: call.body.priority, onRun: call.onRun };
       const settings = { expectCount: String(call.body.confirm) };
       const retry = { verb: 'retry', options, settings };
@@ -186,8 +186,7 @@ const changes = { rate: () => import('../commands/rate.ts'), priority: () => imp
 
 async function change(call: RunCall, verb: keyof typeof changes, to: string, options: Record<string, unknown> = {}) {
   const { lines, warnings } = await order(call, { verb, args: [to], options }, changes[verb]);
-  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return { ...facts, warnings };
+  return { ...lastFacts(lines), warnings };
 }
 
 /** Throws conflict unless what was typed is what was shown, and that can be what is left now. */
@@ -218,12 +217,4 @@ function refuseRemoval(run: Run, rows: number): void {
     `the results of run ${run.id} are not delivered yet`,
     `wait for a worker with --results, or give them up in a terminal: expunge runs remove ${run.id}`,
   );
-}
-
-function readSelection(text: string) {
-  try {
-    return parseRetrySelection(text);
-  } catch (error) {
-    throw new Problem('invalid', `body.only: ${messageOf(error)}`);
-  }
 }

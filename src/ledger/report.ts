@@ -67,6 +67,18 @@ function ndjsonLine(row: OutcomeRow): string {
   return `${JSON.stringify({ ...rest, settled_at: settledAt, code, excerpt })}\n`;
 }
 
+/** Writes a report that replaces a file, as `ReportFile` does it, and returns what `body` returns. If `body` fails, the old file stays. */
+export async function writeReportFile<T>(path: string, run: string, body: (sink: Sink) => Promise<T>): Promise<T> {
+  const file = await ReportFile.open(path, run);
+  try {
+    const written = await body((text) => file.write(text));
+    await file.commit();
+    return written;
+  } finally {
+    await file.discard();
+  }
+}
+
 /**
  * A report that replaces a file. States: open → committed | discarded. With `commit` the complete file appears under its name, readable by
  * its owner only; before that, and after `discard`, a file of that name is unchanged. A pipe or a device is written directly. All but

@@ -86,7 +86,6 @@ export class Notifier {
   #noteFailure(reason: string): void {
     const { receiver, log, now } = this.#options;
     this.#backoff.failed(now());
-    const level = this.#backoff.failures === 1 ? 'warn' : 'debug';
-    log[level]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
+    log[this.#backoff.logLevel]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
   }
 }

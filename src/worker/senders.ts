@@ -14,9 +14,9 @@ import type { Log } from '../logger.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
 import { perResource, type Resource } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
-import { withTimeout } from '../queue/with-timeout.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
+import { withTimeout } from '../wait.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
 
 export type SendersOptions = {

@@ -1,4 +1,4 @@
-import { withTimeout } from '../../queue/with-timeout.ts';
+import { withTimeout } from '../../wait.ts';
 
 type SingleFlightOptions = {
   /** For how many ms an answer is reused. */
