@@ -3,6 +3,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Target } from '../model/target.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
+import type { HistoryEntry } from '../schedule/schedule.ts';
 import type { ScheduleAction } from '../schedule/schedule-store.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
@@ -10,7 +11,7 @@ import { showSchedules, showSlots } from './schedule-list.ts';
 import { reportOutcome } from './schedule-run.ts';
 import { confirmRemoval } from './schedule-steer.ts';
 import { type ScheduleRecord, unknownSchedule } from './schedule-work.ts';
-import { refuseUnknownTarget } from './server-status.ts';
+import { readRecord, refuseUnknownTarget } from './server-status.ts';
 import { sayUnlessJson } from './session.ts';
 
 /** `schedule list`, `preview`, `run`, `pause`, `resume` and `remove` by the API of a server, in whose audit trail the name of the token stands. */
@@ -70,8 +71,20 @@ async function steer(invocation: Invocation, api: ApiClient, { schedule, path }:
 /** The run is made by the server, of the source that it has. */
 async function run(invocation: Invocation, api: ApiClient, { schedule, path }: Parameters<Order>[2]) {
   const answer = await api.create<Placed>(`${path}/run`, { reason: reasonOf(invocation.options) });
-  const { schedule: _, ...made } = withoutPlace(answer);
-  return reportOutcome(invocation, schedule.name, made as unknown as MakeRunResult, answer.warnings);
+  const { schedule: _, ...result } = withoutPlace(answer);
+  const made = result as unknown as MakeRunResult;
+  const isWhole = made.outcome !== 'started' || 'ids' in made;
+  const whole = isWhole ? made : await startedIn(api, path, String(answer.run));
+  return reportOutcome(invocation, schedule.name, whole, answer.warnings);
+}
+
+/** Where a request broke off once it had started a run, its repetition is answered with the id of the run and nothing else. */
+async function startedIn(api: ApiClient, path: string, id: string) {
+  const { rows, ids } = (await readRecord(api, id)).run;
+  const { history } = await api.json<{ history: HistoryEntry[] }>({ method: 'GET', path });
+  const entry = history.find(({ run }) => run === id);
+  const left = { retried: entry?.retried ?? 0, carried: entry?.carried ?? 0, reason: entry?.reason ?? '' };
+  return { outcome: 'started', run: id, rows, ids, ...left } as const;
 }
 
 type Placed = Record<string, unknown> & { warnings: string[] };
