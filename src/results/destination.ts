@@ -41,7 +41,7 @@ function openFolder(folder: string): Destination {
         if (!lease.isHeld()) throw new Error('stopped');
         return await moveSet(set);
       } finally {
-        await removeSet(set); // after a move there is none
+        await removeSet(set);
       }
     },
   };

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { resultFiles } from '../ledger/result-files.ts';
 import type { Run } from '../ledger/run.ts';
@@ -31,7 +31,7 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
   }
 }
 
-/** Removes a set that has not been moved. Never throws, because it may follow another error. */
+/** Removes the folder of a set, and what is left in it. Never throws, because it may follow another error. */
 export async function removeSet({ folder }: ResultSet): Promise<void> {
   await rm(folder, { recursive: true, force: true }).catch(() => {});
 }
@@ -39,7 +39,7 @@ export async function removeSet({ folder }: ResultSet): Promise<void> {
 /**
  * Moves a set to its place beside it, `<parent>/<run>`. The whole folder appears at once. Where one is already, of an earlier halt or of a
  * delivery that was not recorded, its files are replaced one by one; meanwhile it has no summary. Repeating it with an equal set changes
- * nothing. Throws errors of the file system.
+ * nothing. The caller removes what is left of the set. Throws errors of the file system.
  */
 export async function moveSet(set: ResultSet): Promise<string> {
   const parent = dirname(set.folder);
@@ -54,11 +54,17 @@ export async function moveSet(set: ResultSet): Promise<string> {
   return place;
 }
 
+/** Each step needs the draft: once another process has removed it, nothing is changed in the set that it delivered. */
 async function replaceFiles(set: ResultSet, place: string): Promise<void> {
-  await rm(join(place, set.names.at(-1)!), { force: true });
+  await moveIfThere(join(place, set.names.at(-1)!), join(set.folder, 'replaced'));
   for (const name of set.names) await rename(join(set.folder, name), join(place, name));
   await syncFolder(place);
-  await rmdir(set.folder);
+}
+
+async function moveIfThere(from: string, to: string): Promise<void> {
+  await rename(from, to).catch((error) => {
+    if (systemCode(error) !== 'ENOENT') throw error;
+  });
 }
 
 async function writeFile(path: string, text: AsyncIterable<string>, signal: AbortSignal): Promise<void> {

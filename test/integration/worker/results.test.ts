@@ -1,7 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import files from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   announceResults,
   queueResults,
@@ -75,6 +77,28 @@ function delivererTo(harness: Harness, results: string, more: { now?: () => numb
   const { redis, target } = harness;
   const destination = destinationTo(harness, results);
   return new Deliverer({ redis, fp: target.fp, destination, log: silent, now: Date.now, random: () => 0.5, ...more });
+}
+
+/** Suspends who renames something to this path and fails, until `meanwhile` is over; once. */
+function suspendAtFailedRename(atEnd: AtEnd, path: string, meanwhile: () => Promise<void>): void {
+  const rename = files.rename;
+  let isMet = false;
+  const spy = vi.spyOn(files, 'rename').mockImplementation(async (from, to) => {
+    try {
+      await rename(from, to);
+    } catch (error) {
+      if (to === path && !isMet) {
+        isMet = true;
+        await meanwhile();
+      }
+      throw error;
+    }
+  });
+  syncBuiltinESMExports();
+  atEnd(async () => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
 }
 
 async function openStage(atEnd: AtEnd, ids: string[]) {
@@ -306,6 +330,27 @@ describe.concurrent('the results of a run that has ended', () => {
     await redis.del(keys.resultsLease(run));
     await delivererTo(harness, folder).deliver();
     expect(setIn(join(folder, run)).outcomes).toHaveLength(5);
+  });
+
+  test('keep their summary where a process was suspended while it replaced them, and another one has done so', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness, folder } = await openStage(onTestFinished, []);
+    const { redis } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, makeIds('r', 5));
+    await moveSet(await writeSet(redis, (await readRun(redis, run))!, folder, never)); // which was not recorded
+    suspendAtFailedRename(onTestFinished, join(folder, run), async () => {
+      await redis.del(keys.resultsLease(run)); // it expires meanwhile
+      await delivererTo(harness, folder).deliver();
+      expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
+    });
+    await delivererTo(harness, folder).deliver();
+    expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
+    expect(readdirSync(folder)).toEqual([run]);
+    expect(readdirSync(join(folder, run)).sort()).toEqual(names);
+    expect(setIn(join(folder, run))).toMatchObject({ outcomes: { length: 5 }, summary: { state: 'completed' } });
   });
 
   test('stay in their folder, whatever name a run has in Redis', async ({ onTestFinished }) => {
