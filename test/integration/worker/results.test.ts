@@ -221,6 +221,30 @@ describe.concurrent('a worker with --results', () => {
     expect(readdirSync(folder)).toEqual([run]);
   });
 
+  test('says in summary.json that files at a URL are being replaced, as long as the receiver refuses one', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness } = await openStage(onTestFinished, []);
+    const receiver = await openReceiver(onTestFinished);
+    await harness.worker(['--results', receiver.url]);
+    const run = await submit(harness, makeIds('r', 700));
+    await delivered(harness, run);
+    const summary = () => JSON.parse(receiver.files().get(`/${run}/summary.json`)!);
+    expect(receiver.received).toHaveLength(4);
+    expect(summary()).toMatchObject({ type: 'summary', state: 'halted' });
+    receiver.answer = ({ path }) => (path.endsWith('report.html') ? 500 : 200);
+    await harness.expunge(['resume', run, '--expect-absent']);
+    await until('it says so', async () => (await readRun(harness.redis, run))!.resultsProblem.includes('report.html'));
+    expect(receiver.files().get(`/${run}/outcomes.csv`)).not.toContain(',pending,');
+    expect(summary()).toEqual({ v: 1, type: 'replacing', run });
+    receiver.answer = () => 200;
+    await until('the last set is there', async () =>
+      (await readRun(harness.redis, run))!.resultsOf.startsWith('completed'),
+    );
+    expect(summary()).toMatchObject({ type: 'summary', state: 'completed', absent: 700 });
+  });
+
   test('delivers a cancelled run with the outcome of each id', async ({ onTestFinished }) => {
     const ids = makeIds('r', 40);
     const { harness, folder } = await openStage(onTestFinished, ids);
