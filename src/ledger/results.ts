@@ -118,17 +118,24 @@ export async function recordResultsProblem(
 }
 
 /**
- * Has the results of a run delivered once more: a process that was suspended without knowing it may have replaced what another one
- * had delivered, with the results of an earlier halt.
+ * Has the results of a run delivered once more, unless the process still holds the lease of its delivery: suspended without knowing it, it
+ * may have replaced what another one has delivered, or is delivering, with the results of an earlier halt.
  */
-export async function requeueResults(redis: RedisClient, id: string): Promise<void> {
-  await redis.eval(undeliverLua, 1, keys.run(id));
+export async function requeueResults(redis: RedisClient, id: string, token: string): Promise<void> {
+  if ((await redis.eval(undeliverLua, 2, keys.run(id), keys.resultsLease(id), token)) === 'held') return;
   const run = await readRun(redis, id);
   if (run !== null && awaitsResults(run)) await queueResults(redis, run);
 }
 
-// KEYS 1 run
-const undeliverLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsOf', '') end`;
+// A holder that is delivering them loses the lease, which stays taken until it expires: before that, the holder has noticed.
+// KEYS 1 run  2 lease  ARGV 1 token of the process
+const undeliverLua = `
+local holder = redis.call('GET', KEYS[2])
+if holder == ARGV[1] then return 'held' end
+if holder then redis.call('SET', KEYS[2], 'lost', 'KEEPTTL') end
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsOf', '') end
+return 'lost'
+`;
 
 // KEYS 1 run  2 lease  ARGV 1 token that must be in the lease  2… fields and values; returns done or lost
 const recordLua = `

@@ -356,6 +356,51 @@ describe.concurrent('the results of a run that has ended', () => {
     expect(setIn(join(folder, run)).outcomes).toHaveLength(5);
   });
 
+  test.for(['while', 'after'])(
+    'are delivered once more where a process wakes that was suspended in its delivery, %s another one delivers',
+    async (when, { expect, onTestFinished }) => {
+      const { harness } = await openStage(onTestFinished, []);
+      const { redis, target } = harness;
+      const receiver = await openReceiver(onTestFinished);
+      await harness.worker();
+      const run = await endedRun(harness, makeIds('r', 5));
+      let wake = () => {};
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      let isSuspended = false;
+      const destination: Destination = {
+        label: receiver.url,
+        deliver: async (_redis, _run, lease) => {
+          isSuspended = true;
+          await woken; // then a file arrives that was on its way
+          Object.assign(lease, { isHeld: () => false });
+          throw new Error('stopped');
+        },
+      };
+      const options = { redis, fp: target.fp, log: silent, now: Date.now, random: () => 0.5 };
+      const late = new Deliverer({ ...options, destination }).deliver();
+      await until('it is suspended', () => isSuspended);
+      await redis.del(keys.resultsLease(run)); // it expires
+      receiver.answer = async ({ path }) => {
+        if (when === 'while' && path.endsWith('failures.csv')) {
+          wake();
+          await late;
+        }
+        return 200;
+      };
+      await delivererTo(harness, receiver.url).deliver();
+      wake();
+      await late;
+      expect((await readRun(redis, run))!.resultsOf).toBe('');
+      await redis.del(keys.resultsLease(run));
+      await delivererTo(harness, receiver.url).deliver();
+      expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
+      expect(receiver.received.filter(({ path }) => path.endsWith('outcomes.csv'))).toHaveLength(2);
+      expect(await readUndelivered(redis, target.fp)).toEqual([]);
+    },
+  );
+
   test('keep their summary where a process was suspended while it replaced them, and another one has done so', async ({
     expect,
     onTestFinished,
@@ -371,7 +416,6 @@ describe.concurrent('the results of a run that has ended', () => {
       expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
     });
     await delivererTo(harness, folder).deliver();
-    expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
     expect(readdirSync(folder)).toEqual([run]);
     expect(readdirSync(join(folder, run)).sort()).toEqual(names);
     expect(setIn(join(folder, run))).toMatchObject({ outcomes: { length: 5 }, summary: { state: 'completed' } });
