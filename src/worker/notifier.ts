@@ -56,7 +56,7 @@ export class Notifier {
     try {
       const after = await readCursor(redis, fp, receiver.key);
       for (const one of await readEvents(redis, fp, after, eventsAtOnce))
-        if (lease.signal.aborted || !(await this.#postOne(one, lease))) return;
+        if (!lease.isHeld() || !(await this.#postOne(one, lease))) return;
     } finally {
       await lease.release();
     }

@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { noteTold } from '../../../src/ledger/changes.ts';
 import { addEvent, type OutboxEvent, readCursor, readEvents } from '../../../src/ledger/outbox.ts';
 import { readRun } from '../../../src/ledger/run.ts';
@@ -176,6 +176,27 @@ describe('an event', () => {
       return taken(receiver).length >= 30;
     });
     expect(taken(receiver).map(({ id }) => id)).toEqual(Array.from({ length: 30 }, (_, n) => `e-${n + 1}`));
+  });
+
+  test('is not posted by a process that wakes when another one has posted it and those before', async ({
+    onTestFinished,
+  }) => {
+    const { redis, fp, notifier, add } = await openOutbox(onTestFinished);
+    const receiver = await openReceiver(onTestFinished);
+    const [suspended, other] = [await notifier(receiver.url), await notifier(receiver.url)];
+    await add();
+    await add();
+    onTestFinished(() => void vi.restoreAllMocks());
+    const now = performance.now.bind(performance);
+    receiver.answer = async () => {
+      receiver.answer = () => 200;
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + 16_000);
+      await redis.del(keys.outboxLease(fp, receiverKey(receiver.url))); // it has expired meanwhile
+      await other.post();
+      return 200;
+    };
+    await suspended.post();
+    expect(taken(receiver).map(({ id }) => id)).toEqual(['e-1', 'e-2', 'e-1']); // one was on its way
   });
 
   test('is posted again until a receiver takes it that fails ten times, always with the same id, before the next', async ({
