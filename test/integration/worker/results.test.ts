@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import {
   announceResults,
+  dropUndelivered,
   queueResults,
   readUndelivered,
   recordResults,
+  requeueResults,
   wantResults,
 } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
@@ -464,6 +466,20 @@ describe.concurrent('the results of a run that has ended', () => {
     await redis.zadd(keys.undelivered(target.fp), before!.since, run);
     await delivererTo(harness, folder).deliver();
     expect(setIn(join(folder, run)).summary).toMatchObject({ state: 'completed' });
+    expect(await readUndelivered(redis, target.fp)).toEqual([]);
+  });
+
+  test('that are put in once more while a worker takes them out stay in', async ({ expect, onTestFinished }) => {
+    const { harness, folder } = await openStage(onTestFinished, []);
+    const { redis, target } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, makeIds('r', 5));
+    const [seen] = await readUndelivered(redis, target.fp);
+    await delivererTo(harness, folder).deliver();
+    await requeueResults(redis, run, 'a lease that was lost');
+    await dropUndelivered(redis, target.fp, seen!); // by a worker that saw them delivered
+    await delivererTo(harness, folder).deliver();
+    expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
     expect(await readUndelivered(redis, target.fp)).toEqual([]);
   });
 
