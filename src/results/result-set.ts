@@ -1,7 +1,9 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { resultFiles } from '../ledger/result-files.ts';
-import type { Run } from '../ledger/run.ts';
+import { endNameOf } from '../ledger/results.ts';
+import { type Run, readRun } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
@@ -14,7 +16,7 @@ const names = Object.keys(resultFiles);
 /**
  * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. What
  * other deliveries of the run left there is removed: the caller holds the lease of the run, so nobody else is to finish them. Throws errors
- * of the file system and of Redis, and 'stopped' when `signal` is aborted; then nothing is left.
+ * of the file system and of Redis, 'stopped' when `signal` is aborted, and where the files may not belong together; then nothing is left.
  */
 export async function writeSet(redis: RedisClient, run: Run, parent: string, signal: AbortSignal): Promise<ResultSet> {
   await mkdir(parent, { recursive: true, mode: 0o700 });
@@ -24,11 +26,18 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
   try {
     for (const name of names) await writeFile(join(set.folder, name), resultFiles[name]!(redis, run), signal);
     await syncFolder(set.folder);
+    if (await hasChanged(redis, run)) throw new Error('the run has changed meanwhile');
     return set;
   } catch (error) {
     await removeSet(set);
     throw error;
   }
+}
+
+/** A halted run can be resumed while its files are written, and answers of requests that were on their way come in. */
+async function hasChanged(redis: RedisClient, run: Run): Promise<boolean> {
+  const now = await readRun(redis, run.id);
+  return now === null || endNameOf(now) !== endNameOf(run) || !isDeepStrictEqual(now.counts, run.counts);
 }
 
 /** Removes the folder of a set, and what is left in it. Never throws, because it may follow another error. */

@@ -469,6 +469,26 @@ describe.concurrent('the results of a run that has ended', () => {
     expect(await readUndelivered(redis, target.fp)).toEqual([]);
   });
 
+  test('are given to nobody where the run has gone on, or has got a late answer, while they were written', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness, folder } = await openStage(onTestFinished, []);
+    const { redis } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, makeIds('r', 5));
+    const found = (await readRun(redis, run))!;
+    const lease = { signal: never, isHeld: () => true };
+    for (const before of [
+      { ...found, state: 'halted' as const },
+      { ...found, counts: { ...found.counts, absent: 4 } },
+    ]) {
+      const delivery = destinationTo(harness, folder).deliver(redis, before, lease);
+      await expect(delivery).rejects.toThrow('the run has changed meanwhile');
+    }
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   test('that are put in once more while a worker takes them out stay in', async ({ expect, onTestFinished }) => {
     const { harness, folder } = await openStage(onTestFinished, []);
     const { redis, target } = harness;
