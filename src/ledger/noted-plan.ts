@@ -2,6 +2,20 @@ import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { type AuditEntry, noteAuditLua, storedEntry } from './audit.ts';
 
+/** How long it is known that a plan was carried out, in ms: longer than its run, which may be removed. */
+const knownMs = 365 * 86_400_000;
+
+/** The run that carries out the plan, or null. Redis may have forgotten it since. */
+export function findRunOfPlan(redis: RedisClient, fp: string, sha256: string): Promise<string | null> {
+  return redis.get(keys.plan(fp, sha256));
+}
+
+/** Makes a run the one that carries out the plan, unless there is one. Returns that run; repeating it returns the same. */
+export async function claimPlan(redis: RedisClient, fp: string, sha256: string, run: string): Promise<string> {
+  await redis.set(keys.plan(fp, sha256), run, 'PX', knownMs, 'NX');
+  return (await findRunOfPlan(redis, fp, sha256)) ?? run;
+}
+
 /** The entry of the audit trail; `plan`: the SHA-256 of the file of the plan. */
 type NotedPlan = AuditEntry & { plan: string };
 
