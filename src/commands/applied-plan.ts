@@ -1,5 +1,6 @@
 import { ExpungeError } from '../errors.ts';
-import { claimPlan, findRunOfPlan, notePlan } from '../ledger/noted-plan.ts';
+import { notePlan } from '../ledger/audit.ts';
+import { claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
 import { confirmCode } from '../terminal/ask.ts';
