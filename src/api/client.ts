@@ -90,6 +90,11 @@ function releaseOf(version: string): string {
   return version.split('.').slice(0, 2).join('.');
 }
 
+/** An earlier request with the same key is not answered yet: to be repeated in so many seconds. */
+class BeingDone extends ExpungeError {
+  seconds = 0;
+}
+
 /** The API of one server. */
 export class ApiClient {
   readonly url: string;
@@ -117,16 +122,19 @@ export class ApiClient {
 
   /**
    * Posts what makes something. It comes with a key, so that after a lost answer it is sent again and answered the same: nothing is made
-   * twice.
+   * twice. One that is still being done is asked for until it is answered, as long as an answer may take.
    */
   async create<T>(path: string, body: unknown): Promise<T> {
     const request: ApiRequest = { method: 'POST', path, body, idempotencyKey: randomUUID(), isLong: true };
-    for (let n = 1; ; n++) {
+    const until = performance.now() + this.#timeouts.longAnswer;
+    for (let lost = 0; ; ) {
       try {
         return await this.json<T>(request);
       } catch (error) {
-        if (!(error instanceof ExpungeError) || error.code !== 'UNREACHABLE' || n === triesAtMost) throw error;
-        await sleep(betweenTriesMs);
+        if (!(error instanceof ExpungeError) || error.code !== 'UNREACHABLE') throw error;
+        const leftMs = until - performance.now();
+        if (error instanceof BeingDone ? leftMs <= 0 : ++lost === triesAtMost) throw error;
+        await sleep(error instanceof BeingDone ? Math.min(error.seconds * 1_000, leftMs) : betweenTriesMs);
       }
     }
   }
@@ -186,9 +194,12 @@ export class ApiClient {
     }
     const text = await this.#textOf(answer, problemBytesAtMost, request);
     const problem = text.replaceAll(bareToken(this.#authorization), '***');
-    const { code, detail, next } = this.#parse<ProblemDocument>(problem);
+    const { code, detail, next, seconds } = this.#parse<ProblemDocument>(problem);
+    const said = plainLine(String(detail));
+    if (code === 'conflict' && typeof seconds === 'number')
+      return Object.assign(new BeingDone('UNREACHABLE', said, { next: doubtAbout(request) }), { seconds });
     const shown = typeof next === 'string' && isForCommands(code) ? plainLine(next) : (advice[code] ?? null);
-    return new ExpungeError(codes[code] ?? 'USAGE', plainLine(String(detail)), { next: shown });
+    return new ExpungeError(codes[code] ?? 'USAGE', said, { next: shown });
   }
 
   #parse<T>(text: string): T {

@@ -1,14 +1,24 @@
 import { createReadStream } from 'node:fs';
 import { parse } from 'csv-parse';
 import { z } from 'zod';
+import type { Invocation } from '../commands/command.ts';
 import { makePlan } from '../commands/make-plan.ts';
+import { type ListHistory, noListHistory } from '../commands/plan.ts';
 import { readPlanFile } from '../commands/plan-file.ts';
+import { scopesOf } from '../commands/run-list.ts';
 import { changedRules, planCode } from '../commands/sealed-plan.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
+import type { List } from '../input/with-list.ts';
+import { findRunOfList } from '../ledger/create-run.ts';
+import { findOverlappingRuns } from '../ledger/list-runs.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
-import { priorities } from '../ledger/run.ts';
+import { isSealed, priorities } from '../ledger/run.ts';
+import { readStart } from '../limiter/read-target.ts';
+import { readStops } from '../limiter/stop.ts';
 import { resources, sumIds } from '../model/resource.ts';
+import { listOf, type Target } from '../model/target.ts';
+import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
 import { invocationOf, invokeVerb, type Order } from './invoke.ts';
 import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
@@ -111,7 +121,9 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     const at = Date.now();
     const options = { reason, listFolder: store.pathOf(id), ...(approveBy !== undefined && { approveBy }) };
     const order: Order = { verb: 'plan', args: [list], options, target, settings };
-    const made = await makePlan(invocationOf(deps, caller, order), store.pathOf(id, 'plan.json'));
+    const invocation = invocationOf(deps, caller, order);
+    const historyOf = (read: List) => readHistory(deps.session.redis, invocation, target, read);
+    const made = await makePlan(invocation, store.pathOf(id, 'plan.json'), { historyOf });
     await refuseUnprotected(deps.session.redis, fp, made.plan.protect !== null);
     const rejected_samples = await readRejectedRows(made.shown.rejectsFile);
     const shown = { plan: id, expires_at: isoTime(forgottenAt(at)), fp, name, ...shownPlan(made), rejected_samples };
@@ -121,6 +133,27 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     await store.remove(id);
     throw withoutPaths(error, [store.pathOf(id), deps.config.stateDir]);
   }
+}
+
+/** The names of lists that have none, which say nothing about other lists of that name. */
+const namesOfNothing = ['list', 'stdin'].flatMap((name) => Object.values(uploads).map((suffix) => name + suffix));
+
+/** What Redis knows of a list. Its unfinished run is not resumed: once the plan is applied, that run is named. */
+async function readHistory(
+  redis: RedisClient,
+  invocation: Invocation,
+  target: Target,
+  list: List,
+): Promise<ListHistory> {
+  const last = await findRunOfList(redis, listOf(target, list.spool.sha256, ''));
+  const isUnfinished = last !== null && !isSealed(last.state);
+  const files = isUnfinished ? [] : list.spool.files.filter((name) => !namesOfNothing.includes(name));
+  const [overlapping, { target: stop }, learned] = await Promise.all([
+    findOverlappingRuns(redis, target, { files }),
+    readStops(redis, target.fp),
+    readStart(redis, target.fp, scopesOf(invocation, list)),
+  ]);
+  return { ...noListHistory, learned, stop, last, overlapping };
 }
 
 /** A row of a list that is no id, and why. */
@@ -252,7 +285,7 @@ async function sealedFor(deps: Call['deps'], caller: Call['caller'], kept: KeptP
   const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
   const { planned_at, planned_by, approve_by, reason } = before;
   const origin = { planned_at, planned_by, approve_by, reason };
-  const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file, origin);
+  const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file, { origin });
   if (plan.ids.sha256 !== before.ids.sha256 || plan.ids.rows !== before.ids.rows)
     throw new Problem('conflict', 'the list reads otherwise with these rules', 'plan it again');
   return { file, code: planCode(sha256) };

@@ -2,10 +2,11 @@ import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
+import type { List } from '../input/with-list.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { quoteForShell, styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
+import { checkExpectedCount, type ListHistory, noListHistory, planOf } from './plan.ts';
 import { writePlanFile } from './plan-file.ts';
 import { withNamedList } from './run.ts';
 import { type PlanOrigin, planCode, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
@@ -21,11 +22,16 @@ export async function execute(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-/** Seals the list of a command in a file, and returns the plan, its hash, and what is shown of it. `origin`: of the plan that it replaces. */
+type Parts = { origin?: PlanOrigin; historyOf?: (list: List) => Promise<ListHistory> };
+
+/**
+ * Seals the list of a command in a file, and returns the plan, its hash, and what is shown of it. `origin`: of the plan that it replaces;
+ * `historyOf`: what Redis knows of the list, where it can be reached.
+ */
 export async function makePlan(
   invocation: Invocation,
   output: string,
-  origin: PlanOrigin = originOf(invocation),
+  { origin = originOf(invocation), historyOf = async () => noListHistory }: Parts = {},
 ): Promise<{ plan: SealedPlan; sha256: string; shown: Plan }> {
   const { config, env } = invocation;
   const target = readTarget(config, env);
@@ -35,7 +41,7 @@ export async function makePlan(
     checkExpectedCount(list.spool.ids, config.expectCount);
     const plan = sealPlan(origin, config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
-    return { plan, sha256, shown: planOf(invocation, target, list, noListHistory) };
+    return { plan, sha256, shown: planOf(invocation, target, list, await historyOf(list)) };
   });
 }
 

@@ -21,7 +21,7 @@ import type { Invocation } from './command.ts';
 import type { Retries } from './retried-run.ts';
 
 /** What Redis knows of a list: the run to resume, the last run, unfinished runs of the same files, and the state of the target. */
-type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
+export type ListHistory = Pick<Plan, 'learned' | 'stop'> & {
   retries: Retries | null;
   existing: Run | null;
   isJoined: boolean;

@@ -13,7 +13,7 @@ import { resources, sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
-import { idsText, type Plan } from '../terminal/plan-text.ts';
+import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, confirmPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
 import { type Invocation, reasonOf } from './command.ts';
@@ -150,7 +150,7 @@ async function refuseOtherMode({ options }: Invocation, session: Session, run: R
 }
 
 /** The limiters that apply to the requests of the list. */
-function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
+export function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
   return config.separateLimits ? resources.filter((resource) => spool.ids[resource] > 0) : ['all'];
 }
 
@@ -159,10 +159,7 @@ async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan 
   const expected = plan.existing?.left ?? sumIds(plan.ids);
   const isUnconfirmed = invocation.options.confirm === undefined;
   if (expected === 0 && applied === null && (isUnconfirmed || plan.existing !== null)) return; // an export that went wrong may hold nothing
-  const host = new URL(plan.baseUrl).host;
-  const what = plan.existing
-    ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
-    : `${idsText(plan.ids)} on ${host}${plan.overlapping.map(({ runId }) => `, beside run ${runId}`).join('')}`;
+  const what = plan.existing ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}` : deletedText(plan);
   if (applied !== null) return confirmPlan(invocation, applied, what);
   await askCount(invocation, expected, what);
 }

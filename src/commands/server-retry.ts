@@ -2,18 +2,18 @@ import { type ApiClient, withServer } from '../api/client.ts';
 import { settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
+import type { Run } from '../ledger/run.ts';
 import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
 import { isChosen, type Selection, worthRetry } from '../model/selection.ts';
 import { type Invocation, ofRuns, reasonOf, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
-import { refuseLive, sayRetried } from './retried-run.ts';
+import { refuseLive } from './retried-run.ts';
 import { sayNothing, targetOf } from './retry.ts';
 import { refuseForeground } from './server-run.ts';
 import { readRecord } from './server-status.ts';
 import { askCount, sayOf } from './session.ts';
 
-/** `retry --detach` by the API of a server: the new run has the rules of the old one. Where that is there already, it is named. */
+/** `retry --detach` by the API of a server: the new run has the rules of the old one. Throws GUARD where these ids have one already, and names it. */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, config, options } = invocation;
   refuseForeground(invocation);
@@ -29,7 +29,6 @@ export async function execute(invocation: Invocation): Promise<number> {
     const body = { confirm: confirmed, reason: reasonOf(options), only: options.only, priority: options.priority };
     const made = await api.create<{ run: string }>(`/runs/${run.id}/retry`, body);
     const { run: retry, context } = await readRecord(api, made.run);
-    if (isSealed(retry.state)) return sayRetried(invocation, run, retry);
     return sayDetached(invocation, retry, context.stops.alive, context.stops.target);
   });
 }

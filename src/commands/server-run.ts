@@ -9,12 +9,12 @@ import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { idsText, type Plan } from '../terminal/plan-text.ts';
+import { deletedText, type Plan } from '../terminal/plan-text.ts';
 import { type Invocation, input, ofRuns, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { showPlan } from './plan.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
-import { readRecord, refuseUnknownTarget } from './server-status.ts';
+import { isAway, readRecord, refuseUnknownTarget } from './server-status.ts';
 import { askCount, progressOn, sayOf } from './session.ts';
 
 /**
@@ -33,14 +33,16 @@ export async function execute(invocation: Invocation): Promise<number> {
     await refuseInVain(api, target);
     const planned = await sendList(invocation, api, { target, file, format });
     const plan = { ...planned.record, ...timeLimits(options) };
+    let made: string;
     try {
       showPlan(invocation, plan);
       await confirm(invocation, plan);
+      made = await apply(invocation, api, planned);
     } catch (error) {
-      await api.json({ method: 'DELETE', path: `/plans/${planned.plan}` }).catch(() => {}); // else it is forgotten in a day
+      // An order without an answer may still need it; else it would be there for a day.
+      if (!isAway(error)) await api.json({ method: 'DELETE', path: `/plans/${planned.plan}` }).catch(() => {});
       throw error;
     }
-    const made = await apply(invocation, api, planned);
     const { run, context } = await readRecord(api, made);
     return sayDetached(invocation, run, context.stops.alive, context.stops.target);
   });
@@ -149,7 +151,7 @@ function timeLimits({ stopAt, maxDuration }: Invocation['options']) {
 async function confirm(invocation: Invocation, plan: Plan): Promise<void> {
   const expected = sumIds(plan.ids);
   if (expected === 0 && invocation.options.confirm === undefined) return; // an export that went wrong may hold nothing
-  await askCount(invocation, expected, `${idsText(plan.ids)} on ${new URL(plan.baseUrl).host}`);
+  await askCount(invocation, expected, deletedText(plan));
 }
 
 /** Has the plan carried out, and returns its run. */

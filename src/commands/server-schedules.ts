@@ -1,8 +1,10 @@
 import { type ApiClient, withServer } from '../api/client.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
+import type { Run } from '../ledger/run.ts';
 import type { Target } from '../model/target.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
+import type { HistoryEntry } from '../schedule/schedule.ts';
 import type { ScheduleAction } from '../schedule/schedule-store.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
@@ -71,8 +73,18 @@ async function steer(invocation: Invocation, api: ApiClient, { schedule, path }:
 async function run(invocation: Invocation, api: ApiClient, { schedule, path }: Parameters<Order>[2]) {
   const { schedule: _, ...result } = withoutPlace(await api.create<Placed>(`${path}/run`, {}));
   const made = result as unknown as MakeRunResult;
-  const workers = made.outcome === 'started' ? (await readRecord(api, made.run)).context.stops.alive : null;
-  return reportOutcome(invocation, schedule.name, made, workers);
+  if (made.outcome !== 'started') return reportOutcome(invocation, schedule.name, made, null);
+  const { run, context } = await readRecord(api, made.run);
+  const whole = 'ids' in made ? made : await startedIn(api, path, run);
+  return reportOutcome(invocation, schedule.name, whole, context.stops.alive);
+}
+
+/** Where a request broke off once it had started a run, its repetition is answered with the id of the run and nothing else. */
+async function startedIn(api: ApiClient, path: string, { id, rows, ids }: Run) {
+  const { history } = await api.json<{ history: HistoryEntry[] }>({ method: 'GET', path });
+  const entry = history.find(({ run }) => run === id);
+  const left = { retried: entry?.retried ?? 0, carried: entry?.carried ?? 0, reason: entry?.reason ?? '' };
+  return { outcome: 'started', run: id, rows, ids, ...left } as const;
 }
 
 type Placed = Record<string, unknown>;

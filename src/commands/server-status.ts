@@ -45,14 +45,22 @@ export async function readTargetRecord(api: ApiClient, target: Target): Promise<
 /** Throws USAGE for a target that is none of the server. */
 export async function refuseUnknownTarget(api: ApiClient, target: Target): Promise<void> {
   const { items } = await api.json<{ items: { fp: string }[] }>({ method: 'GET', path: '/targets' });
-  if (items.some(({ fp }) => fp === target.fp)) return;
-  throw new ExpungeError('USAGE', `the server ${api.url} knows no target ${targetName(target)}`, {
+  if (!items.some(({ fp }) => fp === target.fp)) throw unknownToServer(api, target);
+}
+
+export function unknownToServer({ url }: ApiClient, target: Target): ExpungeError {
+  return new ExpungeError('USAGE', `the server ${url} knows no target ${targetName(target)}`, {
     next: 'check --base-url and --account; a server knows a target once a worker of it has started',
   });
 }
 
 /** What waits goes on waiting for a server, or its Redis, that is away; any other error ends it. */
 export function unlessAway(error: unknown): null {
-  if (error instanceof ExpungeError && error.code === 'UNREACHABLE') return null;
+  if (isAway(error)) return null;
   throw error;
+}
+
+/** Whether the server, or its Redis, gave no answer: an order may be carried out nevertheless. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ExpungeError && error.code === 'UNREACHABLE';
 }

@@ -5,7 +5,7 @@ import type { KnownTarget } from '../ledger/known-targets.ts';
 import type { Target } from '../model/target.ts';
 import type { StopResult } from '../terminal/stop-text.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { readTargetRecord, refuseUnknownTarget } from './server-status.ts';
+import { readTargetRecord, refuseUnknownTarget, unknownToServer } from './server-status.ts';
 import { sayUnlessJson } from './session.ts';
 import { reportStarted, reportStopped } from './stop-all.ts';
 import { readBound, sayChanged, unknownTarget } from './target.ts';
@@ -16,9 +16,9 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = namedTarget(config);
   const body = bodyOf(invocation);
   return withServer(invocation, sayUnlessJson(invocation), async (api) => {
+    if (verb === 'stop-all' || verb === 'start-all') return stopOrStart(invocation, api, target);
     await refuseUnknownTarget(api, target);
-    const isForAll = verb === 'stop-all' || verb === 'start-all';
-    return isForAll ? stopOrStart(invocation, api, target) : change(invocation, api, target, body);
+    return change(invocation, api, target, body);
   });
 }
 
@@ -48,12 +48,13 @@ async function change(invocation: Invocation, api: ApiClient, target: Target, bo
   return sayChanged(invocation, (await readTargetRecord(api, target)).status, changed);
 }
 
-/** What it reaches is counted afterwards, so that a stop takes effect first. */
+/** For the targets that the server knows. What it reaches is counted afterwards, so that a stop takes effect first. */
 async function stopOrStart(invocation: Invocation, api: ApiClient, named: Target): Promise<number> {
   const { verb, options } = invocation;
   const earlier = await readKnown(api);
   const accounts = earlier.filter(({ fp, baseUrl }) => fp !== named.fp && baseUrl === named.baseUrl);
-  const targets = [named, ...(options.allAccounts ? accounts : [])];
+  const targets = [...earlier.filter(({ fp }) => fp === named.fp), ...(options.allAccounts ? accounts : [])];
+  if (targets.length === 0) throw unknownToServer(api, named);
   const body = { reason: reasonOf(options) };
   const action = verb.replace('-all', '');
   for (const { fp } of targets) await api.json({ method: 'POST', path: `/targets/${fp}/${action}`, body });

@@ -70,6 +70,12 @@ export function idsText(ids: Record<Resource, number>): string {
   return inWords.format(parts.map((resource) => plural(ids[resource], resource))) || 'nothing';
 }
 
+/** What a new run would delete, in a question: `5 views on api.example.com, beside run r2`. */
+export function deletedText({ ids, baseUrl, overlapping }: Plan): string {
+  const beside = overlapping.map(({ runId }) => `, beside run ${runId}`).join('');
+  return `${idsText(ids)} on ${new URL(baseUrl).host}${beside}`;
+}
+
 const inWords = new Intl.ListFormat('en-GB'); // `a, b and c`
 
 type Line = [label: string, text: string];

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
+import type { AtEnd } from './harness.ts';
 
 /** Something between a command and its API. */
 export type Relay = { port: number; connections: number; close(): Promise<void> };
@@ -25,6 +26,35 @@ export async function startProxy(): Promise<Relay> {
     join(client, upstream);
   });
   return listenAndCount(server, 'connect');
+}
+
+type Relayed = {
+  asked: IncomingMessage;
+  answer: ServerResponse;
+  /** Has the server do it. What it says goes to `answer`; null: the connection breaks instead. */
+  forward(answer: ServerResponse | null): void;
+};
+
+/** The URL of something between a command and its server, which decides about each request. */
+export async function relayRequests(
+  atEnd: AtEnd,
+  url: string,
+  decide: (one: Relayed) => void | Promise<void>,
+): Promise<string> {
+  const server = createHttpServer((asked, answer) => {
+    const forward: Relayed['forward'] = (to) => {
+      const { method, url: path, headers } = asked;
+      const sent = request(url + path, { method, headers }, (got) => {
+        if (to === null) got.resume().on('end', () => answer.destroy());
+        else got.pipe(to.writeHead(got.statusCode!, got.headers));
+      });
+      asked.pipe(sent);
+    };
+    void decide({ asked, answer, forward });
+  });
+  const relay = await listenAndCount(server, 'request');
+  atEnd(relay.close);
+  return `http://127.0.0.1:${relay.port}`;
 }
 
 function join(client: Socket, upstream: Socket): void {

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { createServer, request as sendRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { stripVTControlCharacters } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/api/token-store.ts';
@@ -9,6 +7,7 @@ import { noteTarget } from '../../../src/ledger/known-targets.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import { until } from '../../support/processes.ts';
+import { relayRequests } from '../../support/relay.ts';
 
 /** A server that knows the target, and what an operator needs who knows the server only. */
 async function openWithTarget(count = 30) {
@@ -140,34 +139,50 @@ describe('run --detach with --server', () => {
     expect(await harness.runs()).toEqual([]);
   });
 
-  test('names the unfinished run of the same list, and makes no second one', async () => {
-    const { harness, env } = await openWithTarget();
+  test('names the unfinished run of the same list, and makes no second one, and keeps nothing on the server', async () => {
+    const api = await openWithTarget();
+    const { harness, env } = api;
     const first = await harness.expunge([...line, '--yes', '--json'], { env });
     const again = await harness.expunge([...line, '--yes', '--json'], { env });
     expect([first.code, again.code], again.stderr).toEqual([0, 4]);
     expect(again.stderr).toContain(JSON.parse(first.stdout).run);
     expect(await harness.runs()).toHaveLength(1);
+    expect(uploads(api)).toEqual([]);
   });
 
-  test('makes one run of a plan, though the answer to its order is lost', async () => {
+  test('says which unfinished run is of another list of the same file, before it asks; a list from a pipe has none', async () => {
+    const { harness, env, ids } = await openWithTarget();
+    const first = await harness.expunge([...line, '--yes', '--json'], { env });
+    const { run } = JSON.parse(first.stdout);
+    harness.file('old.csv', `id\n${ids.slice(1).join('\n')}\n`);
+    const edited = await harness.expunge(line, { env, typed: ['Type 29 to delete', '29\r'] });
+    expect(edited.code, edited.stderr).toBe(0);
+    const told = stripVTControlCharacters(edited.stderr).replace(/\s+/g, ' ');
+    expect(told).toContain(`Overlaps run ${run} of old.csv has 30 ids left (running); the lists differ`);
+    expect(told).toContain(`, beside run ${run}`);
+    for (const input of ids.slice(0, 2)) {
+      const piped = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
+      const done = await harness.expunge(piped, { env, input });
+      expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining('Overlaps')]);
+    }
+    expect(await harness.runs()).toHaveLength(4);
+  });
+
+  test('makes one run of a plan, though the answer to its order is lost, and the order is still being done when it is repeated', async () => {
     const { harness, env, url } = await openWithTarget();
     const keys: unknown[] = [];
-    const relay = createServer((asked, answer) => {
-      const { method, url: path, headers } = asked;
-      const isLost = path!.endsWith('/apply') && keys.push(headers['idempotency-key']) === 1;
-      const sent = sendRequest(url + path, { method, headers }, (got) => {
-        if (isLost) got.resume().on('end', () => answer.destroy());
-        else got.pipe(answer.writeHead(got.statusCode!, got.headers));
-      });
-      asked.pipe(sent);
+    const over = await relayRequests(onTestFinished, url, ({ asked, answer, forward }) => {
+      if (!asked.url!.endsWith('/apply')) return forward(answer);
+      const n = keys.push(asked.headers['idempotency-key']);
+      if (n === 1) return forward(null);
+      if (n === 3) return forward(answer);
+      const problem = { type: 'about:blank', title: '', status: 409, detail: 'is being done', code: 'conflict' };
+      answer.writeHead(409, { 'content-type': 'application/problem+json' });
+      answer.end(JSON.stringify({ ...problem, seconds: 0 }));
     });
-    relay.listen(0, '127.0.0.1');
-    await once(relay, 'listening');
-    onTestFinished(async () => void relay.close());
-    const over = { ...env, EXPUNGE_SERVER: `http://127.0.0.1:${(relay.address() as AddressInfo).port}` };
-    const done = await harness.expunge([...line, '--yes'], { env: over });
+    const done = await harness.expunge([...line, '--yes'], { env: { ...env, EXPUNGE_SERVER: over } });
     expect(done.code, done.stderr).toBe(0);
-    expect(keys).toEqual([expect.stringMatching(/^[\da-f-]{36}$/), keys[0]]);
+    expect(keys).toEqual([expect.stringMatching(/^[\da-f-]{36}$/), keys[0], keys[0]]);
     expect(await harness.runs()).toHaveLength(1);
   });
 });
@@ -200,6 +215,24 @@ describe('retry --detach with --server', () => {
     expect(harness.sandbox.remaining()).toBe(0);
     const nothing = await harness.expunge(['retry', made, '--detach', '--yes'], { env });
     expect(nothing).toMatchObject({ code: 0, stderr: expect.stringContaining('has nothing to retry') });
+  });
+
+  test('says that the ids are left to the workers also where these are done with them at once', async () => {
+    const { harness, env, url, run } = await openWithCancelled();
+    await harness.worker();
+    const isCompleted = async () => (await harness.runs()).some(({ state }) => state === 'completed');
+    const over = await relayRequests(onTestFinished, url, async ({ asked, answer, forward }) => {
+      const isOfRetry = asked.url!.endsWith('/record') && !asked.url!.includes(run);
+      if (isOfRetry) await until('it is completed', isCompleted);
+      forward(answer);
+    });
+    const line = ['retry', run, '--detach', '--yes'];
+    const done = await harness.expunge(line, { env: { ...env, EXPUNGE_SERVER: over } });
+    expect(done.code, done.stderr).toBe(0);
+    expect(done.stderr).not.toContain('Nothing is sent');
+    expect(done.stderr).toContain('is left to the workers');
+    expect(harness.sandbox.remaining()).toBe(0);
+    expect(await harness.expunge(line, { env })).toMatchObject({ code: 4, stdout: '' });
   });
 
   test('refuses what a server does not take, a run that goes on, and a token that may only read', async () => {

@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/api/token-store.ts';
 import { noteTarget } from '../../../src/ledger/known-targets.ts';
+import { sharedQueueName } from '../../../src/queue/queue.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { readSchedule } from '../../../src/schedule/schedule-store.ts';
 import { openApi } from '../../support/api.ts';
 import { annotations } from '../../support/ids.ts';
+import { relayRequests } from '../../support/relay.ts';
 import { storeSchedule } from '../../support/schedules.ts';
 
 const definition = {
@@ -96,6 +99,28 @@ describe('schedules with --server', () => {
     expect(done.stderr).toContain(`Schedule one: run ${run} of 2 ids is left to the workers.`);
     await harness.runIs('completed', ({ state }) => state === 'completed');
     expect(harness.sandbox.remaining()).toBe(1);
+  });
+
+  test('say what run they made, though the request for it broke off and is repeated', async () => {
+    const { harness, redis, url, envOf } = await openWithSchedules(['worker', '--http', '0']);
+    await storeSchedule(harness, 'parts', { ...definition, atMost: 1 }, Date.now());
+    const waiting = `${keys.queuePrefix(harness.target.fp)}:${sharedQueueName}:wait`;
+    let orders = 0;
+    const over = await relayRequests(onTestFinished, url, async ({ asked, answer, forward }) => {
+      if (asked.url!.endsWith('/run')) await (++orders === 1 ? redis.set(waiting, 'no list') : redis.del(waiting));
+      forward(answer);
+    });
+    const env = { ...(await envOf('operate')), EXPUNGE_SERVER: over };
+    const done = await harness.expunge(['schedule', 'run', 'parts', '--json'], { env });
+    expect(done.code, done.stderr).toBe(0);
+    const { run, ...result } = JSON.parse(done.stdout);
+    const counts = { rows: 1, ids: 1, retried: 0, carried: 1 };
+    expect([orders, result]).toMatchObject([
+      2,
+      { type: 'scheduled', schedule: 'parts', outcome: 'started', ...counts },
+    ]);
+    expect(done.stderr).toContain(`Schedule parts: run ${run} of 1 id is left to the workers.`);
+    expect(await harness.onlyRun()).toMatchObject({ id: run });
   });
 
   test('are not changed with a token that may only read, nor added at all', async () => {

@@ -63,6 +63,28 @@ describe('the client of a server', () => {
     });
   });
 
+  test('says of an order that is being done for too long that it may have been carried out', async () => {
+    const { url, seen } = await openServer(({ method }, response) => {
+      if (method === 'GET') return response.writeHead(200, type).end(me);
+      const problem = { detail: 'it is being done; it makes run r', code: 'conflict', seconds: 0 };
+      response.writeHead(409, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
+    });
+    const config = { server: url, serverTokenFile: undefined };
+    const env = { EXPUNGE_SERVER_TOKEN: token };
+    const timeouts = { answer: 5_000, longAnswer: 200 };
+    const waiting = withServer(
+      { config, env },
+      () => {},
+      (api) => api.create('/runs/r/retry', {}),
+      timeouts,
+    );
+    await expect(waiting).rejects.toMatchObject({
+      ...{ code: 'UNREACHABLE', message: expect.stringContaining('it makes run r') },
+      next: expect.stringContaining('may have been carried out'),
+    });
+    expect(seen.length).toBeGreaterThan(4);
+  });
+
   test('takes an answer that breaks off for none', async () => {
     const { url } = await openServer((_, response) => {
       response.writeHead(200, { ...type, 'content-length': '1000' }).write(me, () => response.destroy());

@@ -74,6 +74,33 @@ describe('orders to a target with --server', () => {
     expect(harness.sandbox.remaining()).toBe(0);
   });
 
+  test('stop and start all accounts of a base URL, also where only accounts with a name are known', async () => {
+    const api = await openApi(onTestFinished, { objects: annotations(makeIds('a', 1)), account: 'acme' });
+    const { harness, redis } = api;
+    const env = { ...(await envOf(api, 'operate')), EXPUNGE_ACCOUNT: '' };
+    const targets = [harness.target, targetOf(harness.target.baseUrl, 'beta')];
+    await liveRun(harness, 'a-1');
+    await noteTarget(redis, targets[1]!, Date.now());
+    await noteTarget(redis, targetOf('https://other.example.com', 'acme'), Date.now());
+    const stops = () => Promise.all(targets.map(async ({ fp }) => (await readStops(redis, fp)).target?.who));
+    const stopped = await harness.expunge(['stop-all', '--all-accounts', '--json'], { env });
+    expect(stopped.code, stopped.stderr).toBe(0);
+    const accounts = stopped.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).account);
+    expect([accounts.sort(), await stops()]).toEqual([
+      ['acme', 'beta'],
+      ['test-operate', 'test-operate'],
+    ]);
+    expect(await harness.expunge(['start-all', '--all-accounts'], { env })).toMatchObject({ code: 0 });
+    expect(await stops()).toEqual([undefined, undefined]);
+    const elsewhere = ['stop-all', '--all-accounts', '--base-url', 'https://nobody.example.com'];
+    expect(await harness.expunge(elsewhere, { env })).toMatchObject({
+      ...{ code: 2, stdout: '', stderr: expect.stringContaining('knows no target') },
+    });
+  });
+
   test('are refused for a token that may only read, and for a target that the server does not know', async () => {
     const api = await openApi(onTestFinished);
     const { harness } = api;
