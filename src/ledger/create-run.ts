@@ -127,6 +127,20 @@ export async function claimList(
   return String(replaced);
 }
 
+/** How long it is known that a plan was carried out, in ms: longer than its run, which may be removed. */
+const planKnownMs = 365 * 86_400_000;
+
+/** The run that carries out the plan, or null. Redis may hold that run no longer. `sha256`: of the file of the plan. */
+export function findRunOfPlan(redis: RedisClient, fp: string, sha256: string): Promise<string | null> {
+  return redis.get(keys.plan(fp, sha256));
+}
+
+/** Makes a run the one that carries out the plan, unless there is one. Returns that run; repeating it returns the same. */
+export async function claimPlan(redis: RedisClient, fp: string, sha256: string, run: string): Promise<string> {
+  await redis.set(keys.plan(fp, sha256), run, 'PX', planKnownMs, 'NX');
+  return (await findRunOfPlan(redis, fp, sha256)) ?? run;
+}
+
 /**
  * Writes the run: record, chunks, blocks, and last the state `planned`. Nothing of it is sent before. Repeating it after a crash writes
  * the same bytes, or all of them anew if the same rows come from other files now; a run that is planned already stays as it is. Throws

@@ -49,6 +49,8 @@ export const keys = {
   apiRequest: (hash: string) => `expunge:api:request:${hash}`,
   /** string: the run that was made from this list for this target */
   list: (sha256: string) => `expunge:list:${sha256}`,
+  /** string with expiry: the run that carries out a sealed plan, by the SHA-256 of its file */
+  plan: (fp: string, sha256: string) => `expunge:{${fp}}:plan:${sha256}`,
   /** set: detached runs of a target that have not ended */
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: workers deliver the results of the target's runs */
