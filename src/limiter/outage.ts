@@ -56,6 +56,9 @@ export function isTrouble(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost' || signal === 'unreachable';
 }
 
+/** So long an outage is no id's fault. After it, if all ids that are left make the server fail, their attempts have to be counted. */
+export const noIdsFaultMs = 900_000;
+
 /** Whether an answer may be about its id alone: the server was there. */
 export function mayBeIdsFault(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost';

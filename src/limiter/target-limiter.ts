@@ -1,5 +1,5 @@
 import { control, type TargetControl } from './control.ts';
-import { AnswerTally, isTrouble, mayBeIdsFault, OutageDetector, type Signal } from './outage.ts';
+import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import type { Alarm, Sums } from './sums.ts';
@@ -36,7 +36,6 @@ export type Hold = { reason: string; leftMs: number };
 
 const callEveryMs = 100;
 const callIdleEveryMs = 1_000;
-const noIdsFaultMs = 900_000;
 
 /**
  * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next

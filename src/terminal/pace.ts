@@ -80,11 +80,8 @@ function describeTarget(target: TargetState, own: number | null): string {
   return describeSending(target, own);
 }
 
-const noIdsFaultMs = 900_000;
-
-/** After 15 minutes of outage, requests count as attempts again; see TargetLimiter.isCircuitOpen. */
-function describeOutage({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
-  const cost = now - since < noIdsFaultMs ? 'no id fails because of it' : 'each try now counts as an attempt';
+function describeOutage({ reason, since, countsTries }: NonNullable<TargetState['outage']>, now: number): string {
+  const cost = countsTries ? 'each try now counts as an attempt' : 'no id fails because of it';
   return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id now and then, ${cost}.`;
 }
 
