@@ -1,7 +1,12 @@
 /** How long to wait after failures, in ms: the first time and at most. `random`: from 0 to 1. */
 export type Waits = { firstMs: number; mostMs: number; random: () => number };
 
-/** The wait after failures of one task: twice as long with each, and shorter by up to a half by chance. Times in ms by one clock. */
+/** How long to wait after a failure, if there were so many before it: twice as long with each, and shorter by up to a half by chance. */
+export function waitAfter(failures: number, { firstMs, mostMs, random }: Waits): number {
+  return Math.min(mostMs, firstMs * 2 ** Math.min(failures, 30)) * (0.5 + random() / 2);
+}
+
+/** The wait after failures of one task. Times in ms by one clock. */
 export class Backoff {
   readonly #waits: Waits;
   #failures = 0;
@@ -21,9 +26,7 @@ export class Backoff {
   }
 
   failed(now: number): void {
-    const { firstMs, mostMs, random } = this.#waits;
-    this.#until = now + Math.min(mostMs, firstMs * 2 ** Math.min(this.#failures, 30)) * (0.5 + random() / 2);
-    this.#failures++;
+    this.#until = now + waitAfter(this.#failures++, this.#waits);
   }
 
   succeeded(): void {

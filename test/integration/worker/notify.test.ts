@@ -221,6 +221,24 @@ describe('an event', () => {
     expect(told.at(-1)).toMatch(/^an event was refused and is not posted again .*"event":"e-1"/);
   });
 
+  test('that a receiver refuses is posted five times in all by several workers, with the same waits as by one', async ({
+    onTestFinished,
+  }) => {
+    const { notifier, add, clock, told } = await openOutbox(onTestFinished);
+    const receiver = await openReceiver(onTestFinished);
+    receiver.answer = ({ headers }) => (headers['webhook-id'] === 'e-1' ? 400 : 200);
+    const workers = [await notifier(receiver.url), await notifier(receiver.url), await notifier(receiver.url)];
+    await add();
+    await add();
+    for (let n = 0; n < 5; n++) {
+      for (const worker of [...workers.slice(n % 3), ...workers]) await worker.post();
+      expect(receiver.received).toHaveLength(n < 4 ? n + 1 : 6);
+      clock.now += 600_000;
+    }
+    expect(receiver.received.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 200]);
+    expect(told.filter((line) => line.startsWith('an event was refused'))).toHaveLength(1);
+  });
+
   test('of a time without workers is posted by the next one, and a new receiver gets none of them', async ({
     onTestFinished,
   }) => {
