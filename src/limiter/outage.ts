@@ -1,5 +1,8 @@
 import type { StatusFacts } from '../model/status.ts';
 
+/** For how long into an outage a failure says nothing about its id; see TargetLimiter.isCircuitOpen. */
+export const noIdsFaultMs = 900_000;
+
 /** How many failed answers in a row open the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20 };
 const windowSize = 64;
@@ -55,9 +58,6 @@ export type Signal = StatusFacts['signal'] | 'lost' | 'unreachable' | 'throttled
 export function isTrouble(signal: Signal): boolean {
   return signal === 'trouble' || signal === 'lost' || signal === 'unreachable';
 }
-
-/** So long an outage is no id's fault. After it, if all ids that are left make the server fail, their attempts have to be counted. */
-export const noIdsFaultMs = 900_000;
 
 /** Whether an answer may be about its id alone: the server was there. */
 export function mayBeIdsFault(signal: Signal): boolean {

@@ -2,7 +2,7 @@
  * Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the clock of
  * Redis.
  */
-export type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number };
+type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number };
 
 /** How many permits were not used, and when the first of them was leased, by the clock of Redis. */
 export type Unused = { unused: number; unusedSince: number };

@@ -12,7 +12,7 @@ type TargetCalls = {
   store(turn: number, before: TargetControl | null, next: TargetControl): Promise<boolean>;
 };
 
-export type LimiterOptions = {
+type LimiterOptions = {
   calls: TargetCalls;
   /** A name that no other process of the target has. */
   process: string;
@@ -23,7 +23,7 @@ export type LimiterOptions = {
   slots: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Whether this process had next to no time to spare since it was asked last; see own-load.ts. */
+  /** Whether this process had next to no time to spare since it was asked last; see worker/senders.ts. */
   isBusy(nowMs: number): boolean;
   /** What stops this process alone, or null. */
   stopHere(): Stop | null;

@@ -1,4 +1,4 @@
-import { count, duration, plural, rate, timeOfDay } from '../format.ts';
+import { capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
@@ -120,12 +120,8 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
   return `Increasing: ${rate(now)}, last limit at ${rate(limitMet)}.`;
 }
 
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
 /** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
-export type PaceSummary = {
+type PaceSummary = {
   achieved: number | null; // without throttled requests, over the deleting time
   allowed: number | null; // by the learned limit and --rate, on average while there was one
   waitedMs: number; // part of the deleting time in which no request was allowed

@@ -1,9 +1,9 @@
 /** How long to wait after failures, in ms: the first time and at most. `random`: from 0 to 1. */
-export type Waits = { firstMs: number; mostMs: number; random: () => number };
+type Waits = { firstMs: number; mostMs: number; random: () => number };
 
-/** How long to wait after a failure, if there were so many before it: twice as long with each, and shorter by up to a half by chance. */
-export function waitAfter(failures: number, { firstMs, mostMs, random }: Waits): number {
-  return Math.min(mostMs, firstMs * 2 ** Math.min(failures, 30)) * (0.5 + random() / 2);
+/** The wait after so many failures in a row: twice as long with each, and shorter by up to a half by chance. `random`: from 0 to 1. */
+export function waitAfterMs({ firstMs, mostMs }: Omit<Waits, 'random'>, failures: number, random: number): number {
+  return Math.min(mostMs, firstMs * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2);
 }
 
 /** The wait after failures of one task. Times in ms by one clock. */
@@ -21,12 +21,18 @@ export class Backoff {
     return this.#failures;
   }
 
+  /** Of the message about the last failure: only the first in a row is a warning. */
+  get logLevel(): 'warn' | 'debug' {
+    return this.#failures === 1 ? 'warn' : 'debug';
+  }
+
   isWaiting(now: number): boolean {
     return now < this.#until;
   }
 
   failed(now: number): void {
-    this.#until = now + waitAfter(this.#failures++, this.#waits);
+    this.#failures++;
+    this.#until = now + waitAfterMs(this.#waits, this.#failures, this.#waits.random());
   }
 
   succeeded(): void {

@@ -12,10 +12,10 @@ import { postEvent } from '../notify/webhook.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { acquireLease, type Lease } from '../redis/lease.ts';
-import { Backoff, waitAfter } from './backoff.ts';
+import { Backoff, waitAfterMs } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
-export type NotifierOptions = {
+type NotifierOptions = {
   redis: RedisClient;
   fp: string;
   receiver: NamedReceiver;
@@ -99,16 +99,15 @@ export class Notifier {
   async #countRefusal(n: number): Promise<number> {
     const { redis, fp, receiver, now, random } = this.#options;
     const before = await readRefusals(redis, fp, receiver.key);
-    const count = before.n === n ? before.count : 0;
-    const until = now() + waitAfter(count, { ...waits, random });
-    await storeRefusals(redis, fp, receiver.key, { n, count: count + 1, until });
-    return count + 1;
+    const count = (before.n === n ? before.count : 0) + 1;
+    const until = now() + waitAfterMs(waits, count, random());
+    await storeRefusals(redis, fp, receiver.key, { n, count, until });
+    return count;
   }
 
   #noteFailure(reason: string): void {
     const { receiver, log, now } = this.#options;
     this.#backoff.failed(now());
-    const level = this.#backoff.failures === 1 ? 'warn' : 'debug';
-    log[level]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
+    log[this.#backoff.logLevel]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
   }
 }
