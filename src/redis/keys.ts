@@ -67,6 +67,8 @@ export const keys = {
   outboxEvents: (fp: string) => `expunge:{${fp}}:outbox:events`,
   /** string with expiry: the number of the last event that a receiver took */
   outboxCursor: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}`,
+  /** string with expiry: the event that a receiver refused last, how often, and when it is posted again, as JSON */
+  outboxRefusals: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:refusals`,
   /** string with expiry: which process posts to a receiver */
   outboxLease: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:lease`,
   /** hash: limiter of a target → since when it has been unavailable, as it was told last */
