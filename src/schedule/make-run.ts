@@ -2,7 +2,7 @@ import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { chunkSizes, readTakenChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
-import { removeRun } from '../ledger/end-run.ts';
+import { removeIfUnstarted } from '../ledger/end-run.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
@@ -126,7 +126,7 @@ async function start(
     retryOf: retried.of,
     priority,
     detached: true,
-    who: `schedule ${schedule.name} on ${who}`,
+    who: `${madeBy(schedule.name)}${who}`,
     command: '',
   };
   const plan = planRun(settings, target, spool, origin);
@@ -153,7 +153,8 @@ async function start(
     fields: { ...{ preparing: '', lastRun: id, lastState: '', waived: '' }, ...fieldsOfList(list, schedule, id) },
   });
   if (done !== 'done') {
-    if (done !== 'lost' || !(await isOfOther(deps, lease, id))) await removeRun(ledger.redis, written);
+    if (done !== 'lost' || !(await isOfOther(deps, lease, id)))
+      await removeIfUnstarted(ledger.redis, written, madeBy(schedule.name));
     return { outcome: 'void' };
   }
   const slot = isoTime(trigger.slot);
@@ -163,6 +164,11 @@ async function start(
   await linkRetried(deps, written);
   await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
   return result;
+}
+
+/** How `createdBy` of the runs of a schedule begins. An operator who makes a run of the same list has one with the same id. */
+export function madeBy(schedule: string): string {
+  return `schedule ${schedule} on `;
 }
 
 /**

@@ -149,7 +149,10 @@ function signal() {
  * A process that makes the run of a slot and hangs: before it writes the record of the run, before Redis has its claim of the slot, before it
  * has the answer, or without one, and asks again.
  */
-function hangingAtClaim({ work }: Stage, when: 'before writing' | 'before' | 'after' | 'without an answer to') {
+function hangingAtClaim(
+  { work }: ScheduleHarness,
+  when: 'before writing' | 'before' | 'after' | 'without an answer to',
+) {
   const [reached, woken] = [signal(), signal()];
   const { redis } = work.ledger;
   const claimRun = 2 + 8 + 2; // of the arguments: script, number of keys, keys, token, '1' if active, run
@@ -423,6 +426,31 @@ test('a run that is being written while its schedule is changed is removed', asy
   const change = () => stage.add({ settings: { ...settings, maxDeletes: '50' } });
   await stage.at(start + minute, { onRun: change });
   expect(await stage.runs()).toEqual([]);
+});
+
+test('a run that an operator has started or taken over, before the process that wrote it is told of a pause, stays', async ({
+  expect,
+  onTestFinished,
+}) => {
+  for (const takes of ['starts it', 'takes it over'] as const) {
+    const stage = await openScheduleHarness(onTestFinished);
+    await stage.add();
+    stage.list(ten);
+    const hanging = hangingAtClaim(stage, 'before');
+    const asleep = stage.at(start + minute, hanging.work);
+    await hanging.reached;
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'pause', orderAt(stage.now));
+    const { preparing } = await stage.schedule();
+    if (takes === 'takes it over') await stage.redis.hset(keys.run(preparing), 'createdBy', 'ana@test');
+    else await stage.work.ledger.steer(preparing, stage.now, { action: 'start', ...orderAt(stage.now) });
+    const parts = [keys.manifest(preparing, 0), keys.ledger(preparing, 0)];
+    hanging.wake();
+    await asleep;
+    const [run] = await stage.runs();
+    expect(run).toMatchObject({ id: preparing, state: takes === 'starts it' ? 'running' : 'planned' });
+    expect(await stage.redis.exists(...parts)).toBe(2);
+    expect(await stage.redis.get(keys.list(run!.list))).toBe(preparing);
+  }
 });
 
 test('a run that was halted or paused, while the process that made it hung, stays so', async ({
