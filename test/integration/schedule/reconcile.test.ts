@@ -215,6 +215,30 @@ describe.concurrent('while the last run has not ended, a slot', () => {
   });
 });
 
+test.for(['before', 'after'] as const)(
+  'the last run is cancelled by cancel-other, and the slot has a run, also where the process dies %s the cancel',
+  async (when, { expect, onTestFinished }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add({ overlap: 'cancel-other' });
+    harness.list(someIds('a', 5));
+    await harness.at(one);
+    const { ledger } = harness.work;
+    const steer: typeof ledger.steer = async (...args) => {
+      if (when === 'after') await ledger.steer(...args);
+      throw new Error('killed');
+    };
+    await expect(harness.at(two, { ledger: { ...ledger, steer } })).rejects.toThrow('killed');
+    const states = async () => (await harness.runs()).map(({ state }) => state);
+    expect(await states()).toEqual([when === 'after' ? 'cancelled' : 'running']);
+    await harness.at(two + 3_000);
+    expect(await states()).toEqual(['cancelled', 'running']);
+    expect((await harness.history()).map(({ slot, slots, outcome }) => [slot, slots, outcome])).toEqual([
+      [two, 1, 'started'],
+      [one, 1, 'started'],
+    ]);
+  },
+);
+
 describe.concurrent('slots that nobody saw to in time', () => {
   test('are missed by "none"', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
