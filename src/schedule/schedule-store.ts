@@ -138,15 +138,15 @@ export type ScheduleUpdate = {
   history?: HistoryEntry[];
   /** The slot that the run is made for: of all processes, one makes a run of a slot. What it carries replaces what the schedule carried. */
   claim?: { slot: number; run: string; carried: Carried | null };
-  /** Only if the schedule is active. */
+  /** Only if the schedule is active; else also if it is paused. */
   ifActive?: boolean;
   /** What receivers are told. */
   event?: OutboxEvent | null;
 };
 
 /**
- * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is no longer active. `taken`:
- * the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whoever holds the lease by then.
+ * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is removed, or is not
+ * active and has to be. `taken`: the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whoever holds the lease by then.
  */
 export async function updateSchedule(
   redis: RedisClient,
@@ -241,7 +241,8 @@ return {state, next}
 const updateLua = `${addEventFunction}
 if ARGV[3] ~= '' and redis.call('GET', KEYS[4]) == ARGV[3] then return 'done' end
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'lost' end
-if ARGV[2] == '1' and redis.call('HGET', KEYS[1], 'state') ~= 'active' then return 'stopped' end
+local state = redis.call('HGET', KEYS[1], 'state') or 'removed'
+if state == 'removed' or ARGV[2] == '1' and state ~= 'active' then return 'stopped' end
 if ARGV[8] == '1' and redis.call('EXISTS', KEYS[8]) == 0 then return 'lost' end -- it hung for an hour
 if ARGV[3] ~= '' then
   if not redis.call('SET', KEYS[4], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'taken' end

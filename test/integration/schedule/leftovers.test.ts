@@ -6,7 +6,7 @@ import { removeRun } from '../../../src/ledger/end-run.ts';
 import { isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
-import { dryRun } from '../../../src/schedule/follow-run.ts';
+import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { reconcile } from '../../../src/schedule/reconcile.ts';
 import type { Definition } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
@@ -426,6 +426,27 @@ test('a run that is being written while its schedule is changed is removed', asy
   const change = () => stage.add({ settings: { ...settings, maxDeletes: '50' } });
   await stage.at(start + minute, { onRun: change });
   expect(await stage.runs()).toEqual([]);
+});
+
+test('a run that is being made by hand while its schedule is removed is removed, and nothing that it was to carry is kept', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const stage = await openScheduleHarness(onTestFinished);
+  const { redis, target } = stage;
+  await stage.add({ atMost: 4 });
+  stage.list(ten);
+  let run = '';
+  const onRun = async (id: string) => {
+    run = id;
+    await steerSchedule(redis, target.fp, 'nightly', 'remove', orderAt(stage.now));
+  };
+  const result = await runNow({ ...stage.work, onRun }, 'nightly', new AbortController().signal);
+  expect(result).toEqual({ outcome: 'void' });
+  expect(await stage.runs()).toEqual([]);
+  expect(await stage.schedule()).toMatchObject({ state: 'removed', lastRun: '' });
+  const carried = [keys.scheduleCarried(target.fp, 'nightly'), keys.scheduleCarriedNext(target.fp, 'nightly', run)];
+  expect(await Promise.all(carried.map((key) => redis.pttl(key)))).not.toContain(-1); // kept for ever
 });
 
 test('a run that an operator has started or taken over, before the process that wrote it is told of a pause, stays', async ({
