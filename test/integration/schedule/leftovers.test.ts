@@ -155,7 +155,7 @@ function hangingAtClaim(
 ) {
   const [reached, woken] = [signal(), signal()];
   const { redis } = work.ledger;
-  const claimRun = 2 + 8 + 2; // of the arguments: script, number of keys, keys, token, '1' if active, run
+  const claimRun = 2 + 9 + 2; // of the arguments: script, number of keys, keys, token, '1' if active, run
   const call = async (...args: Parameters<typeof redis.eval>) => {
     const isClaim = String(args[0]).includes("'RENAME'") && args[claimRun] !== '';
     const isRecord = args.includes('createdAt');
