@@ -21,7 +21,7 @@ export type Order = {
 };
 
 /** What a verb printed: an object a line, and of what it told people the warnings. */
-export type Done = { lines: Record<string, unknown>[]; warnings: string[] };
+type Done = { lines: Record<string, unknown>[]; warnings: string[] };
 
 /**
  * What a plan seals or a schedule stores: how a list is read and its ids are deleted. This server may be set up for another target, so what it

@@ -1,4 +1,5 @@
 import { type ErrorCode, ExpungeError, messageOf } from '../errors.ts';
+import { capital } from '../format.ts';
 import { html, noMarkup } from '../ledger/html.ts';
 import type { Log } from '../logger.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
@@ -107,10 +108,6 @@ export function problemPage({ title, detail, next, status }: ProblemDocument): R
   </body>
 </html>`;
   return new Response(page.markup, { status, headers: { 'content-type': 'text/html; charset=utf-8' } });
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The result of `work`, which is not stopped; throws `late` where it takes longer than `ms`. */

@@ -1,16 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Verb } from '../commands/command.ts';
 import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
+import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, priorities, type Run } from '../ledger/run.ts';
 import { parseRetrySelection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
 import { invokeVerb, type Order } from './invoke.ts';
-import { isDoneSoon } from './late-orders.ts';
 import { runSummary } from './overview.ts';
 import { Problem } from './problem.ts';
-import { type Call, type Route, route } from './route.ts';
+import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
 
@@ -141,6 +142,44 @@ async function steer(
   const isDone = await isDoneSoon(deps, given, done);
   const now = runSummary(await findRunById(deps.session, params.run!), Date.now());
   return isDone ? { ...now, warnings: (await done).warnings } : context.json({ ...now, warnings: [] }, 202);
+}
+
+/** An order for a run, and who gave it why. */
+type Given = { run: string; order: string; who: string; reason: string };
+
+const answerAfterMs = 2_000;
+const noteEveryMs = 2_000;
+const notesAtMost = 300; // ten minutes: Redis, which may be why the order failed, has to be back for the note
+
+/**
+ * Whether an order is done within two seconds; throws what it throws until then. One that takes longer goes on: if it fails, the audit trail
+ * of its run says so, for whoever was answered that it is being done.
+ */
+async function isDoneSoon(deps: Pick<ApiDeps, 'session' | 'log'>, given: Given, done: Promise<unknown>) {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, answerAfterMs, false).unref();
+  });
+  try {
+    const isDone = await Promise.race([done.then(() => true), late]);
+    if (!isDone) done.catch((error) => noteFailure(deps, given, messageOf(error)));
+    return isDone;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, given: Given, error: string) {
+  const { run, ...order } = given;
+  log.warn({ run, order: order.order, reason: error }, 'an order was not carried out');
+  const failed = { at: Date.now(), ...order, error };
+  for (let n = 0; n < notesAtMost; n++) {
+    try {
+      return await noteFailedOrder(session.redis, run, failed);
+    } catch {
+      await sleep(noteEveryMs, undefined, { ref: false });
+    }
+  }
 }
 
 const changes = { rate: () => import('../commands/rate.ts'), priority: () => import('../commands/priority.ts') };

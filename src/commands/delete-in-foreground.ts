@@ -15,12 +15,12 @@ import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Credentials, serviceOptions } from './credentials.ts';
 import { type Finish, finishRun } from './finish-run.ts';
+import { openRunWorkers } from './fork-workers.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { openRunWorkers } from './open-run-workers.ts';
 import { type EarlySession, progressOn, sayOn, whoAmI } from './session.ts';
 import { type LocalView, readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
-export type ForegroundDeletion = Finish & {
+type ForegroundDeletion = Finish & {
   session: EarlySession;
   target: Target;
   credentials: Credentials;

@@ -101,7 +101,7 @@ function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], e
     failures: files?.groups ?? [],
     examples,
     files: written.map((file) => file.path),
-    command: typedCommand(argv),
+    command: commandLine(argv),
   };
 }
 
@@ -118,11 +118,6 @@ export function sayDetached(
     stderr.write(`${plainLine(`warning: the run is stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`);
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
   return 0;
-}
-
-/** The command line, to be typed again, without parts that may be secret: it is printed, and stored with the run. */
-export function typedCommand(argv: readonly string[]): string {
-  return commandLine(argv);
 }
 
 async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): Promise<void> {

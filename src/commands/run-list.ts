@@ -36,7 +36,7 @@ import {
 import { submitRun } from './submit-run.ts';
 
 /** `credentials`: null for a detached run that another machine orders. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
-export type Work = {
+type Work = {
   target: Target;
   credentials: Credentials | null;
   list: List;

@@ -53,7 +53,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** Where the facts of a run come from: Redis, or a server. */
-export type RunSource = {
+type RunSource = {
   pollMs: number; // how often a live panel looks
   away?: string; // what the panel says while nobody answers
   /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */

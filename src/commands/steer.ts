@@ -22,7 +22,7 @@ import { type Invocation, reasonOf } from './command.ts';
 import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
 import { findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
-export type Action = 'pause' | 'resume' | 'cancel';
+type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {

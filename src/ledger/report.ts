@@ -16,7 +16,7 @@ export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
 export type Sink = (text: string) => Promise<boolean>;
 
 /** `only`: the rows to write; null = all. */
-export type ReportOptions = ReportStyle & { only: Selection | null };
+type ReportOptions = ReportStyle & { only: Selection | null };
 
 /** Writes a header and the rows, and returns how many rows. Ends early, without an error, when `sink` returns false. */
 export async function writeReport(

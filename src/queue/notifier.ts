@@ -6,7 +6,7 @@ import { backOffOnErrors, countListeners, errorLogger, lazily, notifierQueueName
 import { withTimeout } from './with-timeout.ts';
 
 /** The schedules of one source of a target. Only a process that has the source listens to their notifications. */
-export type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
+type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
 
 /** When a schedule is due. */
 type NotifierTimes = { cron: string; tz: string };

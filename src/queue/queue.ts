@@ -152,7 +152,7 @@ function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
 }
 
 /** A value that is made with its first use: the objects of BullMQ connect when they are made. `made`: null before that. */
-export type Lazy<T> = { (): T; readonly made: T | null };
+type Lazy<T> = { (): T; readonly made: T | null };
 
 /** Calls `make` once, at the first use. */
 export function lazily<T>(make: () => T): Lazy<T> {

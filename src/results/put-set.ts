@@ -7,7 +7,7 @@ import type { Lease } from '../redis/lease.ts';
 import type { ResultSet } from './result-set.ts';
 
 /** A server that takes files by PUT. `headers` are read for each file, so that a secret can be replaced. */
-export type Receiver = { url: string; route: Route; headers: () => Promise<Record<string, string>> };
+type Receiver = { url: string; route: Route; headers: () => Promise<Record<string, string>> };
 
 const triesOfFile = 3;
 const againAfterMs = 1_000;

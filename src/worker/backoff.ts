@@ -1,5 +1,5 @@
 /** How long to wait after failures, in ms: the first time and at most. `random`: from 0 to 1. */
-export type Waits = { firstMs: number; mostMs: number; random: () => number };
+type Waits = { firstMs: number; mostMs: number; random: () => number };
 
 /** The wait after failures of one task: twice as long with each, and shorter by up to a half by chance. Times in ms by one clock. */
 export class Backoff {

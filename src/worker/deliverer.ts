@@ -23,7 +23,7 @@ import type { Destination } from '../results/destination.ts';
 import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
-export type DelivererOptions = {
+type DelivererOptions = {
   redis: RedisClient;
   fp: string;
   destination: Destination;

@@ -8,7 +8,7 @@ import { acquireLease, type Lease } from '../redis/lease.ts';
 import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
-export type NotifierOptions = {
+type NotifierOptions = {
   redis: RedisClient;
   fp: string;
   receiver: NamedReceiver;

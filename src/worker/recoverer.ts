@@ -11,7 +11,7 @@ import { keys } from '../redis/keys.ts';
 import { passChangesOn } from './event-sources.ts';
 import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
-export type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
+type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
 /** What the recoverer looks at in the record of each run. */
 const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { exitCodes } from '../errors.ts';
 import type { Log } from '../logger.ts';
 
-export type SupervisorOptions = {
+type SupervisorOptions = {
   /** How many workers. */
   size: number;
   /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */
