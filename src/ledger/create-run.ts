@@ -196,13 +196,16 @@ return 1
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
-/** Fields and values. The first three are those that a producer replaces when it takes over with another layout; the fourth has to be the same. */
+/** Fields and values. The first one has to be the same for a producer that takes over; it replaces the next six. */
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
   const fields = {
+    canaryOf: plan.canaryOf,
     layout: plan.layout,
     files: JSON.stringify(plan.files),
     command: plan.command,
-    canaryOf: plan.canaryOf,
+    note: plan.note,
+    who: plan.who,
+    createdBy: plan.who,
     state: 'preparing',
     schema: schemaVersion,
     baseUrl: target.baseUrl,
@@ -230,9 +233,6 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,
     retryOf: plan.retryOf,
-    note: plan.note,
-    who: plan.who,
-    createdBy: plan.who,
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
     createdAt: now,

@@ -251,6 +251,16 @@ const refused: Case[] = [
     },
   },
   {
+    script: `${storeScripts} updateLua`,
+    when: 'a guard pauses it',
+    arrange: async () => {
+      const fp = await scheduled();
+      const event = { id: 'e', type: 'schedule.paused', timestamp: '', data: {}, text: '' };
+      const pause = { guard: 'empty', at: now, reason: 'the list is empty', event } as const;
+      return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { pause });
+    },
+  },
+  {
     script: 'stop-all',
     arrange: async () => {
       const fp = randomUUID();
