@@ -1,6 +1,8 @@
 import { ExpungeError } from '../errors.ts';
 import { notePlan } from '../ledger/audit.ts';
+import { claimPlan, findRunOfPlan } from '../ledger/create-run.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
+import type { Target } from '../model/target.ts';
 import { confirmCode } from '../terminal/ask.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { isCodeOf, type SealedPlan } from './sealed-plan.ts';
@@ -39,9 +41,14 @@ export async function confirmPlan(
  * Throws GUARD where the plan was carried out already, or the list was run since it was made: an approval holds for one run. An unfinished run
  * of other rules is not that of the plan, either.
  */
-export function refuseOtherRun({ plan, sha256 }: AppliedPlan, last: Run | null): void {
-  if (last === null || (last.plan === sha256 && !isOver(last))) return;
-  if (last.plan === sha256 || (isOver(last) && last.createdAt >= Date.parse(plan.planned_at)))
+export async function refuseOtherRun(
+  { redis }: Pick<Session, 'redis'>,
+  { fp }: Target,
+  { plan, sha256 }: AppliedPlan,
+  last: Run | null,
+): Promise<void> {
+  if (last?.plan === sha256 && !isOver(last)) return;
+  if (last !== null && (last.plan === sha256 || (isOver(last) && last.createdAt >= Date.parse(plan.planned_at))))
     throw new ExpungeError(
       'GUARD',
       `run ${last.id} of this list, made since the plan, is ${last.state}; nothing was sent`,
@@ -49,7 +56,17 @@ export function refuseOtherRun({ plan, sha256 }: AppliedPlan, last: Run | null):
         next: `see what became of it: expunge report ${last.id}; to delete the list again, make a new plan`,
       },
     );
-  if (!isOver(last)) refuseDrift(otherRulesOf(last, plan));
+  const run = await findRunOfPlan(redis, fp, sha256);
+  if (run !== null) refuseSecondRun(run, last);
+  if (last !== null && !isOver(last)) refuseDrift(otherRulesOf(last, plan));
+}
+
+/** Throws GUARD where the plan was carried out by another run, although Redis holds that one no longer. */
+function refuseSecondRun(carriedOutBy: string, run: Run | null): void {
+  if (carriedOutBy === run?.id) return;
+  throw new ExpungeError('GUARD', `run ${carriedOutBy} has carried out this plan; nothing was sent`, {
+    next: 'to delete the list again, make a new plan',
+  });
 }
 
 /**
@@ -78,7 +95,10 @@ function otherRulesOf(run: Run, { rules }: SealedPlan): string[] {
   return others.map((name) => `run ${run.id} of the same list has another ${name}`);
 }
 
-/** Records in the run, and in its audit trail, that it carries out the plan. Throws GUARD if another command made it with other rules meanwhile. */
+/**
+ * Records in the run, and in its audit trail, that it carries out the plan. Throws GUARD if another command made it with other rules meanwhile,
+ * or carried out the plan.
+ */
 export async function takeOver(
   invocation: Invocation,
   { redis }: Session,
@@ -89,6 +109,7 @@ export async function takeOver(
   const { plan, sha256 } = applied;
   if (run.plan === sha256) return;
   refuseDrift(otherRulesOf(run, plan));
+  refuseSecondRun(await claimPlan(redis, run.fp, sha256, run.id), run);
   const { planned_by, planned_at, approve_by } = plan;
   await notePlan(redis, run.id, {
     at: Date.now(),

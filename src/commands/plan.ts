@@ -65,7 +65,7 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
     maxDeletes: config.maxDeletes ?? existing?.maxDeletes ?? null,
     maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
-    stopAt: Number(options.stopAt ?? existing?.stopAt ?? 0),
+    stopAt: Number(options.stopAt ?? stopAtOf(existing)),
     maxActiveMs: Number(options.maxDuration ?? existing?.maxActiveMs ?? 0),
     window: config.window || (existing?.window ?? ''),
     onStatus: existing?.onStatus ?? config.onStatus,
@@ -123,6 +123,13 @@ function hasColumns(files: readonly string[], { format }: Invocation['config']):
 
 function existingOf(run: ListedRun) {
   return { runId: run.id, state: run.state, reason: run.reason, left: pendingOf(run), who: run.who };
+}
+
+/** When the run pauses once it goes on: a stopped one goes on past a moment that has come. */
+function stopAtOf(existing: Run | null): number {
+  if (existing === null) return 0;
+  const isStopped = existing.state === 'paused' || existing.state === 'halted';
+  return isStopped && existing.stopAt <= Date.now() ? 0 : existing.stopAt;
 }
 
 /** A run that is retried, without the retry that is resumed. */

@@ -56,7 +56,7 @@ export async function runIn(session: EarlySession, given: Invocation, work: Work
   const last = await findRunOfList(session.redis, listOf(target, list.spool.sha256, retryOf));
   if (last !== null && !isOver(last)) refuseOtherRelease(last);
   refuseKnownRun(given, last, applied);
-  if (applied !== null) refuseOtherRun(applied, last);
+  if (applied !== null) await refuseOtherRun(session, target, applied, last);
   const folderOf = ({ id }: Run) => runFolder(given.config.stateDir, id);
   if (last !== null && isSealed(last.state) && !isOver(last))
     return finishEnded({ invocation: given, session, run: last, outputFolder: folderOf(last) });

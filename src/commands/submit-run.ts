@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ExpungeError } from '../errors.ts';
-import { count } from '../format.ts';
+import { count, isoTime } from '../format.ts';
 import { chunkSizes, readChunks } from '../input/chunk-ids.ts';
 import type { Spool } from '../input/spool.ts';
 import { claimList, planRun, type RunPlan, writeRun } from '../ledger/create-run.ts';
@@ -34,6 +34,7 @@ export async function submitRun(
   { retryOf, accept }: { retryOf: string; accept(run: Run): Promise<void> },
 ): Promise<Run> {
   const { argv, config, options, sources } = invocation;
+  refusePassedMoment(options);
   const { who, reason: note } = orderOf(invocation);
   const { detach, priority = 'normal', onRun } = options as { detach?: boolean; priority?: Priority; onRun?: OnRun };
   const isTyped = argv.length > 0; // an order over HTTP has no line to type
@@ -72,6 +73,14 @@ export async function submitRun(
   const run = await written(redis, id);
   const isOther = [await changeRate(invocation, ledger, run), await changePriority(invocation, ledger, run)];
   return isOther.includes(true) ? written(redis, id) : run;
+}
+
+/** Throws USAGE where the moment of --stop-at came before the order was confirmed: a resumed run goes on past one that has come. */
+function refusePassedMoment({ stopAt }: Invocation['options']): void {
+  if (stopAt === undefined || Number(stopAt) > Date.now()) return;
+  throw new ExpungeError('USAGE', `the moment of --stop-at, ${isoTime(Number(stopAt))}, is over; nothing was sent`, {
+    next: 'give one that is to come, or none',
+  });
 }
 
 const ofOrder = [

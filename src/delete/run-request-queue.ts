@@ -1,6 +1,6 @@
 import { priorityFromStored, priorityWeights } from '../ledger/run.ts';
 import { FairQueue } from '../limiter/fair-scheduler.ts';
-import { Permits } from '../limiter/permits.ts';
+import { Permits, type Unused } from '../limiter/permits.ts';
 import type { PaceReply } from '../limiter/run-pace.ts';
 import { paceOf, rateFromStored } from '../model/rate.ts';
 import { readTimeWindow, type TimeWindow, type WindowState, windowStateAt } from '../model/time-window.ts';
@@ -43,14 +43,14 @@ export class RunRequestQueue {
   }
 
   /** Takes over the run's rate, permits, priority and window as Redis has them. `offsetMs`: our clock − that of Redis. */
-  receive({ rate, first, gap, count, priority, nextAt, window }: PaceReply, offsetMs: number): void {
+  receive({ rate, now, first, gap, count, priority, nextAt, window }: PaceReply, offsetMs: number): void {
     this.#weight = priorityWeights[priorityFromStored(priority)];
     if (rate !== this.#rate) this.#change(rate);
     this.#offsetMs = offsetMs;
     if (window !== this.#window.text)
       this.#window = { text: window, window: readTimeWindow(window), state: closed, since: Infinity };
     this.#nextAtMs = nextAt + offsetMs;
-    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count }, this.#clock(), lateAtMostMs);
+    this.permits.add({ firstMs: first + offsetMs, gapMs: gap, count, leasedAt: now }, this.#clock(), lateAtMostMs);
     if (!this.isOpen) this.permits.drop();
     for (const pool of this.#queues.keys()) pool.pump();
   }
@@ -94,11 +94,11 @@ export class RunRequestQueue {
     return Math.max(0, this.#nextAtMs - now);
   }
 
-  /** Takes the number of permits that were not used, to give them back. Until Redis answers, they may be the next ones. */
-  takeUnused(): number {
-    const unused = this.permits.takeUnused();
-    if (unused > 0) this.#nextAtMs = 0;
-    return unused;
+  /** Takes the permits that were not used, to give them back. Until Redis answers, they may be the next ones. */
+  takeUnused(): Unused {
+    const taken = this.permits.takeUnused();
+    if (taken.unused > 0) this.#nextAtMs = 0;
+    return taken;
   }
 
   /** What the run uses this pool through. */

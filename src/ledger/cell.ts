@@ -1,6 +1,5 @@
 import {
   inDoubt,
-  isFailure,
   type Outcome,
   rankOf,
   type SentOutcome,
@@ -36,13 +35,12 @@ const manyMarks = 128;
 /** Attempts in an id's first pass. */
 export const quickAttempts = 3;
 
-/** Lua: the numbers above as divisors; by rank, the field of the run record that counts an outcome, the rank that it has in doubt, and whether it is a failure. */
+/** Lua: the numbers above as divisors; by rank, the field of the run record that counts an outcome, and the rank that it has in doubt. */
 export const cellConstants = `
 local rankStep, settledFrom, attemptsStep, doubt, markStep = ${1 << rankShift}, ${settledFrom}, ${1 << attemptsShift}, ${doubt}, ${1 << markShift}
 local marksSize, attemptsSize = ${marksMax + 1}, ${attemptsMax + 1}
 local outcomes = {${sentOutcomes.map((outcome) => `'${outcome}'`).join(', ')}}
 local inDoubt = {${sentOutcomes.map((outcome) => rankOf(inDoubt(outcome))).join(', ')}}
-local isFailure = {${sentOutcomes.map(isFailure).join(', ')}}
 `;
 
 /** What marks are reset to: enough to show that the id has waited often. */

@@ -127,6 +127,20 @@ export async function claimList(
   return String(replaced);
 }
 
+/** How long it is known that a plan was carried out, in ms: longer than its run, which may be removed. */
+const planKnownMs = 365 * 86_400_000;
+
+/** The run that carries out the plan, or null. Redis may hold that run no longer. `sha256`: of the file of the plan. */
+export function findRunOfPlan(redis: RedisClient, fp: string, sha256: string): Promise<string | null> {
+  return redis.get(keys.plan(fp, sha256));
+}
+
+/** Makes a run the one that carries out the plan, unless there is one. Returns that run; repeating it returns the same. */
+export async function claimPlan(redis: RedisClient, fp: string, sha256: string, run: string): Promise<string> {
+  await redis.set(keys.plan(fp, sha256), run, 'PX', planKnownMs, 'NX');
+  return (await findRunOfPlan(redis, fp, sha256)) ?? run;
+}
+
 /**
  * Writes the run: record, chunks, blocks, and last the state `planned`. Nothing of it is sent before. Repeating it after a crash writes
  * the same bytes, or all of them anew if the same rows come from other files now; a run that is planned already stays as it is. Throws
@@ -182,13 +196,16 @@ return 1
 type RunRecord = Record<Exclude<keyof RunPlan, 'target' | 'settled'>, string | number> &
   Partial<Record<keyof Run | ReadOutcome | 'epoch', string | number>>;
 
-/** Fields and values. The first three are those that a producer replaces when it takes over with another layout; the fourth has to be the same. */
+/** Fields and values. The first one has to be the same for a producer that takes over; it replaces the next six. */
 function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string | number)[] {
   const fields = {
+    canaryOf: plan.canaryOf,
     layout: plan.layout,
     files: JSON.stringify(plan.files),
     command: plan.command,
-    canaryOf: plan.canaryOf,
+    note: plan.note,
+    who: plan.who,
+    createdBy: plan.who,
     state: 'preparing',
     schema: schemaVersion,
     baseUrl: target.baseUrl,
@@ -216,9 +233,6 @@ function recordOf({ target, settled, ...plan }: RunPlan, now: number): (string |
     onStatus: plan.onStatus,
     expectAbsent: plan.expectAbsent ? 1 : 0,
     retryOf: plan.retryOf,
-    note: plan.note,
-    who: plan.who,
-    createdBy: plan.who,
     keepMs: plan.keepMs,
     detached: plan.detached ? 1 : 0,
     createdAt: now,

@@ -38,18 +38,18 @@ local function thisProcess() return string.match(redis.call('INFO', 'server'), '
 export const otherCanary = 'other_canary';
 
 /**
- * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared with another layout, it
- * replaces the layout, the files and the command.
+ * Writes a record that doesn't exist yet, with the Redis process that holds it. In one that is being prepared, it replaces from where and by
+ * whom: a run is that of whoever took it over last.
  *
  * KEYS  1 run
- * ARGV  1… what is known of the Redis process  4… fields and values, first `layout`, `files`, `command` and `canaryOf`
+ * ARGV  1… what is known of the Redis process  4… fields and values, first `canaryOf`, then the six that it replaces
  * returns the state it had before, '' for none, or `otherCanary`: its chunks have other sizes, so nothing can take their place
  */
 export const makeRecordLua = `${processFunction}
 local state = redis.call('HGET', KEYS[1], 'state')
-if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[10]) ~= ARGV[11] then return '${otherCanary}' end
-if state == 'preparing' and redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then
-  redis.call('HSET', KEYS[1], unpack(ARGV, 4, 9))
+if state == 'preparing' then
+  if redis.call('HGET', KEYS[1], ARGV[4]) ~= ARGV[5] then return '${otherCanary}' end
+  redis.call('HSET', KEYS[1], unpack(ARGV, 6, 17))
 end
 if state then return state end
 local me = thisProcess()

@@ -34,6 +34,21 @@ export async function removeRun(redis: RedisClient, run: Run): Promise<void> {
   await redis.zrem(keys.runs, run.id);
 }
 
+/**
+ * Removes a run that was not started, if `createdBy` begins like this: nobody can start it from then on, and one that somebody has started or
+ * taken over stays. Repeating it is harmless; what an interrupted call leaves is removed like that of an expired run.
+ */
+export async function removeIfUnstarted(redis: RedisClient, run: Run, createdBy: string): Promise<void> {
+  if ((await redis.eval(forgetUnstartedLua, 1, keys.run(run.id), createdBy)) === 1) await removeRun(redis, run);
+}
+
+// KEYS 1 run  ARGV 1 start of `createdBy`; removes the record, and returns 1 if it did
+const forgetUnstartedLua = `
+local is = redis.call('HMGET', KEYS[1], 'state', 'createdBy')
+if is[1] ~= 'preparing' and is[1] ~= 'planned' or string.sub(is[2], 1, #ARGV[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+`;
+
 // Each script checks first that its key still belongs to the run: the record may expire at any time, and the list may be another run's.
 
 // KEYS 1 list  ARGV 1 run  2 ms

@@ -111,6 +111,15 @@ function ruleLua(rule: HaltRule): string {
   return `{halt = '${halt}', field = '${counterOf(rule)}', ${limits}, reason = ${JSON.stringify(reason)}}`;
 }
 
+/** A share of failures of any kind (`--max-failures`) halts a run once so many ids have an outcome. */
+export const failuresAfter = 100;
+
+/** A Lua expression: whether a share counts of so many ids `now`, and did not of those `before`. Then it may be over its limit, whatever became of the last ones. */
+export function reachesShareLua(rules: readonly HaltRule[], before: string, now: string): string {
+  const samples = new Set([failuresAfter, ...rules.flatMap(({ percent }) => percent?.after ?? [])]);
+  return [...samples].map((ids) => `${before} < ${ids} and ${now} >= ${ids}`).join(' or ');
+}
+
 /** The names of the counters of the rules, as the inside of a Lua list. */
 export function countersLua(rules: readonly HaltRule[]): string {
   return rules.map((rule) => `'${counterOf(rule)}'`).join(', ');

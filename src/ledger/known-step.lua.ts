@@ -1,22 +1,27 @@
 import { keys } from '../redis/keys.ts';
 import { writeTimesFunction } from './cell.ts';
+import { type HaltRule, reachesShareLua } from './halt-rules.ts';
 import type { KnownStep } from './known-cells.ts';
 
 /**
  * A step whose holder knows every cell of it: one comparison, and the bytes that follow. It does nothing where somebody else has written, where the
- * run is not running, or ends with this step: then the step of step.lua.ts decides. So running it twice is harmless. With the last id of
- * a chunk it hands the chunk back as well: as handBackLua, which nobody needs then.
+ * run is not running, or ends with this step, or a share of failures counts from this step on: then the step of step.lua.ts decides. So
+ * running it twice is harmless. With the last id of a chunk it hands the chunk back as well: as handBackLua, which nobody needs then.
  *
  * KEYS  1 ledger chunk  2 run  3 open
  * ARGV  1 chunk  2 epoch  3 offset  4 bytes before  5 bytes after  6 ids deleted  7 attempts  8 places of times, 2 bytes each
  *       9 1 = every id of the chunk is settled then: it is handed back
  * returns 1, or 0 if it did nothing
  */
-export const knownStepLua = `${writeTimesFunction}
-local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled')
+export const knownStepLua = (rules: readonly HaltRule[]) => `${writeTimesFunction}
+local run = redis.call('HMGET', KEYS[2], 'state', 'ids', 'settled', 'settledAtStart')
 local deleted = tonumber(ARGV[6])
 if run[1] ~= 'running' or redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
-if deleted > 0 and tonumber(run[3]) + deleted >= tonumber(run[2]) then return 0 end
+if deleted > 0 then
+  local settled = tonumber(run[3])
+  local since = settled - tonumber(run[4] or '0')
+  if settled + deleted >= tonumber(run[2]) or ${reachesShareLua(rules, 'since', 'since + deleted')} then return 0 end
+end
 if redis.call('GETRANGE', KEYS[1], ARGV[3], ARGV[3] + #ARGV[4] - 1) ~= ARGV[4] then return 0 end
 redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[5])
 if deleted > 0 then

@@ -278,7 +278,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
 
 function defineScripts(redis: RedisClient, haltRules: readonly HaltRule[]) {
   redis.defineCommand('expungeStep', { numberOfKeys: 5, lua: stepLua(haltRules) });
-  redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua });
+  redis.defineCommand('expungeKnownStep', { numberOfKeys: 3, lua: knownStepLua(haltRules) });
   redis.defineCommand('expungeFeed', { numberOfKeys: 4, lua: feedLua });
   redis.defineCommand('expungeClaim', { numberOfKeys: 6, lua: claimLua });
   redis.defineCommand('expungeHandBack', { numberOfKeys: 4, lua: handBackLua });

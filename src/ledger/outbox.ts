@@ -109,6 +109,20 @@ const moveLua = `
 if tonumber(redis.call('GET', KEYS[1]) or 0) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 `;
 
+/** How often a receiver has refused the event with this number, and when it is posted again, in ms since 1970. */
+export type Refusals = { n: number; count: number; until: number };
+
+/** Of the event that was refused last, whichever worker posted it. */
+export async function readRefusals(redis: RedisClient, fp: string, receiver: string): Promise<Refusals> {
+  const stored = await redis.get(keys.outboxRefusals(fp, receiver));
+  return stored === null ? { n: 0, count: 0, until: 0 } : JSON.parse(stored);
+}
+
+/** Only whoever posts to the receiver may do this. Repeating it changes nothing. */
+export async function storeRefusals(redis: RedisClient, fp: string, receiver: string, all: Refusals): Promise<void> {
+  await redis.set(keys.outboxRefusals(fp, receiver), JSON.stringify(all), 'PX', keptMs);
+}
+
 /** Since when each scope of a target has been unavailable, as it was told last; in ms since 1970. */
 export async function readToldOutages(redis: RedisClient, fp: string): Promise<Record<string, number>> {
   const found = await redis.hgetall(keys.outages(fp));

@@ -59,16 +59,20 @@ export function resultsKeepMs(run: Run, keepMs: number): number {
   return awaitsResults(run) ? Math.max(keepMs, resultsKeptMs) : keepMs;
 }
 
-/** A run whose results are to be delivered; `since`: when it ended, in ms since 1970. */
+/** A run whose results are to be delivered; `since`: when it ended, or was put back, in ms since 1970. */
 export type Undelivered = { run: string; since: number };
 
 /** Puts a run that has ended among those whose results are to be delivered. Repeating it changes nothing. */
-export async function queueResults(redis: RedisClient, run: Run): Promise<void> {
+export async function queueResults(
+  redis: RedisClient,
+  run: Run,
+  since: number = run.endedAt || run.changedAt,
+): Promise<void> {
   const ms = resultsKeepMs(run, run.keepMs) + wantedMs;
-  await redis.eval(queueLua, 1, keys.undelivered(run.fp), run.endedAt || run.changedAt, run.id, ms);
+  await redis.eval(queueLua, 1, keys.undelivered(run.fp), since, run.id, ms);
 }
 
-// KEYS 1 undelivered  ARGV 1 when it ended  2 run  3 ms; the key stays as long as the last of its runs, at most
+// KEYS 1 undelivered  ARGV 1 since  2 run  3 ms; the key stays as long as the last of its runs, at most
 const queueLua = `
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
@@ -82,12 +86,12 @@ export async function readUndelivered(redis: RedisClient, fp: string): Promise<U
   return found.flatMap((run, i) => (i % 2 === 0 ? [{ run, since: Number(found[i + 1]) }] : []));
 }
 
-/** Takes a run out, unless it has ended again since it was read. */
+/** Takes a run out, unless it has ended again or was put back since it was read. */
 export async function dropUndelivered(redis: RedisClient, fp: string, { run, since }: Undelivered): Promise<void> {
   await redis.eval(dropLua, 1, keys.undelivered(fp), run, since);
 }
 
-// KEYS 1 undelivered  ARGV 1 run  2 when it ended
+// KEYS 1 undelivered  ARGV 1 run  2 since
 const dropLua = `
 local since = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if since and tonumber(since) == tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1], ARGV[1]) end
@@ -118,17 +122,24 @@ export async function recordResultsProblem(
 }
 
 /**
- * Has the results of a run delivered once more: a process that was suspended without knowing it may have replaced what another one
- * had delivered, with the results of an earlier halt.
+ * Has the results of a run delivered once more, unless the process still holds the lease of its delivery: suspended without knowing it, it
+ * may have replaced what another one has delivered, or is delivering, with the results of an earlier halt.
  */
-export async function requeueResults(redis: RedisClient, id: string): Promise<void> {
-  await redis.eval(undeliverLua, 1, keys.run(id));
+export async function requeueResults(redis: RedisClient, id: string, token: string): Promise<void> {
+  if ((await redis.eval(undeliverLua, 2, keys.run(id), keys.resultsLease(id), token)) === 'held') return;
   const run = await readRun(redis, id);
-  if (run !== null && awaitsResults(run)) await queueResults(redis, run);
+  if (run !== null && awaitsResults(run)) await queueResults(redis, run, Date.now());
 }
 
-// KEYS 1 run
-const undeliverLua = `if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsOf', '') end`;
+// A holder that is delivering them loses the lease, which stays taken until it expires: before that, the holder has noticed.
+// KEYS 1 run  2 lease  ARGV 1 token of the process
+const undeliverLua = `
+local holder = redis.call('GET', KEYS[2])
+if holder == ARGV[1] then return 'held' end
+if holder then redis.call('SET', KEYS[2], 'lost', 'KEEPTTL') end
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'resultsOf', '') end
+return 'lost'
+`;
 
 // KEYS 1 run  2 lease  ARGV 1 token that must be in the lease  2… fields and values; returns done or lost
 const recordLua = `

@@ -66,8 +66,8 @@ end
 local function release(key)
   local held = redis.call('HMGET', key, 'holdUntil', 'closed', 'announced')
   if tonumber(held[1] or '0') <= now and not held[2] and (held[3] or '') == '' then return end
-  redis.call('HDEL', key, 'holdUntil', 'holdWhy', 'closed', 'closedWhy', 'closedAt', 'probeGap', 'probeAt', 'unreachableAt',
-    'alarmWhy', 'alarmKind', 'announced', 'claimLeft', 'claimEndsAt')
+  redis.call('HDEL', key, 'holdUntil', 'holdWhy', 'closed', 'closedWhy', 'closedAt', 'outageSince', 'probeGap', 'probeAt',
+    'unreachableAt', 'alarmWhy', 'alarmKind', 'announced', 'claimLeft', 'claimEndsAt')
   redis.call('HSET', key, 'released', 1) -- for the next state
   begin(key, 'releasedEpoch')
 end

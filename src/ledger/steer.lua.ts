@@ -40,6 +40,9 @@ if next == 'running' then
   if halted[1] == 'canary' then
     redis.call('HSET', KEYS[1], 'canary', string.match(halted[2], '^%S+ (.*)$') or '', 'failuresAtRung', failuresOf(KEYS[1]))
   end
+  -- Nor does a --stop-at stop it that came meanwhile. A new run has not been stopped: it sends nothing after its own.
+  local stopAt = state ~= 'planned' and redis.call('HGET', KEYS[1], 'stopAt')
+  if stopAt and tonumber(stopAt) <= now then redis.call('HDEL', KEYS[1], 'stopAt') end
   for _, counter in ipairs({${countersLua(rules)}}) do redis.call('HDEL', KEYS[1], counter) end
   redis.call('HSETNX', KEYS[1], 'startedAt', now)
   -- A run whose cells were all settled while it was not running has nothing left to do.

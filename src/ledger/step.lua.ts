@@ -1,9 +1,14 @@
 import { sealFunction } from './active-time.lua.ts';
 import { cellConstants, headerBytes, placeLua, writeTimesFunction } from './cell.ts';
-import { type HaltRule, haltFunctions, haltRulesLua, ruleOfAbsence, ruleOfCodeLua } from './halt-rules.ts';
-
-/** A share of failures halts a run once so many ids have an outcome. */
-const failuresAfter = 100;
+import {
+  countersLua,
+  failuresAfter,
+  type HaltRule,
+  haltFunctions,
+  haltRulesLua,
+  ruleOfAbsence,
+  ruleOfCodeLua,
+} from './halt-rules.ts';
 
 /**
  * The step: joins results into their cells, then marks the next window before its requests are sent. Running it twice with the same
@@ -53,8 +58,7 @@ end
 local ruleOfCode = ${ruleOfCodeLua(rules)} -- by rank
 local change, attempts, settled, changed, late = {}, 0, 0, false, 0 -- change: by rank
 for rank = 1, #outcomes do change[rank] = 0 end
-local found, isAnyFound = {}, false -- by rule of section 2
-local isAnyFailed = false
+local found = {} -- by rule of section 2
 local timed, isAnyTimed = {}, false -- places of times
 local improved = {} -- outcomes that a better one replaces
 for at = 1, #results, 4 do
@@ -86,15 +90,11 @@ for at = 1, #results, 4 do
     end
     if rank > 0 then
       change[rank] = change[rank] + 1
-      if isFailure[rank] then isAnyFailed = true end
       timed[${placeLua('i', 'sent')}] = true
       isAnyTimed = true
       if ruleOfCode[rank] and oldRank == 0 then
         local rule = byte(ruleOfCode[rank], new % attemptsStep + 1) - 48
-        if rule > 0 then
-          found[rule] = (found[rule] or 0) + 1
-          isAnyFound = true
-        end
+        if rule > 0 then found[rule] = (found[rule] or 0) + 1 end
       end
     end
     cells[i] = new
@@ -109,6 +109,7 @@ if late > 0 then redis.call('HINCRBY', KEYS[2], 'late', late) end
 if #improved > 0 then redis.call('RPUSH', KEYS[5], unpack(improved)) end
 
 -- 2. Seal the run with its last id, or halt it by a rule, which counts over all processes, because all results that it counts pass here.
+-- A share of earlier failures counts from a number of ids on, so a step may halt the run of which every id was deleted.
 if settled > 0 then
   local total = redis.call('HINCRBY', KEYS[2], 'settled', settled)
   if total == tonumber(run[2]) then
@@ -116,34 +117,26 @@ if settled > 0 then
     redis.call('HSET', KEYS[2], 'reason', '')
     seal(state, false, KEYS[2], KEYS[3], KEYS[4])
   end
-  -- What follows is rare in a run without failures, so there it costs nothing.
-  if isAnyFound then
-    local rules = ${haltRulesLua(rules)}
-    local kept = redis.call('HMGET', KEYS[2], 'settledAtStart', 'expectAbsent')
-    local since = total - tonumber(kept[1] or '0')
-    for i, rule in ipairs(rules) do
-      local n = found[i] and redis.call('HINCRBY', KEYS[2], rule.field, found[i]) or 0
-      local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
-      local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
-      if isOver and not isExpected and state == 'running' then
-        state = 'halted'
-        local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
-        halt(KEYS[2], KEYS[4], rule.halt, reason)
-      end
+  local kept = redis.call('HMGET', KEYS[2], unpack({'settledAtStart', 'expectAbsent', 'maxFailures', ${countersLua(rules)}}))
+  local since = total - tonumber(kept[1] or '0')
+  for i, rule in ipairs(${haltRulesLua(rules)}) do
+    local n = found[i] and redis.call('HINCRBY', KEYS[2], rule.field, found[i]) or tonumber(kept[3 + i] or '0')
+    local isOver = n >= rule.count or n == since and n >= rule.first or since >= rule.after and n * 100 > rule.over * since
+    local isExpected = kept[2] == '1' and i == ${ruleOfAbsence(rules)}
+    if isOver and not isExpected and state == 'running' then
+      state = 'halted'
+      local reason = string.gsub(rule.reason, '{(%a+)}', {count = n, total = since})
+      halt(KEYS[2], KEYS[4], rule.halt, reason)
     end
   end
-end
-
--- The limit that the operator has set for failures of any kind.
-if isAnyFailed and state == 'running' then
-  local limits = redis.call('HMGET', KEYS[2], 'maxFailures', 'settledAtStart', 'settled')
-  local limit = limits[1] or ''
-  local since = tonumber(limits[3]) - tonumber(limits[2] or '0')
-  local percent = tonumber(string.match(limit, '^(.*)%%$'))
-  local n = limit == '' and 0 or failuresSinceStart(KEYS[2])
-  if percent and since >= ${failuresAfter} and n * 100 > percent * since or not percent and n > (tonumber(limit) or math.huge) then
-    state = 'halted'
-    halt(KEYS[2], KEYS[4], 'max_failures', n .. ' of ' .. since .. ' ids failed or are unknown, --max-failures is ' .. limit)
+  -- The limit that the operator has set for failures of any kind.
+  local limit = kept[3] or ''
+  if limit ~= '' and state == 'running' then
+    local n, percent = failuresSinceStart(KEYS[2]), tonumber(string.match(limit, '^(.*)%%$'))
+    if percent and since >= ${failuresAfter} and n * 100 > percent * since or not percent and n > (tonumber(limit) or math.huge) then
+      state = 'halted'
+      halt(KEYS[2], KEYS[4], 'max_failures', n .. ' of ' .. since .. ' ids failed or are unknown, --max-failures is ' .. limit)
+    end
   end
 end
 

@@ -79,6 +79,23 @@ local function useQuotas(key, now, limits, permits)
   end
 end
 
+-- Permits that went unused, of which the first was leased at since. They are taken from the oldest slices from there on, whoever used those: what
+-- is left there then leaves the window no sooner than what was really used. Where less is left, the rest stays used.
+local function returnToQuotas(key, now, limits, permits, since)
+  if permits == 0 then return end
+  for i = 2, #limits do
+    local period, left = limits[i].period, permits
+    local current = math.floor(now * 60 / period)
+    for slice = math.max(current - 60, math.floor(since * 60 / period)), current do
+      local field = string.format('%d:%d', period, slice)
+      local returned = math.max(0, math.min(left, tonumber(redis.call('HGET', key, field) or '0')))
+      if returned > 0 then redis.call('HINCRBY', key, field, -returned) end
+      left = left - returned
+      if left == 0 then break end
+    end
+  end
+end
+
 -- Slots that passed unused come back at once if no later ones were given away. Else they are owed, and all slots come a little closer for
 -- as long as it takes: given back at once they would be too many among those that others have already. Returns tat and what is owed, in ms.
 local function giveBack(now, tat, unusedMs, wish)

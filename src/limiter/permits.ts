@@ -1,5 +1,11 @@
-/** Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. */
-type Lease = { firstMs: number; gapMs: number; count: number };
+/**
+ * Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. `leasedAt`: when, by the clock of
+ * Redis.
+ */
+type Lease = { firstMs: number; gapMs: number; count: number; leasedAt: number };
+
+/** How many permits were not used, and when the first of them was leased, by the clock of Redis. */
+export type Unused = { unused: number; unusedSince: number };
 
 type Held = Lease & { gotMs: number; lateAtMostMs: number };
 
@@ -12,6 +18,7 @@ const lateAtMost = 40;
 export class Permits {
   readonly #leases: Held[] = [];
   #unused = 0;
+  #unusedSince = 0;
 
   /** Adds permits that came now. `lateAtMostMs`: how long these may wait. */
   add(lease: Lease, nowMs: number, lateAtMostMs = lateAtMost): void {
@@ -43,14 +50,9 @@ export class Permits {
     return this.#leases.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Counts a permit that was taken and not used. */
-  giveBack(): void {
-    this.#unused++;
-  }
-
   /** Drops all permits: nothing may be sent now, or their rate is no longer valid. */
   drop(): void {
-    for (const { count } of this.#leases.splice(0)) this.#unused += count;
+    for (const lease of this.#leases.splice(0)) this.#giveBack(lease, lease.count);
   }
 
   /** Whether permits went unused that were not given back yet. */
@@ -58,11 +60,11 @@ export class Permits {
     return this.#unused > 0;
   }
 
-  /** Takes the number of permits that were not used since the last call, to give them back. */
-  takeUnused(): number {
-    const unused = this.#unused;
+  /** Takes the permits that were not used since the last call, to give them back. */
+  takeUnused(): Unused {
+    const taken = { unused: this.#unused, unusedSince: this.#unusedSince };
     this.#unused = 0;
-    return unused;
+    return taken;
   }
 
   /** The first lease with permits that are not too late. */
@@ -81,7 +83,12 @@ export class Permits {
   #skip(lease: Lease, missed: number): void {
     lease.firstMs += missed * lease.gapMs;
     lease.count -= missed;
-    this.#unused += missed;
+    this.#giveBack(lease, missed);
+  }
+
+  #giveBack({ leasedAt }: Lease, permits: number): void {
+    if (permits > 0) this.#unusedSince = this.#unused > 0 ? Math.min(this.#unusedSince, leasedAt) : leasedAt;
+    this.#unused += permits;
   }
 }
 

@@ -6,6 +6,7 @@ import type { Closed } from './closed.ts';
 import { lowest, type TargetControl } from './control.ts';
 import { recallRate } from './learn-rate.ts';
 import type { LearnedRate } from './learned-rate.ts';
+import { noIdsFaultMs } from './outage.ts';
 
 /** The state of a limiter of a target, for people. Rates are requests per second; times are ms since 1970 by the clock of Redis. */
 export type TargetState = {
@@ -24,8 +25,8 @@ export type TargetState = {
   inFlight: number; // requests at once, over the fleet
   isStarved: boolean; // permits wait for one of these requests to end
   hold: { reason: string; leftMs: number } | null;
-  /** Why single ids are sent to find out whether requests are accepted again. */
-  outage: { kind: Closed['kind']; reason: string; since: number } | null;
+  /** Why single ids are sent to find out whether requests are accepted again. `countsTries`: each costs its id an attempt by now. */
+  outage: { kind: Closed['kind']; reason: string; since: number; countsTries: boolean } | null;
 };
 
 const silentAfterMs = 5_000;
@@ -162,13 +163,15 @@ export function targetStateOf(
 }
 
 function closedOf(
-  { closed = '', closedWhy = '', closedAt, holdUntil = '0' }: Hash,
+  { closed = '', closedWhy = '', closedAt, outageSince = closedAt, holdUntil = '0' }: Hash,
   now: number,
 ): TargetState['outage'] {
   const kind = closed as Closed['kind'] | '';
   if (kind === '' || (kind === 'held' && Number(holdUntil) > now)) return null;
-  if (kind === 'held') return { kind, reason: 'the wait that the API asked for is over', since: Number(holdUntil) };
-  return { kind, reason: closedWhy, since: Number(closedAt) };
+  const countsTries = now - Number(kind === 'held' ? holdUntil : closedAt) >= noIdsFaultMs;
+  if (kind === 'held')
+    return { kind, reason: 'the wait that the API asked for is over', since: Number(holdUntil), countsTries };
+  return { kind, reason: closedWhy, since: Number(outageSince), countsTries };
 }
 
 const starvedShare = 0.4;

@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client.ts';
 import { leaseFunction } from './lease.lua.ts';
+import type { Unused } from './permits.ts';
 
 type PaceKeys = { run: string; members: string; quotas: string };
 
@@ -26,17 +27,19 @@ export type PaceCall = {
   process: string;
   wants: boolean;
   till: string;
-  unused: number;
   closed?: { window: string; until: number };
-};
+} & Unused;
 
 /** Asks for the state and the priority of a run, and for permits of its own rate, if it has one. `now` is for tests in a time of their own. */
 export function openPaceCalls(redis: RedisClient, now: () => string = () => '') {
   redis.defineCommand('expungeRunPace', { numberOfKeys: 3, lua: runPaceLua });
   const scripts = redis as unknown as { expungeRunPace(...args: (string | number)[]): Promise<(string | number)[]> };
-  return async (keys: PaceKeys, { process, wants, till, unused, closed }: PaceCall): Promise<PaceReply> => {
+  return async (
+    keys: PaceKeys,
+    { process, wants, till, unused, unusedSince, closed }: PaceCall,
+  ): Promise<PaceReply> => {
     const args = [process, wants ? 1 : 0, till, unused, now(), closed?.window ?? '', Math.ceil(closed?.until ?? 0)];
-    const reply = await scripts.expungeRunPace(keys.run, keys.members, keys.quotas, ...args);
+    const reply = await scripts.expungeRunPace(keys.run, keys.members, keys.quotas, ...args, unusedSince);
     const [state, rate, at, first, gap, count, quotaUntil, priority, nextAt, window] = reply.map(String);
     return {
       ...{ state: state!, rate: rate!, now: Number(at), first: Number(first), gap: Number(gap), count: Number(count) },
@@ -53,6 +56,7 @@ export function openPaceCalls(redis: RedisClient, now: () => string = () => '') 
  *
  * KEYS  1 run  2 members  3 quotas
  * ARGV  1 process  2 whether it wants permits  3 end of its last lease  4 permits it did not use  5 now, '' = Redis TIME  6 its window as known there  7 when that opens, 0 = it is open
+ *       8 when the first of those permits was leased
  * returns {state, 'overdue' or 'missing', rate as stored or '', now, first, gap, count, when a spent quota has room again or 0,
  *       priority as stored or '', when the next free permit is due or 0, window or ''}; times in ms of the Redis clock
  */
@@ -69,7 +73,7 @@ end
 local members = membersOf(KEYS[2], now, ARGV[1], ARGV[2] == '1', '')
 local first, gap, count, quotaUntil, room, tat, owed = now, 1, 0, 0, 0, tonumber(run[4] or '0'), 0
 local back, perSecond = tonumber(ARGV[4]), limits[1].count * 1000 / limits[1].period
-useQuotas(KEYS[3], now, limits, -back) -- first: it may be all the room there is
+returnToQuotas(KEYS[3], now, limits, back, tonumber(ARGV[8])) -- first: it may be all the room there is
 if ARGV[2] == '1' and run[1] == 'running' then
   room, quotaUntil = quotaRoom(KEYS[3], now, limits)
   tat, first, gap, count, owed = lease(now, tat, {

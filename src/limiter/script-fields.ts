@@ -6,6 +6,7 @@ export const callArguments = [
   'wants', // 1 = it wants permits
   'till', // end of its last lease
   'unused', // permits it did not use
+  'unusedSince', // when the first of those was leased
   'given', // now, '' = Redis TIME
   'epoch', // that it knows
   'rate', // as stored, '' = none

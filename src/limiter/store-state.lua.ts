@@ -25,16 +25,18 @@ if asked.steps == '1' then
 end
 if asked.closed ~= '' then
   redis.call('HSET', KEYS[1], 'closed', asked.closed, 'closedWhy', asked.closedWhy, 'probeGap', asked.probeGap)
-  -- Later the script of the call moves closedAt on while the target is stopped.
-  if not s[5] then redis.call('HSET', KEYS[1], 'closedAt', asked.closedAt, 'probeAt', time(now + tonumber(asked.probeGap))) end
+  -- The script of the call moves closedAt on while the target is stopped, for what the outage costs; outageSince stays, for what is told of it.
+  if not s[5] then
+    redis.call('HSET', KEYS[1], 'closedAt', asked.closedAt, 'outageSince', asked.closedAt, 'probeAt', time(now + tonumber(asked.probeGap)))
+  end
   -- A wait or refusals that become an outage: it begins now.
   if (s[5] == 'held' or s[5] == 'refused') and asked.closed ~= 'held' and asked.closed ~= s[5] then
-    redis.call('HSET', KEYS[1], 'closedAt', time(now))
+    redis.call('HSET', KEYS[1], 'closedAt', time(now), 'outageSince', time(now))
   end
   if asked.closed == 'unreachable' and not s[6] then redis.call('HSET', KEYS[1], 'unreachableAt', time(now)) end
 elseif s[5] then
   tat = now
-  redis.call('HDEL', KEYS[1], 'closed', 'closedWhy', 'closedAt', 'probeGap', 'probeAt', 'unreachableAt')
+  redis.call('HDEL', KEYS[1], 'closed', 'closedWhy', 'closedAt', 'outageSince', 'probeGap', 'probeAt', 'unreachableAt')
   redis.call('HSET', KEYS[1], 'budget', ${budgetFull})
 end
 redis.call('HSET', KEYS[1], 'epoch', epoch, 'tat', time(tat), 'state', asked.json, 'rate', asked.rate, 'phase', asked.phase,

@@ -4,6 +4,7 @@ import { announcedRate } from './announced-window.ts';
 import type { Closed } from './closed.ts';
 import type { TargetControl } from './control.ts';
 import type { AnswerTally } from './outage.ts';
+import type { Unused } from './permits.ts';
 import { callArguments, replyNumbers, replyTexts, stateArguments } from './script-fields.ts';
 import { storeStateLua } from './store-state.lua.ts';
 import type { Alarm } from './sums.ts';
@@ -46,7 +47,6 @@ export type TargetCall = {
   process: string;
   wants: boolean;
   till: string;
-  unused: number;
   epoch: string;
   rate: string;
   burst: string;
@@ -58,7 +58,7 @@ export type TargetCall = {
   starved: boolean;
   busy: boolean;
   stop: string; // the stop of this process alone, as stored; '' = none
-};
+} & Unused;
 
 /** What Redis answers; see `replyNumbers`. */
 export type TargetReply = Record<(typeof replyNumbers)[number], number> & {
@@ -83,7 +83,8 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
     async call(call: TargetCall): Promise<TargetReply> {
       const { tally, hold, alarm, claim } = call;
       const said: Record<(typeof callArguments)[number], string | number> = {
-        ...{ process: call.process, wants: call.wants ? 1 : 0, till: call.till, unused: call.unused, given: now() },
+        ...{ process: call.process, wants: call.wants ? 1 : 0, till: call.till, given: now() },
+        ...{ unused: call.unused, unusedSince: call.unusedSince },
         ...{ epoch: call.epoch, rate: call.rate, burst: call.burst, slots: call.slots },
         ...{ holdMs: hold.ms, holdWhy: hold.why, alarmWhy: alarm?.why ?? '', alarmKind: alarm?.kind ?? '' },
         ...{ claimLeft: claim?.remaining ?? '', claimMs: claim?.forMs ?? 0 },

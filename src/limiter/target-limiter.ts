@@ -251,7 +251,7 @@ export class TargetLimiter {
     const call: TargetCall = {
       process: this.#options.process,
       wants: this.#users > 0 && this.throttledMs < soonMs && stopHere === null,
-      ...{ till: this.#till, unused: this.permits.takeUnused() },
+      ...{ till: this.#till, ...this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
       ...{ hold: this.#holds.report(), alarm: this.#alarm, claim: this.#claimNow(), tally: this.#tally },
       ...{ starved: this.#sender.takeStarved(), busy: this.#options.isBusy(this.#options.clock()) },
@@ -277,7 +277,8 @@ export class TargetLimiter {
     this.#epoch = Number(reply.epoch);
     this.#stop = stopFromStored(reply.stop);
     this.#holds.receive(reply.holdUntil + this.#offset.ms, reply.holdWhy);
-    const lease = { firstMs: reply.first + this.#offset.ms, gapMs: reply.gap, count: reply.count };
+    const { first, gap, count, now } = reply;
+    const lease = { firstMs: first + this.#offset.ms, gapMs: gap, count, leasedAt: now };
     const liveMs = this.#sender.isPaced ? besidePaceMs : undefined;
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;

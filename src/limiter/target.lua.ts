@@ -167,7 +167,7 @@ end
 put('ceiling', share < math.huge and share or 0)
 local first, gap, count, owed = now, 1, 0, number('owed')
 local back = tonumber(asked.unused)
-useQuotas(KEYS[3], now, limits, -back) -- first: it may be all the room there is
+returnToQuotas(KEYS[3], now, limits, back, tonumber(asked.unusedSince)) -- first: it may be all the room there is
 if s.closed and back > 0 then putTime('probeAt', math.min(number('probeAt'), now + probeAgain)) end -- a probe that was not sent
 local room, quotaUntil = quotaRoom(KEYS[3], now, limits)
 if ceiling < math.huge then

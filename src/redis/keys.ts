@@ -49,6 +49,8 @@ export const keys = {
   apiRequest: (hash: string) => `expunge:api:request:${hash}`,
   /** string: the run that was made from this list for this target */
   list: (sha256: string) => `expunge:list:${sha256}`,
+  /** string with expiry: the run that carries out a sealed plan, by the SHA-256 of its file */
+  plan: (fp: string, sha256: string) => `expunge:{${fp}}:plan:${sha256}`,
   /** set: detached runs of a target that have not ended */
   targetRuns: (fp: string) => `expunge:{${fp}}:runs`,
   /** string with expiry: workers deliver the results of the target's runs */
@@ -65,6 +67,8 @@ export const keys = {
   outboxEvents: (fp: string) => `expunge:{${fp}}:outbox:events`,
   /** string with expiry: the number of the last event that a receiver took */
   outboxCursor: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}`,
+  /** string with expiry: the event that a receiver refused last, how often, and when it is posted again, as JSON */
+  outboxRefusals: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:refusals`,
   /** string with expiry: which process posts to a receiver */
   outboxLease: (fp: string, receiver: string) => `expunge:{${fp}}:outbox:${receiver}:lease`,
   /** hash: limiter of a target → since when it has been unavailable, as it was told last */

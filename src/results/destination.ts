@@ -41,7 +41,7 @@ function openFolder(folder: string): Destination {
         if (!lease.isHeld()) throw new Error('stopped');
         return await moveSet(set);
       } finally {
-        await removeSet(set); // after a move there is none
+        await removeSet(set);
       }
     },
   };
@@ -64,7 +64,7 @@ function openReceiver(
     deliver: async (redis, run, lease) => {
       const set = await writeSet(redis, run, join(stateDir, 'results'), lease.signal);
       try {
-        return await putSet(receiver, set, lease);
+        return await putSet(receiver, set, lease, run.resultsAt > 0); // `resultsOf` is '' also where a set is to be replaced
       } finally {
         await removeSet(set);
       }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Route, sendOnce, statusProblem } from '../http/send-once.ts';
 import type { Lease } from '../redis/lease.ts';
@@ -17,18 +17,29 @@ const types: Readonly<Record<string, string>> = { csv: 'text/csv; charset=utf-8'
 
 /**
  * Sends the files of a set to `{url}/{run}/{name}`, the summary last; the query of the URL stays behind each. A file is read while it is
- * sent. Repeating it replaces what is there. Throws an Error that says which file was not taken and why, without query or headers.
+ * sent. `isReplacing`: an earlier set is there; its summary, which vouches for its files, is replaced first. Repeating it replaces what is
+ * there. Throws an Error that says which file was not taken and why, without query or headers.
  */
 export async function putSet(
   receiver: Receiver,
   set: ResultSet,
   { signal, isHeld }: Pick<Lease, 'signal' | 'isHeld'>,
+  isReplacing: boolean,
 ): Promise<string> {
-  for (const name of set.names) {
+  const put = async (file: string, name: string) => {
     if (!isHeld()) throw new Error('stopped');
-    await putFile(receiver, join(set.folder, name), addressOf(receiver.url, set.run, name), signal);
-  }
+    await putFile(receiver, join(set.folder, file), addressOf(receiver.url, set.run, name), signal);
+  };
+  if (isReplacing) await put(await writeMarker(set), set.names.at(-1)!);
+  for (const name of set.names) await put(name, name);
   return shownAddress(addressOf(receiver.url, set.run, ''));
+}
+
+/** Writes what stands in the place of the summary while the files of a set replace others; the name of that file. */
+async function writeMarker({ run, folder }: ResultSet): Promise<string> {
+  const name = 'replacing.json';
+  await writeFile(join(folder, name), `${JSON.stringify({ v: 1, type: 'replacing', run })}\n`, { mode: 0o600 });
+  return name;
 }
 
 async function putFile(receiver: Receiver, path: string, url: string, signal: AbortSignal): Promise<void> {

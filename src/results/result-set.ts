@@ -1,7 +1,9 @@
-import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { resultFiles } from '../ledger/result-files.ts';
-import type { Run } from '../ledger/run.ts';
+import { endNameOf } from '../ledger/results.ts';
+import { type Run, readRun } from '../ledger/run.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { isStalePath, processName } from '../stale-path.ts';
 import { systemCode } from '../system-errors.ts';
@@ -14,7 +16,7 @@ const names = Object.keys(resultFiles);
 /**
  * Writes the results of a run into a new hidden folder in `parent`, readable by its owner only, and returns it once the disk has them. What
  * other deliveries of the run left there is removed: the caller holds the lease of the run, so nobody else is to finish them. Throws errors
- * of the file system and of Redis, and 'stopped' when `signal` is aborted; then nothing is left.
+ * of the file system and of Redis, 'stopped' when `signal` is aborted, and where the files may not belong together; then nothing is left.
  */
 export async function writeSet(redis: RedisClient, run: Run, parent: string, signal: AbortSignal): Promise<ResultSet> {
   await mkdir(parent, { recursive: true, mode: 0o700 });
@@ -24,6 +26,7 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
   try {
     for (const name of names) await writeFile(join(set.folder, name), resultFiles[name]!(redis, run), signal);
     await syncFolder(set.folder);
+    if (await hasChanged(redis, run)) throw new Error('the run has changed meanwhile');
     return set;
   } catch (error) {
     await removeSet(set);
@@ -31,7 +34,13 @@ export async function writeSet(redis: RedisClient, run: Run, parent: string, sig
   }
 }
 
-/** Removes a set that has not been moved. Never throws, because it may follow another error. */
+/** A halted run can be resumed while its files are written, and answers of requests that were on their way come in. */
+async function hasChanged(redis: RedisClient, run: Run): Promise<boolean> {
+  const now = await readRun(redis, run.id);
+  return now === null || endNameOf(now) !== endNameOf(run) || !isDeepStrictEqual(now.counts, run.counts);
+}
+
+/** Removes the folder of a set, and what is left in it. Never throws, because it may follow another error. */
 export async function removeSet({ folder }: ResultSet): Promise<void> {
   await rm(folder, { recursive: true, force: true }).catch(() => {});
 }
@@ -39,7 +48,7 @@ export async function removeSet({ folder }: ResultSet): Promise<void> {
 /**
  * Moves a set to its place beside it, `<parent>/<run>`. The whole folder appears at once. Where one is already, of an earlier halt or of a
  * delivery that was not recorded, its files are replaced one by one; meanwhile it has no summary. Repeating it with an equal set changes
- * nothing. Throws errors of the file system.
+ * nothing. The caller removes what is left of the set. Throws errors of the file system.
  */
 export async function moveSet(set: ResultSet): Promise<string> {
   const parent = dirname(set.folder);
@@ -54,11 +63,17 @@ export async function moveSet(set: ResultSet): Promise<string> {
   return place;
 }
 
+/** Each step needs the draft: once another process has removed it, nothing is changed in the set that it delivered. */
 async function replaceFiles(set: ResultSet, place: string): Promise<void> {
-  await rm(join(place, set.names.at(-1)!), { force: true });
+  await moveIfThere(join(place, set.names.at(-1)!), join(set.folder, 'replaced'));
   for (const name of set.names) await rename(join(set.folder, name), join(place, name));
   await syncFolder(place);
-  await rmdir(set.folder);
+}
+
+async function moveIfThere(from: string, to: string): Promise<void> {
+  await rename(from, to).catch((error) => {
+    if (systemCode(error) !== 'ENOENT') throw error;
+  });
 }
 
 async function writeFile(path: string, text: AsyncIterable<string>, signal: AbortSignal): Promise<void> {

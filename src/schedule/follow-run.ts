@@ -1,12 +1,12 @@
 import { ExpungeError } from '../errors.ts';
-import { noteCompleted, removeRun } from '../ledger/end-run.ts';
+import { noteCompleted, removeIfUnstarted } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { isFailure, isGone, isSuccess, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
-import { evaluateList, linkRetried, type MakeRunResult, makeRun } from './make-run.ts';
+import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun } from './make-run.ts';
 import { type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 import { withSlotList } from './slot-list.ts';
@@ -23,9 +23,7 @@ export async function removeUnstartedRun(
   const run = await readRun(redis, preparing);
   // A process that hangs may still write it. The next run of the schedule takes its place in `preparing`.
   if (run === null) return;
-  // An operator may have made a run of the same list meanwhile: it has the same id.
-  const isOurs = run.createdBy.startsWith(`schedule ${lease.name} on `);
-  if (isOurs && (run.state === 'preparing' || run.state === 'planned')) await removeRun(redis, run);
+  await removeIfUnstarted(redis, run, madeBy(lease.name));
   await updateSchedule(redis, lease, { fields: { preparing: '' } });
 }
 

@@ -2,7 +2,7 @@ import { messageOf } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { chunkSizes, readTakenChunks } from '../input/chunk-ids.ts';
 import { claimList, planRun, writeRun } from '../ledger/create-run.ts';
-import { removeRun } from '../ledger/end-run.ts';
+import { removeIfUnstarted } from '../ledger/end-run.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { isSealed, type Run, readRun } from '../ledger/run.ts';
 import { pausedEvent, refusedEvent } from '../notify/events.ts';
@@ -14,11 +14,11 @@ import { type ListRejection, protectedChange, rejectionOf, withRows } from './gu
 import type { ScheduleLease } from './lease.ts';
 import { type GuardCode, type HistoryEntry, type Schedule, settingsOf, withEntry } from './schedule.ts';
 import {
+  type GuardPause,
   readHistory,
   readSchedule,
   type ScheduleDeps,
   type ScheduleUpdate,
-  steerSchedule,
   updateSchedule,
 } from './schedule-store.ts';
 import { type SlotList, withSlotList } from './slot-list.ts';
@@ -68,7 +68,7 @@ async function makeFromList(
     const reason = [nothing, list.note].filter(Boolean).join('; ');
     // A slot that leaves out ids of earlier ones has not gone well.
     const fields = list.note === '' ? { heartbeatDue: deps.now() } : {};
-    return recordResult(deps, lease, trigger, { outcome: 'empty', reason }, null, fields);
+    return recordResult(deps, lease, trigger, { outcome: 'empty', reason }, null, { fields });
   }
   return start(deps, lease, schedule, trigger, list);
 }
@@ -90,23 +90,33 @@ async function rejectList(
   refusal: ListRejection,
   rows: number,
 ): Promise<MakeRunResult> {
-  const result = await recordResult(deps, lease, trigger, { outcome: 'refused', refusal }, rows);
-  if (trigger.isManual || result.outcome === 'void') return result;
-  await pauseAs(refusal.guard, deps, lease, refusal.reason);
+  const { guard, reason } = refusal;
+  const event = refusedEvent({ target: deps.target, name: lease.name, at: deps.now(), reason }, trigger.slot, guard);
+  // In one update: a process that dies leaves no refused list with a schedule that is active.
+  const pause = trigger.isManual ? null : pauseBy(guard, deps, lease, reason);
+  const result = await recordResult(deps, lease, trigger, { outcome: 'refused', refusal }, rows, { event, pause });
+  if (pause !== null && result.outcome !== 'void') logPause(deps, lease, pause);
   return result;
 }
 
 /** Pauses a schedule as a guard; the process that reconciles is not recorded. Repeating it changes nothing. */
 export async function pauseAs(
   guard: GuardCode,
-  { ledger: { redis }, target, now, log }: ScheduleDeps,
+  deps: ScheduleDeps,
   lease: ScheduleLease,
   reason: string,
 ): Promise<void> {
+  const pause = pauseBy(guard, deps, lease, reason);
+  if ((await updateSchedule(deps.ledger.redis, lease, { pause })) === 'done') logPause(deps, lease, pause);
+}
+
+function pauseBy(guard: GuardCode, { target, now }: ScheduleDeps, { name }: ScheduleLease, reason: string): GuardPause {
   const at = now();
-  const event = pausedEvent({ target, name: lease.name, at, reason }, guard, '');
-  await steerSchedule(redis, lease.fp, lease.name, 'pause', { at, by: 'guard', who: '', guard, reason }, event);
-  log.warn({ schedule: lease.name, guard, reason }, 'schedule paused');
+  return { guard, at, reason, event: pausedEvent({ target, name, at, reason }, guard, '') };
+}
+
+function logPause({ log }: ScheduleDeps, { name }: ScheduleLease, { guard, reason }: GuardPause): void {
+  log.warn({ schedule: name, guard, reason }, 'schedule paused');
 }
 
 /** Writes the run, and starts it once it is recorded as the run of its slot. */
@@ -126,7 +136,7 @@ async function start(
     retryOf: retried.of,
     priority,
     detached: true,
-    who: `schedule ${schedule.name} on ${who}`,
+    who: `${madeBy(schedule.name)}${who}`,
     command: '',
   };
   const plan = planRun(settings, target, spool, origin);
@@ -153,7 +163,8 @@ async function start(
     fields: { ...{ preparing: '', lastRun: id, lastState: '', waived: '' }, ...fieldsOfList(list, schedule, id) },
   });
   if (done !== 'done') {
-    if (done !== 'lost' || !(await isOfOther(deps, lease, id))) await removeRun(ledger.redis, written);
+    if (done !== 'lost' || !(await isOfOther(deps, lease, id)))
+      await removeIfUnstarted(ledger.redis, written, madeBy(schedule.name));
     return { outcome: 'void' };
   }
   const slot = isoTime(trigger.slot);
@@ -163,6 +174,11 @@ async function start(
   await linkRetried(deps, written);
   await startDetachedRun(ledger, deps.feeder, written, { who: plan.who, reason: '' });
   return result;
+}
+
+/** How `createdBy` of the runs of a schedule begins. An operator who makes a run of the same list has one with the same id. */
+export function madeBy(schedule: string): string {
+  return `schedule ${schedule} on `;
 }
 
 /**
@@ -211,18 +227,9 @@ async function recordResult(
   trigger: Trigger,
   result: MakeRunResult,
   rows: number | null = null,
-  fields: ScheduleUpdate['fields'] = {},
+  update: ScheduleUpdate = {},
 ): Promise<MakeRunResult> {
-  const { target, now } = deps;
-  const event =
-    result.outcome === 'refused'
-      ? refusedEvent(
-          { target, name: lease.name, at: now(), reason: result.refusal.reason },
-          trigger.slot,
-          result.refusal.guard,
-        )
-      : null;
-  const done = await recordSlot(deps, lease, trigger, result, rows, { fields, event });
+  const done = await recordSlot(deps, lease, trigger, result, rows, update);
   if (done !== 'done') return { outcome: 'void' };
   if (result.outcome === 'failed')
     deps.log.warn({ schedule: lease.name, reason: result.reason }, 'no run was made for a slot');

@@ -83,7 +83,7 @@ async function act(deps: ScheduleDeps, lease: ScheduleLease, due: DueWork): Prom
     case 'skip':
       return recordWithoutRun(deps, lease, decision, 'skipped', decision.reason);
     case 'wait':
-      return cancelLastRun(deps, lease, (await reserveSlot(deps, lease, schedule, decision)) ? decision.cancel : null);
+      return waitForLastRun(deps, lease, schedule, decision);
     case 'run':
       return run(deps, lease, schedule, decision);
   }
@@ -149,8 +149,21 @@ async function reserveSlot(
   return (await updateSchedule(deps.ledger.redis, lease, settlement)) === 'done';
 }
 
-async function cancelLastRun(deps: ScheduleDeps, { name }: ScheduleLease, run: string | null): Promise<void> {
-  if (run === null) return;
+/** Cancels the last run before the slot is reserved: a reserved slot cancels nothing, so a process that dies in between would leave the run. */
+async function waitForLastRun(
+  deps: ScheduleDeps,
+  lease: ScheduleLease,
+  schedule: Schedule,
+  decision: Decision & { do: 'wait' },
+): Promise<void> {
+  if (decision.cancel !== null) {
+    if ((await updateSchedule(deps.ledger.redis, lease, { ifActive: true })) !== 'done') return;
+    await cancelLastRun(deps, lease, decision.cancel);
+  }
+  await reserveSlot(deps, lease, schedule, decision);
+}
+
+async function cancelLastRun(deps: ScheduleDeps, { name }: ScheduleLease, run: string): Promise<void> {
   const order = { reason: 'the next slot has come', by: 'guard', who: `schedule ${name}` } as const;
   await deps.ledger.steer(run, deps.now(), { action: 'cancel', ...order });
   deps.log.info({ schedule: name, run }, 'cancelling the last run for the next one');

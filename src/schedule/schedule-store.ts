@@ -41,6 +41,9 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
 /** Who changes a schedule, when and why; `who` is '' for a guard. */
 type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
+/** A guard pauses a schedule. */
+export type GuardPause = { guard: GuardCode; at: number; reason: string; event: OutboxEvent };
+
 /** A line of the audit trail. `guard`: the guard that paused it. */
 type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
@@ -94,22 +97,23 @@ export async function addSchedule(
 export type ScheduleAction = 'pause' | 'resume' | 'remove';
 
 /**
- * Pauses, resumes or removes a schedule. `event`: what receivers are told if its state changes. Returns the state before and after: equal if nothing changed, 'missing' if there is none. `guard`
- * names the guard that pauses it: a resume waives that guard for the next list. Repeating it changes nothing.
+ * Pauses, resumes or removes a schedule for an operator. `event`: what receivers are told if its state changes. Returns the state before and
+ * after: equal if nothing changed, 'missing' if there is none. A resume waives the guard that paused it for the next list. Repeating it
+ * changes nothing.
  */
 export async function steerSchedule(
   redis: RedisClient,
   fp: string,
   name: string,
   action: ScheduleAction,
-  order: Order & { guard?: GuardCode },
+  order: Order,
   event: OutboxEvent | null = null,
 ): Promise<[Schedule['state'] | 'missing', Schedule['state'] | 'missing']> {
   const states = await redis.eval(
     steerLua,
     7,
     ...[...keysOf(fp, name), ...outboxKeys(fp)],
-    ...[action, name, order.reason, order.who, order.at, order.guard ?? '', auditLine({ ...order, action })],
+    ...[action, name, order.reason, order.who, order.at, auditLine({ ...order, action })],
     ...[removedKeptMs, ...eventArguments(event)],
   );
   return states as [Schedule['state'] | 'missing', Schedule['state'] | 'missing'];
@@ -140,34 +144,56 @@ export type ScheduleUpdate = {
   history?: HistoryEntry[];
   /** The slot that the run is made for: of all processes, one makes a run of a slot. What it carries replaces what the schedule carried. */
   claim?: { slot: number; run: string; carried: Carried | null };
-  /** Only if the schedule is active. */
+  /** Only if the schedule is active; else also if it is paused. */
   ifActive?: boolean;
   /** What receivers are told. */
   event?: OutboxEvent | null;
+  /** Pauses the schedule, if it is active: otherwise nothing is written. */
+  pause?: GuardPause | null;
 };
 
 /**
- * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is no longer active. `taken`:
- * the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whoever holds the lease by then.
+ * Writes the whole update, or nothing. `lost`: another process holds the lease now. `stopped`: the schedule is removed, or is not
+ * active and has to be. `taken`: the slot has another run. Repeating a claim after `done` changes nothing and gives `done`, whoever holds the lease by then.
  */
 export async function updateSchedule(
   redis: RedisClient,
   { fp, name, token }: { fp: string; name: string; token: string },
-  { fields: others = {}, history, claim, ifActive = false, event = null }: ScheduleUpdate,
+  { fields: others = {}, history, claim, ifActive = false, event = null, pause = null }: ScheduleUpdate,
 ): Promise<'done' | 'lost' | 'stopped' | 'taken'> {
   const carried = claim?.carried ?? null;
-  const fields = claim === undefined ? others : { ...others, carried: carried === null ? '' : JSON.stringify(carried) };
+  const fields = {
+    ...others,
+    ...(claim !== undefined && { carried: carried === null ? '' : JSON.stringify(carried) }),
+    ...(pause !== null && pausedFields(pause)),
+  };
   const done = await redis.eval(
     updateLua,
-    8,
+    9,
     ...[keys.schedule(fp, name), keys.scheduleHistory(fp, name), keys.scheduleLease(fp, name)],
     ...[keys.scheduleSlot(fp, name, claim?.slot ?? 0), ...outboxKeys(fp)],
     ...[keys.scheduleCarried(fp, name), keys.scheduleCarriedNext(fp, name, claim?.run ?? '')],
-    ...[token, ifActive ? '1' : '', claim?.run ?? '', claimKeptMs, history ? JSON.stringify(history) : ''],
+    keys.scheduleAudit(fp, name),
+    ...[
+      token,
+      ifActive || pause !== null ? '1' : '',
+      claim?.run ?? '',
+      claimKeptMs,
+      history ? JSON.stringify(history) : '',
+    ],
     ...[...eventArguments(event), carried === null ? '' : '1'],
+    ...[...eventArguments(pause?.event ?? null), pause === null ? '' : pauseLine(pause)],
     ...Object.entries(fields).flat(),
   );
   return done as 'done' | 'lost' | 'stopped' | 'taken';
+}
+
+function pausedFields({ guard, at, reason }: GuardPause) {
+  return { state: 'paused', pausedBy: guard, reason, who: '', changedAt: at, waiting: '', waived: '' };
+}
+
+function pauseLine({ guard, at, reason }: GuardPause): string {
+  return auditLine({ action: 'pause', at, by: 'guard', who: '', guard, reason });
 }
 
 const claimKeptMs = 7 * 86_400_000; // `after` prevents a second run of older slots
@@ -203,8 +229,8 @@ return isThere and 'changed' or 'added'
 
 /**
  * KEYS  1 schedule  2 schedules  3 audit  4 history  5 carried  6 outbox  7 events
- * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 guard that pauses it or ''  7 audit entry  8 ms to keep a removed one
- *       9 id of the event  10 event or ''
+ * ARGV  1 pause, resume or remove  2 name  3 reason  4 who  5 now  6 audit entry  7 ms to keep a removed one  8 id of the event
+ *       9 event or ''
  * returns {state before or 'missing', state after}. Slots that passed while it was paused are not backfilled.
  */
 const steerLua = `${addEventFunction}
@@ -222,28 +248,30 @@ redis.call('HDEL', KEYS[1], 'waiting')
 if next == 'active' then
   redis.call('HSET', KEYS[1], 'after', ARGV[5], 'waived', redis.call('HGET', KEYS[1], 'pausedBy') or '', 'pausedBy', '')
 else
-  redis.call('HSET', KEYS[1], 'pausedBy', ARGV[6], 'waived', '')
+  redis.call('HSET', KEYS[1], 'pausedBy', '', 'waived', '')
 end
-addEvent(KEYS[6], KEYS[7], ARGV[9], ARGV[10])
-redis.call('LPUSH', KEYS[3], ARGV[7])
+addEvent(KEYS[6], KEYS[7], ARGV[8], ARGV[9])
+redis.call('LPUSH', KEYS[3], ARGV[6])
 redis.call('LTRIM', KEYS[3], 0, 99)
 if next == 'removed' then
   redis.call('SREM', KEYS[2], ARGV[2])
-  for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4], KEYS[5]}) do redis.call('PEXPIRE', key, ARGV[8]) end
+  for _, key in ipairs({KEYS[1], KEYS[3], KEYS[4], KEYS[5]}) do redis.call('PEXPIRE', key, ARGV[7]) end
 end
 return {state, next}
 `;
 
 /**
- * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events  7 carried  8 carried by the run for the slot
+ * KEYS  1 schedule  2 history  3 lease  4 slot  5 outbox  6 events  7 carried  8 carried by the run for the slot  9 audit
  * ARGV  1 token that must be in the lease  2 '1' if the schedule must be active  3 run for the slot or ''  4 ms to keep it  5 history or ''
- *       6 id of the event  7 event or ''  8 '1' if the run for the slot carries ids  9… fields and values
+ *       6 id of the event  7 event or ''  8 '1' if the run for the slot carries ids  9 id of the event of a pause  10 that event or ''
+ *       11 audit entry of a pause or ''  12… fields and values
  * returns done, lost, stopped or taken. Where the slot was claimed for this run before, it changes nothing: the answer may have got lost.
  */
 const updateLua = `${addEventFunction}
 if ARGV[3] ~= '' and redis.call('GET', KEYS[4]) == ARGV[3] then return 'done' end
 if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 'lost' end
-if ARGV[2] == '1' and redis.call('HGET', KEYS[1], 'state') ~= 'active' then return 'stopped' end
+local state = redis.call('HGET', KEYS[1], 'state') or 'removed'
+if state == 'removed' or ARGV[2] == '1' and state ~= 'active' then return 'stopped' end
 if ARGV[8] == '1' and redis.call('EXISTS', KEYS[8]) == 0 then return 'lost' end -- it hung for an hour
 if ARGV[3] ~= '' then
   if not redis.call('SET', KEYS[4], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'taken' end
@@ -255,6 +283,11 @@ if ARGV[3] ~= '' then
 end
 if ARGV[5] ~= '' then redis.call('SET', KEYS[2], ARGV[5], 'KEEPTTL') end
 addEvent(KEYS[5], KEYS[6], ARGV[6], ARGV[7])
-if #ARGV > 8 then redis.call('HSET', KEYS[1], unpack(ARGV, 9)) end
+addEvent(KEYS[5], KEYS[6], ARGV[9], ARGV[10])
+if ARGV[11] ~= '' then
+  redis.call('LPUSH', KEYS[9], ARGV[11])
+  redis.call('LTRIM', KEYS[9], 0, 99)
+end
+if #ARGV > 11 then redis.call('HSET', KEYS[1], unpack(ARGV, 12)) end
 return 'done'
 `;

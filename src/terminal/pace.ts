@@ -1,6 +1,5 @@
 import { capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
-import { noIdsFaultMs } from '../limiter/outage.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { paceOf, quotasText, type Rate } from '../model/rate.ts';
@@ -81,9 +80,8 @@ function describeTarget(target: TargetState, own: number | null): string {
   return describeSending(target, own);
 }
 
-/** After 15 minutes of outage, requests count as attempts again; see TargetLimiter.isCircuitOpen. */
-function describeOutage({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
-  const cost = now - since < noIdsFaultMs ? 'no id fails because of it' : 'each try now counts as an attempt';
+function describeOutage({ reason, since, countsTries }: NonNullable<TargetState['outage']>, now: number): string {
+  const cost = countsTries ? 'each try now counts as an attempt' : 'no id fails because of it';
   return `${capital(reason)} since ${timeOfDay(since, now)}; probing with one id now and then, ${cost}.`;
 }
 

@@ -111,16 +111,20 @@ export class Deliverer {
     try {
       const place = await destination.deliver(redis, run, lease);
       const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };
-      if ((await recordResults(redis, run.id, lease.token, delivered)) === 'lost')
-        return await requeueResults(redis, run.id);
-      log.info({ run: run.id, state: run.state, results: place }, 'results delivered');
-      this.#backoffs.delete(run.id);
-      await this.#isWaiting(one);
+      if ((await recordResults(redis, run.id, lease.token, delivered)) === 'done') {
+        log.info({ run: run.id, state: run.state, results: place }, 'results delivered');
+        this.#backoffs.delete(run.id);
+        await this.#isWaiting(one);
+        return;
+      }
     } catch (error) {
-      if (!lease.isHeld()) return;
-      if (isRedisError(error)) throw error;
-      await this.#noteFailure(run, lease, error);
+      if (lease.isHeld()) {
+        if (isRedisError(error)) throw error;
+        await this.#noteFailure(run, lease, error);
+      }
     }
+    // Only Redis knows who had the lease: the clock of a machine may stop with it, and `isHeld` is false also in a process that ends.
+    await requeueResults(redis, run.id, lease.token);
   }
 
   async #noteFailure(run: Run, lease: Lease, error: unknown): Promise<void> {

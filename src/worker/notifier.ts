@@ -1,11 +1,18 @@
-import { moveCursor, type NumberedEvent, readCursor, readEvents } from '../ledger/outbox.ts';
+import {
+  moveCursor,
+  type NumberedEvent,
+  readCursor,
+  readEvents,
+  readRefusals,
+  storeRefusals,
+} from '../ledger/outbox.ts';
 import type { Log } from '../logger.ts';
 import type { NamedReceiver } from '../notify/receivers.ts';
 import { postEvent } from '../notify/webhook.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { acquireLease, type Lease } from '../redis/lease.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff, waitAfterMs } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
 type NotifierOptions = {
@@ -27,13 +34,13 @@ const triesOfRefused = 5;
 /**
  * Posts the events of a target to one receiver, in their order. Of several workers with this receiver, the one that holds its lease posts;
  * the cursor moves after each event, so after a crash at most one is posted again, with the same id. A failure is tried again after 2 s to
- * 10 min, as long as the outbox has the event; one that the receiver refuses as such (400, 413, 422) is skipped after five tries.
+ * 10 min by each worker, whose own network it may be, as long as the outbox has the event. One that the receiver refuses as such (400, 413, 422)
+ * is skipped after five tries of all workers, which wait for each other's.
  */
 export class Notifier {
   readonly #options: NotifierOptions;
   readonly #stop = new AbortController();
   readonly #backoff: Backoff; // of the next event
-  #refusals = { n: 0, count: 0 }; // in a row, of that event
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -49,17 +56,25 @@ export class Notifier {
   async post(): Promise<void> {
     const { redis, fp, receiver, now } = this.#options;
     const { signal } = this.#stop;
-    const isAnyNew = (await readEvents(redis, fp, await readCursor(redis, fp, receiver.key), 1)).length > 0;
-    if (!isAnyNew || this.#backoff.isWaiting(now())) return;
+    const isAnyDue = (await this.#due(1)).length > 0;
+    if (!isAnyDue || this.#backoff.isWaiting(now())) return;
     const lease = await acquireLease(redis, keys.outboxLease(fp, receiver.key), signal);
     if (lease === null) return;
     try {
-      const after = await readCursor(redis, fp, receiver.key);
-      for (const one of await readEvents(redis, fp, after, eventsAtOnce))
-        if (lease.signal.aborted || !(await this.#postOne(one, lease))) return;
+      for (const one of await this.#due(eventsAtOnce))
+        if (!lease.isHeld() || !(await this.#postOne(one, lease))) return;
     } finally {
       await lease.release();
     }
+  }
+
+  /** The next events; none while the first of them waits because it was refused. */
+  async #due(most: number): Promise<NumberedEvent[]> {
+    const { redis, fp, receiver, now } = this.#options;
+    const events = await readEvents(redis, fp, await readCursor(redis, fp, receiver.key), most);
+    const { n, until } = await readRefusals(redis, fp, receiver.key);
+    const leftMs = events[0]?.n === n ? until - now() : 0;
+    return leftMs > 0 && leftMs <= waits.mostMs ? [] : events; // more than that is a clock that was wrong
   }
 
   /** Whether the next event may follow. */
@@ -67,10 +82,7 @@ export class Notifier {
     const { redis, fp, receiver, log, now } = this.#options;
     const { problem, isRefused } = await postEvent(receiver, event, now(), lease.signal);
     if (lease.signal.aborted && problem !== '') return false;
-    this.#refusals = isRefused
-      ? { n, count: (this.#refusals.n === n ? this.#refusals.count : 0) + 1 }
-      : { n, count: 0 };
-    const isSkipped = this.#refusals.count >= triesOfRefused;
+    const isSkipped = isRefused && (await this.#countRefusal(n)) >= triesOfRefused;
     if (problem !== '' && !isSkipped) {
       this.#noteFailure(problem);
       return false;
@@ -81,6 +93,16 @@ export class Notifier {
     this.#backoff.succeeded();
     await moveCursor(redis, fp, receiver.key, n);
     return true;
+  }
+
+  /** How often the receiver has refused this event, with this time. */
+  async #countRefusal(n: number): Promise<number> {
+    const { redis, fp, receiver, now, random } = this.#options;
+    const before = await readRefusals(redis, fp, receiver.key);
+    const count = (before.n === n ? before.count : 0) + 1;
+    const until = now() + waitAfterMs(waits, count, random());
+    await storeRefusals(redis, fp, receiver.key, { n, count, until });
+    return count;
   }
 
   #noteFailure(reason: string): void {

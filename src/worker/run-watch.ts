@@ -199,9 +199,9 @@ export class RunWatch {
   /** Gives permits back that this process won't use: else they would be missing from the run's quotas. Says that its window is closed, if it is. */
   #returnUnused(run: string, { permits, closed }: RunRequestQueue): void {
     permits.drop();
-    const unused = permits.takeUnused();
-    if (unused === 0 && closed.until === 0) return;
-    const call = { process: this.#processId, wants: false, till: '0', unused, closed };
+    const taken = permits.takeUnused();
+    if (taken.unused === 0 && closed.until === 0) return;
+    const call = { process: this.#processId, wants: false, till: '0', ...taken, closed };
     this.#options.ask(run, call).catch(() => {}); // without an answer they are lost
   }
 
@@ -274,9 +274,9 @@ export class RunWatch {
     const { gate, requestQueue } = watched;
     const askedAt = clock();
     try {
-      const unused = requestQueue.takeUnused();
+      const taken = requestQueue.takeUnused();
       const { isOpen, closed } = requestQueue;
-      const call = { process: this.#processId, wants: isOpen, till: watched.till, unused, closed };
+      const call = { process: this.#processId, wants: isOpen, till: watched.till, ...taken, closed };
       const reply = await ask(run, call);
       if (reply.count > 0) watched.till = String(reply.first + reply.gap * reply.count);
       if (reply.state === 'halted' && watched.wasRunning && !gate.closed.aborted) this.#options.halted(run);

@@ -61,6 +61,14 @@ describe('an order that makes a run', () => {
     expect((await call('operate', `/plans/${planned.plan}`)).status).toBe(200); // it can be applied later
   });
 
+  test('makes none that is to pause at a moment that is over', async () => {
+    const { plan, apply, call } = await openWithTarget();
+    const { body: planned } = await plan();
+    const refused = await apply(planned.plan, { stop_at: '2026-01-01T00:00:00Z' });
+    expect(refused.body).toMatchObject({ status: 422, code: 'usage', detail: expect.stringContaining('is over') });
+    expect((await call('read', '/runs')).body.items).toEqual([]);
+  });
+
   test('makes none of what another order of the same person has begun with other rules, and is never answered with that run', async () => {
     const { redis, call, plan, harness } = await openWithTarget();
     const { fp } = harness.target;

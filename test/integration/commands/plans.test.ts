@@ -78,6 +78,21 @@ describe('a plan', () => {
     expect(sent()).toBe(6);
   });
 
+  test('that was applied is not applied again either once its run is removed from Redis', async ({
+    onTestFinished,
+  }) => {
+    const { harness, apply, sent, list } = await openPlan(onTestFinished, '--approve-by', 'ben');
+    await apply([], ben);
+    const { id } = await harness.onlyRun();
+    expect((await harness.expunge(['runs', 'remove', id, '--yes'])).code).toBe(0);
+    expect(await harness.runs()).toEqual([]);
+    const again = await apply([], ben);
+    expect([again.code, again.stderr]).toEqual([4, expect.stringContaining(`run ${id} has carried out this plan`)]);
+    await harness.run([list, '--resource', 'annotations', '--detach', '--yes']);
+    expect((await apply(['--detach'], ben)).code).toBe(4);
+    expect([sent(), await harness.onlyRun()]).toMatchObject([3, { plan: '' }]);
+  });
+
   test('resumes its run when it is applied again before that has ended', async ({ onTestFinished }) => {
     const { harness, apply, code, sent } = await openPlan(onTestFinished);
     harness.sandbox.latencyMs = 1_000;

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { keys } from '../../../src/redis/keys.ts';
 import { summaryIn } from '../../support/command.ts';
 import { openHarness } from '../../support/harness.ts';
 
@@ -16,8 +17,9 @@ test('a command ends when the time of its run is up, says so, and the same comma
   expect(first.stderr).toContain('Resume with the same command');
   const again = await harness.run([...command, '--stop-at', stopAt]);
   expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('which is over') });
+  await harness.redis.hset(keys.run(summary.run), 'stopAt', Date.now() - 1); // as if an operator had paused it before
   const last = await harness.run([...command, '--rate', '1000/s', '--max-duration', '1h']);
-  expect(last.code).toBe(0);
+  expect([last.code, last.stderr]).toEqual([0, expect.stringContaining('Pauses    after 1 h of deleting;')]);
   expect(summaryIn(last)).toMatchObject({ run: summary.run, deleted: 40 });
   expect(harness.sandbox.seen).toHaveLength(40);
 });

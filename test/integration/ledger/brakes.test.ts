@@ -30,12 +30,12 @@ async function openRun(atEnd: AtEnd, sizes: number[], brakes: { canary?: string;
   await start();
   /** Claims a chunk that is open, and settles its ids like this, the rest as deleted. */
   const settleChunk = async (chunk: number, ...outcomes: SentOutcome[]) => {
-    const { epoch } = await claimChunk(ledger, id, chunk);
+    const { epoch, known } = await claimChunk(ledger, id, chunk);
     const joins = Array.from({ length: sizes[chunk]! }, (_, index) => {
       const outcome = outcomes[index] ?? 'deleted';
       return { index, cell: settle(outcome, 1, codeOfStatus(statusOf[outcome])) };
     });
-    const { state } = await ledger.step(id, chunk, epoch, joins, []);
+    const { state } = await ledger.step(id, chunk, epoch, joins, [], known);
     await ledger.handBack(id, chunk, epoch, null, true);
     return state;
   };
@@ -188,6 +188,20 @@ describe.concurrent('a run with --max-failures', () => {
     expect(await run.settleChunk(0, ...failed(5))).toBe('running');
     expect(await run.settleChunk(1, ...failed(1))).toBe('halted');
     expect((await run.record()).reason).toBe('6 of 100 ids failed or are unknown, --max-failures is 5.5%');
+  });
+
+  test('that is a share is halted by the 100th id also where that one is deleted', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const run = await openRun(onTestFinished, [50, 49, 1, 500], { maxFailures: '5.5%' });
+    await run.feed();
+    expect(await run.settleChunk(0, ...Array.from({ length: 6 }, () => 'failed' as const))).toBe('running');
+    expect(await run.settleChunk(1)).toBe('running');
+    expect(await run.settleChunk(2)).toBe('halted');
+    expect((await run.record()).reason).toBe('6 of 100 ids failed or are unknown, --max-failures is 5.5%');
+    await run.start();
+    expect(await run.settleChunk(3)).toBe('completed');
   });
 
   test('counts from its last start, so that an operator may go on', async ({ expect, onTestFinished }) => {

@@ -58,6 +58,11 @@ function listIn(...files: string[]): List {
   return { plan, parts: [chunk(0, ['a-1', 'a-2'], [0, 1]), block, chunk(1, ['a-3', 'a-4'], [3, 4])] };
 }
 
+/** The same list, read by somebody else for another reason. */
+function of(who: string, { plan, parts }: List): List {
+  return { plan: { ...plan, who, note: `why ${who}` }, parts };
+}
+
 function write({ plan, parts }: List, feed: (parts: List['parts']) => AsyncIterable<Chunk | SettledBlock> = all) {
   return writeRun(redis, id, plan, feed(parts), Date.now(), () => {});
 }
@@ -170,6 +175,18 @@ describe('the run of a list whose producer died while it was written', () => {
       expect(await readRun(redis, id)).toMatchObject({ state: 'planned', command: 'run one' });
     },
   );
+
+  test.each([
+    ['the same file', 'one'],
+    ['another file', 'other'],
+  ])('is from then on a run of whoever writes it to the end, from %s', async (_, file) => {
+    await dieAfter(1, of('schedule nightly on worker', listIn('one')));
+    await write(of('ana', listIn(file)));
+    const whose = { who: 'ana', createdBy: 'ana', note: 'why ana', command: `run ${file}` };
+    expect(await readRun(redis, id)).toMatchObject({ state: 'planned', ...whose });
+    await write(of('bob', listIn('one')));
+    expect(await readRun(redis, id)).toMatchObject(whose);
+  });
 
   test.each([0, 1, 2, 3])('the other way round: %i parts written before', async (count) => {
     await dieAfter(count, listIn('one'));

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { expireRun, hasRemains, markDelivered, removeRemains, removeRun } from '../../../src/ledger/end-run.ts';
+import {
+  expireRun,
+  hasRemains,
+  markDelivered,
+  removeIfUnstarted,
+  removeRemains,
+  removeRun,
+} from '../../../src/ledger/end-run.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
@@ -61,6 +68,20 @@ test('a removed run leaves nothing behind, not even its name', async () => {
   expect(await left()).toBe(0);
   expect(await redis.exists(keys.list(id), keys.targetRuns(id))).toBe(0);
   expect(await redis.zscore(keys.runs, id)).toBeNull();
+});
+
+test.each([
+  ['is removed while it is being written', { state: 'preparing', createdBy: 'schedule nightly on here' }, 0],
+  ['is removed before it is started', { state: 'planned', createdBy: 'schedule nightly on there' }, 0],
+  ['stays once it is started', { state: 'running', createdBy: 'schedule nightly on here' }, 1],
+  ['stays if somebody has taken it over', { state: 'preparing', createdBy: 'ana' }, 1],
+  ['stays if it is that of another one', { state: 'planned', createdBy: 'schedule nightly-2 on here' }, 1],
+])('a run that a schedule has written %s', async (_, { state, createdBy }, stays) => {
+  const run = await writeKeys({ state: 'planned' }); // as it was when it was read
+  await redis.hset(keys.run(id), { state, createdBy });
+  await removeIfUnstarted(redis, run, 'schedule nightly on ');
+  expect(await left()).toBe(stays * (parts().length + small().length + 1));
+  expect(await redis.exists(keys.list(id), keys.targetRuns(id))).toBe(2 * stays);
 });
 
 test('a run that is removed or expires leaves its list to another run that has it now', async () => {

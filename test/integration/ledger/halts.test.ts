@@ -8,7 +8,7 @@ import { codeOfStatus, codeOfWord, type SentOutcome } from '../../../src/model/o
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
-import { forgetRun, writeTestRun } from './lone-run.ts';
+import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
 let redis: RedisClient;
 let ledger: Ledger;
@@ -35,7 +35,7 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
   const start = () => guard.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'test' });
   await start();
   await guard.feed(id);
-  const epochs = await Promise.all(sizes.map((_, n) => (n < 4 ? epochOf(guard, id, n) : 0)));
+  const claims = await Promise.all(sizes.slice(0, 4).map((_, n) => claimChunk(guard, id, n)));
   const next = sizes.map(() => 0);
   /** `count` ids of a chunk end like this, in one step. */
   const answer = async (outcome: SentOutcome, code: number, count: number, chunk = 0) => {
@@ -43,7 +43,9 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
     const from = next[chunk]!;
     next[chunk] = from + count;
     const joins = Array.from({ length: count }, (_, i) => ({ index: from + i, cell }));
-    return (await guard.step(id, chunk, epochs[chunk]!, joins, [sizes[chunk]! - 1])).state;
+    const { epoch, known } = claims[chunk]!;
+    return (await guard.step(id, chunk, epoch, joins, next[chunk]! < sizes[chunk]! ? [sizes[chunk]! - 1] : [], known))
+      .state;
   };
   const record = async (): Promise<Run> => (await readRun(redis, id))!;
   return {
@@ -55,9 +57,9 @@ async function openRun(atEnd: AtEnd, ids = 10_000, guard: Ledger = ledger) {
   };
 }
 
-async function epochOf(guard: Ledger, id: string, chunk: number): Promise<number> {
-  const claim = await guard.claim(id, chunk);
-  return typeof claim === 'string' ? 0 : claim.epoch;
+/** So many ids over the four chunks in hand. */
+function spread(count: number) {
+  return [...Array(4).keys()].map((chunk) => [Math.floor((count + chunk) / 4), chunk] as const);
 }
 
 function outcomeOf(status: number): SentOutcome {
@@ -115,8 +117,6 @@ describe.concurrent('a run', () => {
     async ([halt, status, percent, after], { expect, onTestFinished }) => {
       const run = await openRun(onTestFinished);
       const share = (after * percent) / 100;
-      const spread = (count: number) =>
-        [...Array(4).keys()].map((chunk) => [Math.floor((count + chunk) / 4), chunk] as const);
       for (const [count, chunk] of spread(after - share - 1)) await run.status(204, count, chunk);
       for (const [count, chunk] of spread(share)) expect(await run.status(status, count, chunk)).toBe('running');
       expect((await run.record()).settled).toBe(after - 1); // one too few, whatever they are
@@ -126,6 +126,23 @@ describe.concurrent('a run', () => {
       for (const [count, chunk] of spread(after - share)) await exact.status(204, count, chunk);
       for (const [count, chunk] of spread(share)) expect(await exact.status(status, count, chunk)).toBe('running');
       expect(await exact.status(status, 1)).toBe('halted');
+    },
+  );
+
+  test.for([
+    ['forbidden', 101, 1_000, 403],
+    ['refused_input', 41, 200, 422],
+    ['all_absent', 501, 1_000, 404],
+  ] as const)(
+    'is halted for %s by %i of %i ids also where the last of them is deleted',
+    async ([halt, count, after, status], { expect, onTestFinished }) => {
+      const run = await openRun(onTestFinished);
+      await run.status(204, 1);
+      for (const [n, chunk] of spread(count)) await run.status(status, n, chunk);
+      for (const [n, chunk] of spread(after - count - 2)) expect(await run.status(204, n, chunk)).toBe('running');
+      expect((await run.record()).settled).toBe(after - 1);
+      expect(await run.status(204, 1)).toBe('halted');
+      expect(await run.record()).toMatchObject({ halt, settled: after, counts: { deleted: after - count } });
     },
   );
 
@@ -194,9 +211,9 @@ describe.concurrent('a run', () => {
 
   test('does not count twice what arrives twice', async ({ expect, onTestFinished }) => {
     const run = await openRun(onTestFinished);
-    const claim = await epochOf(ledger, run.id, 0);
+    const { epoch } = await claimChunk(ledger, run.id, 0);
     const joins = [0, 1].map((index) => ({ index, cell: settle('failed', 1, codeOfStatus(302)) }));
-    for (let n = 0; n < 3; n++) await ledger.step(run.id, 0, claim, joins, []);
+    for (let n = 0; n < 3; n++) await ledger.step(run.id, 0, epoch, joins, []);
     expect((await run.record()).state).toBe('running');
   });
 

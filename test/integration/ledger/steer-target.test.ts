@@ -44,7 +44,10 @@ describe.each(limiterScopes)('the limiter of %s', (scope) => {
   test.each([
     ['a wait', { holdUntil: Date.now() + hour, holdWhy: 'Retry-After 3600' }],
     ['a lower rate', { announced: 1 }],
-    ['an open circuit', { closed: 'unreachable', closedWhy: 'connection refused', closedAt: 1, unreachableAt: 1 }],
+    [
+      'an open circuit',
+      { closed: 'unreachable', closedWhy: 'connection refused', closedAt: 1, outageSince: 1, unreachableAt: 1 },
+    ],
   ])('is released from %s, under a new epoch', async (_, fields) => {
     await write({ ...learned, ...fields, turn: 3, epoch: 5 });
     expect(await releaseTarget(redis, fp, order)).toBe(true);

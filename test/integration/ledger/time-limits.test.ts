@@ -73,6 +73,18 @@ describe.concurrent('a run is paused by a guard', () => {
     expect((await readRun(redis, id))!).toMatchObject({ state: 'paused', next: 0 });
   });
 
+  test.for(['pause', 'halt'] as const)(
+    'and no second time where its --stop-at came after a %s: resumed, it goes on without it',
+    async (action, { expect, onTestFinished }) => {
+      const run = await openRun(onTestFinished, { stopAt: Date.now() + hourMs });
+      await ledger.steer(run.id, Date.now(), { action, reason: '', by: 'operator', who: 'test' });
+      await run.set({ stopAt: Date.now() - 1 });
+      await run.start();
+      expect(await run.feed()).toEqual([0, 1]);
+      expect(await run.record()).toMatchObject({ state: 'running', stopAt: 0 });
+    },
+  );
+
   test('and keeps a --stop-at that is still to come when it is resumed', async ({ expect, onTestFinished }) => {
     const stopAt = Date.now() + hourMs;
     const run = await openRun(onTestFinished, { stopAt });

@@ -23,15 +23,19 @@ async function openRun(atEnd: (task: () => Promise<void>) => void, fields: Recor
   const tills = new Map<string, string>();
   atEnd(async () => void (await redis.unlink(keys.run, keys.members, keys.quotas)));
   await redis.hset(keys.run, { state: 'running', ...fields });
+  const leasedAt = new Map<string, number>();
+  const unusedOf = (process: string, unused: number) => ({ unused, unusedSince: leasedAt.get(process) ?? 0 });
   const at = async (ms: number, process: string, unused = 0): Promise<PaceReply> => {
     now = startMs + ms;
-    const reply = await ask(keys, { process, wants: true, till: tills.get(process) ?? '0', unused });
+    const till = tills.get(process) ?? '0';
+    const reply = await ask(keys, { process, wants: true, till, ...unusedOf(process, unused) });
+    leasedAt.set(process, reply.now);
     if (reply.count > 0) tills.set(process, String(reply.first + reply.gap * reply.count));
     return reply;
   };
   const leave = async (ms: number, process: string, unused: number) => {
     now = startMs + ms;
-    await ask(keys, { process, wants: false, till: '0', unused });
+    await ask(keys, { process, wants: false, till: '0', ...unusedOf(process, unused) });
   };
   return { at, leave, set: (more: Record<string, string>) => redis.hset(keys.run, more) };
 }
@@ -94,6 +98,20 @@ describe("a run's own rate", () => {
     expect(await at(100, 'p0', 10)).toMatchObject({ count: 10, quotaUntil: 0 });
     await leave(200, 'p0', 10);
     expect((await at(300, 'p1')).count).toBe(10);
+  });
+
+  test.for([
+    ['half a second later', 500, 1_010],
+    ['long after they were leased', 0, 30_000],
+  ] as const)('never exceeds a quota by permits that come back %s', async ([, leased, back], { onTestFinished }) => {
+    const { at, leave } = await openRun(onTestFinished, { rate: '50/1000,12/60000' });
+    expect((await at(leased, 'p0')).count).toBe(6);
+    expect((await at(back, 'p1')).count).toBe(6);
+    await leave(back + 10, 'p0', 6);
+    expect((await at(back + 500, 'p2')).count).toBe(6);
+    // What came back was leased first, and has left the window; the twelve that were used have not.
+    expect((await at(61_000, 'p3')).count).toBe(0);
+    expect((await at(back + 61_000, 'p3')).count).toBe(6);
   });
 
   test('says when the next permit is due that nobody has yet', async ({ onTestFinished }) => {

@@ -60,7 +60,8 @@ async function claimed(): Promise<{ id: string; epoch: number; known: KnownCells
 }
 
 const call: TargetCall = {
-  ...{ process: 'p', wants: true, till: '0', unused: 0, epoch: '0', rate: '', burst: '', slots: 64, claim: null },
+  ...{ process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 },
+  ...{ epoch: '0', rate: '', burst: '', slots: 64, claim: null },
   ...{ hold: { ms: 5_000, why: 'Retry-After' }, alarm: null, tally: new AnswerTally() },
   ...{ starved: false, busy: false, stop: '' },
 };
@@ -73,7 +74,7 @@ function target(wish: Partial<TargetCall>): Act {
 function pace(id: string, wants: boolean): Act {
   const ask = openPaceCalls(redis, () => String(now));
   const of = { run: keys.run(id), members: keys.paceMembers(id), quotas: keys.paceQuotas(id) };
-  return () => ask(of, { process: 'p', wants, till: '0', unused: 0 });
+  return () => ask(of, { process: 'p', wants, till: '0', unused: 0, unusedSince: 0 });
 }
 
 const definition: Definition = {
@@ -247,6 +248,16 @@ const refused: Case[] = [
       const fp = await scheduled();
       const claim = { slot: now, run: 'r', carried: null };
       return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { claim, fields: { after: now } });
+    },
+  },
+  {
+    script: `${storeScripts} updateLua`,
+    when: 'a guard pauses it',
+    arrange: async () => {
+      const fp = await scheduled();
+      const event = { id: 'e', type: 'schedule.paused', timestamp: '', data: {}, text: '' };
+      const pause = { guard: 'empty', at: now, reason: 'the list is empty', event } as const;
+      return () => updateSchedule(redis, { fp, name: 'nightly', token: 'token' }, { pause });
     },
   },
   {

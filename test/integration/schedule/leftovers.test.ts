@@ -6,7 +6,7 @@ import { removeRun } from '../../../src/ledger/end-run.ts';
 import { isSealed, type Run, readRun } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import type { FaultKind } from '../../../src/sandbox/fault-kinds.ts';
-import { dryRun } from '../../../src/schedule/follow-run.ts';
+import { dryRun, runNow } from '../../../src/schedule/follow-run.ts';
 import { reconcile } from '../../../src/schedule/reconcile.ts';
 import type { Definition } from '../../../src/schedule/schedule.ts';
 import { steerSchedule } from '../../../src/schedule/schedule-store.ts';
@@ -149,10 +149,13 @@ function signal() {
  * A process that makes the run of a slot and hangs: before it writes the record of the run, before Redis has its claim of the slot, before it
  * has the answer, or without one, and asks again.
  */
-function hangingAtClaim({ work }: Stage, when: 'before writing' | 'before' | 'after' | 'without an answer to') {
+function hangingAtClaim(
+  { work }: ScheduleHarness,
+  when: 'before writing' | 'before' | 'after' | 'without an answer to',
+) {
   const [reached, woken] = [signal(), signal()];
   const { redis } = work.ledger;
-  const claimRun = 2 + 8 + 2; // of the arguments: script, number of keys, keys, token, '1' if active, run
+  const claimRun = 2 + 9 + 2; // of the arguments: script, number of keys, keys, token, '1' if active, run
   const call = async (...args: Parameters<typeof redis.eval>) => {
     const isClaim = String(args[0]).includes("'RENAME'") && args[claimRun] !== '';
     const isRecord = args.includes('createdAt');
@@ -423,6 +426,52 @@ test('a run that is being written while its schedule is changed is removed', asy
   const change = () => stage.add({ settings: { ...settings, maxDeletes: '50' } });
   await stage.at(start + minute, { onRun: change });
   expect(await stage.runs()).toEqual([]);
+});
+
+test('a run that is being made by hand while its schedule is removed is removed, and nothing that it was to carry is kept', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const stage = await openScheduleHarness(onTestFinished);
+  const { redis, target } = stage;
+  await stage.add({ atMost: 4 });
+  stage.list(ten);
+  let run = '';
+  const onRun = async (id: string) => {
+    run = id;
+    await steerSchedule(redis, target.fp, 'nightly', 'remove', orderAt(stage.now));
+  };
+  const result = await runNow({ ...stage.work, onRun }, 'nightly', new AbortController().signal);
+  expect(result).toEqual({ outcome: 'void' });
+  expect(await stage.runs()).toEqual([]);
+  expect(await stage.schedule()).toMatchObject({ state: 'removed', lastRun: '' });
+  const carried = [keys.scheduleCarried(target.fp, 'nightly'), keys.scheduleCarriedNext(target.fp, 'nightly', run)];
+  expect(await Promise.all(carried.map((key) => redis.pttl(key)))).not.toContain(-1); // kept for ever
+});
+
+test('a run that an operator has started or taken over, before the process that wrote it is told of a pause, stays', async ({
+  expect,
+  onTestFinished,
+}) => {
+  for (const takes of ['starts it', 'takes it over'] as const) {
+    const stage = await openScheduleHarness(onTestFinished);
+    await stage.add();
+    stage.list(ten);
+    const hanging = hangingAtClaim(stage, 'before');
+    const asleep = stage.at(start + minute, hanging.work);
+    await hanging.reached;
+    await steerSchedule(stage.redis, stage.target.fp, 'nightly', 'pause', orderAt(stage.now));
+    const { preparing } = await stage.schedule();
+    if (takes === 'takes it over') await stage.redis.hset(keys.run(preparing), 'createdBy', 'ana@test');
+    else await stage.work.ledger.steer(preparing, stage.now, { action: 'start', ...orderAt(stage.now) });
+    const parts = [keys.manifest(preparing, 0), keys.ledger(preparing, 0)];
+    hanging.wake();
+    await asleep;
+    const [run] = await stage.runs();
+    expect(run).toMatchObject({ id: preparing, state: takes === 'starts it' ? 'running' : 'planned' });
+    expect(await stage.redis.exists(...parts)).toBe(2);
+    expect(await stage.redis.get(keys.list(run!.list))).toBe(preparing);
+  }
 });
 
 test('a run that was halted or paused, while the process that made it hung, stays so', async ({

@@ -1,6 +1,7 @@
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
 import { readCompleted } from '../../../src/ledger/end-run.ts';
+import { readEvents } from '../../../src/ledger/outbox.ts';
 import { isSealed } from '../../../src/ledger/run.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { leaseSchedule } from '../../../src/schedule/lease.ts';
@@ -215,6 +216,30 @@ describe.concurrent('while the last run has not ended, a slot', () => {
   });
 });
 
+test.for(['before', 'after'] as const)(
+  'the last run is cancelled by cancel-other, and the slot has a run, also where the process dies %s the cancel',
+  async (when, { expect, onTestFinished }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add({ overlap: 'cancel-other' });
+    harness.list(someIds('a', 5));
+    await harness.at(one);
+    const { ledger } = harness.work;
+    const steer: typeof ledger.steer = async (...args) => {
+      if (when === 'after') await ledger.steer(...args);
+      throw new Error('killed');
+    };
+    await expect(harness.at(two, { ledger: { ...ledger, steer } })).rejects.toThrow('killed');
+    const states = async () => (await harness.runs()).map(({ state }) => state);
+    expect(await states()).toEqual([when === 'after' ? 'cancelled' : 'running']);
+    await harness.at(two + 3_000);
+    expect(await states()).toEqual(['cancelled', 'running']);
+    expect((await harness.history()).map(({ slot, slots, outcome }) => [slot, slots, outcome])).toEqual([
+      [two, 1, 'started'],
+      [one, 1, 'started'],
+    ]);
+  },
+);
+
 describe.concurrent('slots that nobody saw to in time', () => {
   test('are missed by "none"', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
@@ -297,6 +322,43 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
     await harness.at(start + 5 * minute);
     expect(await harness.runs()).toHaveLength(3);
   });
+
+  test.for(['before', 'after'] as const)(
+    'a list that a guard refuses, told once, also where the process dies %s it has recorded that',
+    async (when, { expect, onTestFinished }) => {
+      const harness = await openScheduleHarness(onTestFinished);
+      await harness.add();
+      harness.list([]);
+      const { redis, target, work } = harness;
+      let isDead = false;
+      const call = async (...args: Parameters<typeof redis.eval>) => {
+        const isRefusal = args.some((arg) => String(arg).includes('"outcome":"refused"'));
+        const answer = isDead || (isRefusal && when === 'before') ? null : await redis.eval(...args);
+        isDead ||= isRefusal;
+        if (isDead && answer === null) throw new Error('killed');
+        return answer;
+      };
+      const dying = new Proxy(redis, {
+        get: (of, name) => {
+          const found = Reflect.get(of, name);
+          if (name === 'eval') return call;
+          return typeof found === 'function' ? found.bind(of) : found;
+        },
+      });
+      await harness.at(one, { ledger: { ...work.ledger, redis: dying } }).catch(() => {});
+      expect(isDead).toBe(true);
+      await redis.del(keys.scheduleLease(target.fp, 'nightly')); // as it is 15 s later
+      await harness.at(one + 15_000);
+      expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'empty', who: '', waiting: null });
+      expect(await harness.history()).toMatchObject([{ slot: one, slots: 1, outcome: 'refused' }]);
+      const events = await readEvents(redis, target.fp, 0, 10);
+      expect(events.map(({ event }) => event.type)).toEqual(['schedule.refused', 'schedule.paused']);
+      expect(await readAudit(redis, target.fp, 'nightly')).toMatchObject([
+        { action: 'pause', by: 'guard', guard: 'empty' },
+        { action: 'add' },
+      ]);
+    },
+  );
 
   test('a run that was halted', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);

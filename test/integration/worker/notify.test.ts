@@ -1,8 +1,13 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { noteTold } from '../../../src/ledger/changes.ts';
 import { addEvent, type OutboxEvent, readCursor, readEvents } from '../../../src/ledger/outbox.ts';
 import { readRun } from '../../../src/ledger/run.ts';
+import { control, type TargetControl } from '../../../src/limiter/control.ts';
+import { AnswerTally } from '../../../src/limiter/outage.ts';
+import { storedStop } from '../../../src/limiter/stop.ts';
+import type { Sums } from '../../../src/limiter/sums.ts';
+import { limiterKeys, openTargetCalls, type TargetCall } from '../../../src/limiter/target-call.ts';
 import type { Log } from '../../../src/logger.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { openReceivers } from '../../../src/notify/receivers.ts';
@@ -178,6 +183,27 @@ describe('an event', () => {
     expect(taken(receiver).map(({ id }) => id)).toEqual(Array.from({ length: 30 }, (_, n) => `e-${n + 1}`));
   });
 
+  test('is not posted by a process that wakes when another one has posted it and those before', async ({
+    onTestFinished,
+  }) => {
+    const { redis, fp, notifier, add } = await openOutbox(onTestFinished);
+    const receiver = await openReceiver(onTestFinished);
+    const [suspended, other] = [await notifier(receiver.url), await notifier(receiver.url)];
+    await add();
+    await add();
+    onTestFinished(() => void vi.restoreAllMocks());
+    const now = performance.now.bind(performance);
+    receiver.answer = async () => {
+      receiver.answer = () => 200;
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + 16_000);
+      await redis.del(keys.outboxLease(fp, receiverKey(receiver.url))); // it has expired meanwhile
+      await other.post();
+      return 200;
+    };
+    await suspended.post();
+    expect(taken(receiver).map(({ id }) => id)).toEqual(['e-1', 'e-2', 'e-1']); // one was on its way
+  });
+
   test('is posted again until a receiver takes it that fails ten times, always with the same id, before the next', async ({
     onTestFinished,
   }) => {
@@ -214,6 +240,24 @@ describe('an event', () => {
     }
     expect(receiver.received.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 200]);
     expect(told.at(-1)).toMatch(/^an event was refused and is not posted again .*"event":"e-1"/);
+  });
+
+  test('that a receiver refuses is posted five times in all by several workers, with the same waits as by one', async ({
+    onTestFinished,
+  }) => {
+    const { notifier, add, clock, told } = await openOutbox(onTestFinished);
+    const receiver = await openReceiver(onTestFinished);
+    receiver.answer = ({ headers }) => (headers['webhook-id'] === 'e-1' ? 400 : 200);
+    const workers = [await notifier(receiver.url), await notifier(receiver.url), await notifier(receiver.url)];
+    await add();
+    await add();
+    for (let n = 0; n < 5; n++) {
+      for (const worker of [...workers.slice(n % 3), ...workers]) await worker.post();
+      expect(receiver.received).toHaveLength(n < 4 ? n + 1 : 6);
+      clock.now += 600_000;
+    }
+    expect(receiver.received.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 200]);
+    expect(told.filter((line) => line.startsWith('an event was refused'))).toHaveLength(1);
   });
 
   test('of a time without workers is posted by the next one, and a new receiver gets none of them', async ({
@@ -298,4 +342,31 @@ test('an outage is told once by several workers, and so is its end', async ({ on
   await look();
   expect(await types()).toEqual(['target.outage', 'target.recovered']);
   expect(await redis.exists(keys.outages(fp))).toBe(0);
+});
+
+test('an outage is told once, though the target is stopped and started while it lasts', async ({ onTestFinished }) => {
+  const { redis, target, fp, clock } = await openOutbox(onTestFinished);
+  const calls = openTargetCalls(redis, limiterKeys(fp, 'all'), () => String(clock.now));
+  const quiet: TargetCall = {
+    ...{ process: 'p', wants: true, till: '0', unused: 0, unusedSince: 0 },
+    ...{ epoch: '0', rate: '', burst: '', slots: 64, claim: null },
+    ...{ hold: { ms: 0, why: '' }, alarm: null, tally: new AnswerTally(), starved: false, busy: false, stop: '' },
+  };
+  const types = async () => (await readEvents(redis, fp, 0, 10)).map(({ event }) => event.type);
+  const liveASecond = async (wish: Partial<TargetCall> = {}) => {
+    clock.now += 1_000;
+    const epoch = (await redis.hget(keys.limiter(fp, 'all'), 'epoch')) ?? '0';
+    const { turn, learned, seen } = await calls.call({ ...quiet, epoch, ...wish });
+    const before = learned === '' ? null : (JSON.parse(learned) as TargetControl);
+    await calls.store(turn, before, control(before, JSON.parse(seen) as Sums));
+    await tellOutages(redis, target);
+  };
+  await liveASecond();
+  await liveASecond({ alarm: { why: 'connection refused', kind: 'unreachable' } });
+  expect(await types()).toEqual(['target.outage']);
+  await redis.set(keys.stop(fp), storedStop({ by: 'operator', who: 'ana', reason: 'a test', at: 1 }));
+  for (let n = 0; n < 3; n++) await liveASecond();
+  await redis.del(keys.stop(fp));
+  await liveASecond();
+  expect(await types()).toEqual(['target.outage']);
 });

@@ -1,12 +1,16 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import files from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   announceResults,
+  dropUndelivered,
   queueResults,
   readUndelivered,
   recordResults,
+  requeueResults,
   wantResults,
 } from '../../../src/ledger/results.ts';
 import { readRun } from '../../../src/ledger/run.ts';
@@ -75,6 +79,28 @@ function delivererTo(harness: Harness, results: string, more: { now?: () => numb
   const { redis, target } = harness;
   const destination = destinationTo(harness, results);
   return new Deliverer({ redis, fp: target.fp, destination, log: silent, now: Date.now, random: () => 0.5, ...more });
+}
+
+/** Suspends who renames something to this path and fails, until `meanwhile` is over; once. */
+function suspendAtFailedRename(atEnd: AtEnd, path: string, meanwhile: () => Promise<void>): void {
+  const rename = files.rename;
+  let isMet = false;
+  const spy = vi.spyOn(files, 'rename').mockImplementation(async (from, to) => {
+    try {
+      await rename(from, to);
+    } catch (error) {
+      if (to === path && !isMet) {
+        isMet = true;
+        await meanwhile();
+      }
+      throw error;
+    }
+  });
+  syncBuiltinESMExports();
+  atEnd(async () => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
 }
 
 async function openStage(atEnd: AtEnd, ids: string[]) {
@@ -197,6 +223,30 @@ describe.concurrent('a worker with --results', () => {
     expect(readdirSync(folder)).toEqual([run]);
   });
 
+  test('says in summary.json that files at a URL are being replaced, as long as the receiver refuses one', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness } = await openStage(onTestFinished, []);
+    const receiver = await openReceiver(onTestFinished);
+    await harness.worker(['--results', receiver.url]);
+    const run = await submit(harness, makeIds('r', 700));
+    await delivered(harness, run);
+    const summary = () => JSON.parse(receiver.files().get(`/${run}/summary.json`)!);
+    expect(receiver.received).toHaveLength(4);
+    expect(summary()).toMatchObject({ type: 'summary', state: 'halted' });
+    receiver.answer = ({ path }) => (path.endsWith('report.html') ? 500 : 200);
+    await harness.expunge(['resume', run, '--expect-absent']);
+    await until('it says so', async () => (await readRun(harness.redis, run))!.resultsProblem.includes('report.html'));
+    expect(receiver.files().get(`/${run}/outcomes.csv`)).not.toContain(',pending,');
+    expect(summary()).toEqual({ v: 1, type: 'replacing', run });
+    receiver.answer = () => 200;
+    await until('the last set is there', async () =>
+      (await readRun(harness.redis, run))!.resultsOf.startsWith('completed'),
+    );
+    expect(summary()).toMatchObject({ type: 'summary', state: 'completed', absent: 700 });
+  });
+
   test('delivers a cancelled run with the outcome of each id', async ({ onTestFinished }) => {
     const ids = makeIds('r', 40);
     const { harness, folder } = await openStage(onTestFinished, ids);
@@ -308,6 +358,71 @@ describe.concurrent('the results of a run that has ended', () => {
     expect(setIn(join(folder, run)).outcomes).toHaveLength(5);
   });
 
+  test.for(['while', 'after'])(
+    'are delivered once more where a process wakes that was suspended in its delivery, %s another one delivers',
+    async (when, { expect, onTestFinished }) => {
+      const { harness } = await openStage(onTestFinished, []);
+      const { redis, target } = harness;
+      const receiver = await openReceiver(onTestFinished);
+      await harness.worker();
+      const run = await endedRun(harness, makeIds('r', 5));
+      let wake = () => {};
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      let isSuspended = false;
+      const destination: Destination = {
+        label: receiver.url,
+        deliver: async (_redis, _run, lease) => {
+          isSuspended = true;
+          await woken; // then a file arrives that was on its way
+          Object.assign(lease, { isHeld: () => false });
+          throw new Error('stopped');
+        },
+      };
+      const options = { redis, fp: target.fp, log: silent, now: Date.now, random: () => 0.5 };
+      const late = new Deliverer({ ...options, destination }).deliver();
+      await until('it is suspended', () => isSuspended);
+      await redis.del(keys.resultsLease(run)); // it expires
+      receiver.answer = async ({ path }) => {
+        if (when === 'while' && path.endsWith('failures.csv')) {
+          wake();
+          await late;
+        }
+        return 200;
+      };
+      await delivererTo(harness, receiver.url).deliver();
+      wake();
+      await late;
+      expect((await readRun(redis, run))!.resultsOf).toBe('');
+      await redis.del(keys.resultsLease(run));
+      await delivererTo(harness, receiver.url).deliver();
+      expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
+      expect(receiver.received.filter(({ path }) => path.endsWith('outcomes.csv'))).toHaveLength(2);
+      expect(await readUndelivered(redis, target.fp)).toEqual([]);
+    },
+  );
+
+  test('keep their summary where a process was suspended while it replaced them, and another one has done so', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness, folder } = await openStage(onTestFinished, []);
+    const { redis } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, makeIds('r', 5));
+    await moveSet(await writeSet(redis, (await readRun(redis, run))!, folder, never)); // which was not recorded
+    suspendAtFailedRename(onTestFinished, join(folder, run), async () => {
+      await redis.del(keys.resultsLease(run)); // it expires meanwhile
+      await delivererTo(harness, folder).deliver();
+      expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
+    });
+    await delivererTo(harness, folder).deliver();
+    expect(readdirSync(folder)).toEqual([run]);
+    expect(readdirSync(join(folder, run)).sort()).toEqual(names);
+    expect(setIn(join(folder, run))).toMatchObject({ outcomes: { length: 5 }, summary: { state: 'completed' } });
+  });
+
   test('stay in their folder, whatever name a run has in Redis', async ({ onTestFinished }) => {
     const ids = makeIds('r', 5);
     const { harness } = await openStage(onTestFinished, ids);
@@ -351,6 +466,40 @@ describe.concurrent('the results of a run that has ended', () => {
     await redis.zadd(keys.undelivered(target.fp), before!.since, run);
     await delivererTo(harness, folder).deliver();
     expect(setIn(join(folder, run)).summary).toMatchObject({ state: 'completed' });
+    expect(await readUndelivered(redis, target.fp)).toEqual([]);
+  });
+
+  test('are given to nobody where the run has gone on, or has got a late answer, while they were written', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { harness, folder } = await openStage(onTestFinished, []);
+    const { redis } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, makeIds('r', 5));
+    const found = (await readRun(redis, run))!;
+    const lease = { signal: never, isHeld: () => true };
+    for (const before of [
+      { ...found, state: 'halted' as const },
+      { ...found, counts: { ...found.counts, absent: 4 } },
+    ]) {
+      const delivery = destinationTo(harness, folder).deliver(redis, before, lease);
+      await expect(delivery).rejects.toThrow('the run has changed meanwhile');
+    }
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('that are put in once more while a worker takes them out stay in', async ({ expect, onTestFinished }) => {
+    const { harness, folder } = await openStage(onTestFinished, []);
+    const { redis, target } = harness;
+    await harness.worker();
+    const run = await endedRun(harness, makeIds('r', 5));
+    const [seen] = await readUndelivered(redis, target.fp);
+    await delivererTo(harness, folder).deliver();
+    await requeueResults(redis, run, 'a lease that was lost');
+    await dropUndelivered(redis, target.fp, seen!); // by a worker that saw them delivered
+    await delivererTo(harness, folder).deliver();
+    expect((await readRun(redis, run))!.resultsOf).toMatch(/^completed/);
     expect(await readUndelivered(redis, target.fp)).toEqual([]);
   });
 

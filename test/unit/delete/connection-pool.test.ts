@@ -11,7 +11,7 @@ type Odd = { size?: number; permits?: number; inFlightShare?: number };
 function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: Odd = {}) {
   vi.useFakeTimers({ now: 0 });
   const permits = new Permits();
-  permits.add({ firstMs: 0, gapMs: 0, count }, 0, Number.POSITIVE_INFINITY);
+  permits.add({ firstMs: 0, gapMs: 0, count, leasedAt: 0 }, 0, Number.POSITIVE_INFINITY);
   const limits = {
     ...{ permits, inFlightShare, isBlocked: false },
     told: [] as unknown[],
@@ -145,7 +145,7 @@ describe('the connections of a process', () => {
     const { queue, request } = openQueue();
     for (const path of ['a', 'b']) pool.submit(queue, request(path));
     expect(paths(onWire)).toEqual(['a']);
-    permits.add({ firstMs: 0, gapMs: 1, count: 1 }, 0);
+    permits.add({ firstMs: 0, gapMs: 1, count: 1, leasedAt: 0 }, 0);
     pool.pump();
     expect(paths(onWire)).toEqual(['a', 'b']);
   });

@@ -11,7 +11,7 @@ test('a run whose permits went unused does not wait for its quota: it may get th
   queue.receive({ ...reply, rate: '100/1000,10/86400000', count: 0, nextAt: 1_000_000 }, 0);
   now = 500; // all are too late
   expect(queue.waitMs).toBe(0);
-  expect(queue.takeUnused()).toBe(10);
+  expect(queue.takeUnused().unused).toBe(10);
   expect(queue.waitMs).toBe(0);
   queue.receive({ ...reply, rate: '100/1000,10/86400000', count: 0, nextAt: 1_000_000 }, 0);
   expect(queue.waitMs).toBe(999_500);
@@ -109,10 +109,10 @@ test('times of Redis become times of this process, and permits of another rate a
   expect(queue.permits.inHand(now)).toBe(3);
   queue.receive({ ...given, rate: '50/1000', nextAt: 130 }, 900);
   expect([queue.permits.inHand(now), queue.perSecond]).toEqual([0, 50]);
-  expect(queue.takeUnused()).toBe(3);
+  expect(queue.takeUnused().unused).toBe(3);
   queue.receive({ ...given, rate: '50/1000', nextAt: 130 }, 900);
   expect(queue.waitMs).toBe(30);
-  expect(queue.takeUnused()).toBe(0);
+  expect(queue.takeUnused().unused).toBe(0);
   expect(queue.waitMs).toBe(30);
   expect(queue.handleFor(openPool().pool).waitMs).toBe(30);
   now = 2_000;
@@ -168,7 +168,7 @@ describe('a run with a window', () => {
   test('gives up the permits it holds, and takes another window at once', () => {
     const { queue } = open(closes);
     queue.receive({ ...given, rate: '100/1000', count: 3, window: 'Mon 22:00-06:00' }, 5_000 - closes);
-    expect(queue.takeUnused()).toBe(3);
+    expect(queue.takeUnused().unused).toBe(3);
     queue.receive({ ...given, rate: '', window: '05:00-07:00' }, 5_000 - closes);
     expect(queue.isOpen).toBe(true);
     queue.receive({ ...given, rate: '', window: 'of another release' }, 5_000 - closes);

@@ -15,7 +15,7 @@ export const refusedConnection: Answer = { kind: 'not-sent', why: 'ECONNREFUSED'
 /** Limits of a target that takes everything, but for what is given. */
 export function openLimits(odd: Partial<TargetLimits> = {}): TargetLimits {
   const permits = new Permits();
-  permits.add({ firstMs: 0, gapMs: 0, count: 1_000_000 }, 0, Number.POSITIVE_INFINITY);
+  permits.add({ firstMs: 0, gapMs: 0, count: 1_000_000, leasedAt: 0 }, 0, Number.POSITIVE_INFINITY);
   return {
     ...{
       permits,

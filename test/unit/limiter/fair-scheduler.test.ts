@@ -26,7 +26,7 @@ function openTurns({ room = (): boolean => true } = {}) {
 
 function lease(firstMs: number, gapMs: number, count: number): Permits {
   const permits = new Permits();
-  permits.add({ firstMs, gapMs, count }, 0);
+  permits.add({ firstMs, gapMs, count, leasedAt: 0 }, 0);
   return permits;
 }
 
@@ -35,7 +35,7 @@ describe('the fair scheduler', () => {
     const { turns, permits, gone, line, at } = openTurns();
     const own = line(lease(0, 10, 100));
     for (let n = 0; n < 40; n++) turns.enqueue(own, `${n}`);
-    permits.add({ firstMs: 200, gapMs: 1, count: 50 }, 0);
+    permits.add({ firstMs: 200, gapMs: 1, count: 50, leasedAt: 0 }, 0);
     for (let ms = 0; ms <= 240; ms++) at(ms);
     // Four of the last 40 ms before the target let somebody go, one in that moment, and four in the 40 ms after it.
     expect(gone).toHaveLength(9);
@@ -46,7 +46,7 @@ describe('the fair scheduler', () => {
     const [long, short] = [line(null), line(null)];
     for (const who of ['a1', 'a2', 'a3', 'a4']) turns.enqueue(long, who);
     for (const who of ['b1', 'b2']) turns.enqueue(short, who);
-    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    permits.add({ firstMs: 1, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 6; ms++) at(ms);
     expect(gone).toEqual(['a1@1', 'b1@2', 'a2@3', 'b2@4', 'a3@5', 'a4@6']);
   });
@@ -57,7 +57,7 @@ describe('the fair scheduler', () => {
     const [heavy, light] = [line(null, () => weight), line(null)];
     for (let n = 0; n < 100; n++) turns.enqueue(heavy, 'h');
     for (let n = 0; n < 100; n++) turns.enqueue(light, 'l');
-    permits.add({ firstMs: 1, gapMs: 1, count: 100 }, 0);
+    permits.add({ firstMs: 1, gapMs: 1, count: 100, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 20; ms++) at(ms);
     weight = 1;
     for (let ms = 21; ms <= 40; ms++) at(ms);
@@ -74,7 +74,7 @@ describe('the fair scheduler', () => {
       line(lease(100, 1, 1), () => 16),
       'not yet',
     );
-    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    permits.add({ firstMs: 1, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 5; ms++) at(ms);
     expect(gone).toEqual(['0@1', '1@2', '2@3', '3@4', '4@5']);
   });
@@ -84,7 +84,7 @@ describe('the fair scheduler', () => {
     turns.enqueue(line(lease(5, 10, 10)), 'slow');
     const fast = line(null);
     for (const who of ['f1', 'f2', 'f3']) turns.enqueue(fast, who);
-    permits.add({ firstMs: 4, gapMs: 1, count: 10 }, 0);
+    permits.add({ firstMs: 4, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 4; ms <= 7; ms++) at(ms);
     expect(gone).toEqual(['f1@4', 'slow@5', 'f2@6', 'f3@7']);
   });
@@ -94,7 +94,7 @@ describe('the fair scheduler', () => {
     const own = line(null);
     for (const who of ['a', 'b', 'c']) turns.enqueue(own, who);
     unwilling.add('a').add('b');
-    permits.add({ firstMs: 1, gapMs: 1, count: 1 }, 0);
+    permits.add({ firstMs: 1, gapMs: 1, count: 1, leasedAt: 0 }, 0);
     at(1);
     expect([gone, turns.length]).toEqual([['c@1'], 0]);
   });
@@ -102,7 +102,7 @@ describe('the fair scheduler', () => {
   it('reports that a permit was due and no slot was free', () => {
     let room = false;
     const { turns, permits, gone, line, at } = openTurns({ room: () => room });
-    permits.add({ firstMs: 10, gapMs: 1, count: 5 }, 0);
+    permits.add({ firstMs: 10, gapMs: 1, count: 5, leasedAt: 0 }, 0);
     turns.enqueue(line(null), 'a');
     expect(turns.takeStarved()).toBe(false);
     at(10);
@@ -119,7 +119,7 @@ describe('the fair scheduler', () => {
     const gone: string[] = [];
     const clock = () => Date.now();
     const turns = new FairScheduler<string>({ permits, hasRoom: () => true, send: (who) => gone.push(who), clock });
-    permits.add({ firstMs: Date.now() + 30, gapMs: 10, count: 2 }, 0);
+    permits.add({ firstMs: Date.now() + 30, gapMs: 10, count: 2, leasedAt: 0 }, 0);
     const line = new FairQueue<string>({ permits: () => null, stillWants: () => true });
     turns.enqueue(line, 'a');
     turns.enqueue(line, 'b');
@@ -134,7 +134,7 @@ describe('the fair scheduler', () => {
     const [busy, other] = [line(null), line(null)];
     for (const who of ['a', 'a']) turns.enqueue(busy, who);
     for (const who of ['b', 'b']) turns.enqueue(other, who);
-    permits.add({ firstMs: 1, gapMs: 1, count: 10 }, 0);
+    permits.add({ firstMs: 1, gapMs: 1, count: 10, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 4; ms++) {
       turns.enqueue(busy, 'a');
       at(ms);
@@ -148,7 +148,7 @@ describe('the fair scheduler', () => {
     for (const who of ['a', 'b', 'c', 'd']) turns.enqueue(one, who);
     for (const who of ['x', 'y']) turns.enqueue(two, who);
     expect(turns.length).toBe(6);
-    permits.add({ firstMs: 1, gapMs: 1, count: 3 }, 0);
+    permits.add({ firstMs: 1, gapMs: 1, count: 3, leasedAt: 0 }, 0);
     for (let ms = 1; ms <= 3; ms++) at(ms);
     expect([turns.length, one.length, two.length]).toEqual([3, 2, 1]);
     for (const who of ['c', 'y']) unwilling.add(who);

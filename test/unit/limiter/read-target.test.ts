@@ -46,16 +46,21 @@ describe('the state of a limiter', () => {
   it('tells of an outage since when', () => {
     const closedWhy = 'the API answers 503 to everything';
     const out = { ...limiter(), closed: 'trouble', closedWhy, closedAt: String(now - 5_000) };
-    expect(read(out)?.outage).toEqual({ kind: out.closed, reason: closedWhy, since: now - 5_000 });
+    expect(read(out)?.outage).toMatchObject({ kind: out.closed, reason: closedWhy, since: now - 5_000 });
     expect(read({ ...out, closed: 'refused' })?.outage).toMatchObject({ kind: 'refused', reason: closedWhy });
     const wait = { ...out, closed: 'held', holdWhy: 'the server answered 429 and sent Retry-After 60' };
     expect(read({ ...wait, holdUntil: `${now + 60_000}` })?.outage).toBeNull(); // it is told as a hold
     const reason = 'the wait that the API asked for is over';
     expect(read({ ...wait, holdUntil: `${now - 1_000}` })?.outage).toEqual({
-      kind: 'held',
-      reason,
-      since: now - 1_000,
+      ...{ kind: 'held', reason, since: now - 1_000, countsTries: false },
     });
+  });
+
+  it('tells when the tries of an outage begin to count, for which the time of a stop does not', () => {
+    const out = { ...limiter(), closed: 'trouble', outageSince: String(now - 3_600_000) };
+    const closedFor = (ms: number) => read({ ...out, closedAt: String(now - ms) })?.outage;
+    expect(closedFor(899_999)).toMatchObject({ since: now - 3_600_000, countsTries: false });
+    expect(closedFor(900_000)).toMatchObject({ since: now - 3_600_000, countsTries: true });
   });
 
   it('tells what the headers of the server leave, once they are believed', () => {

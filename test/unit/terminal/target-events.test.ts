@@ -67,7 +67,10 @@ function told(steps: Partial<TargetState>[], refreshes: number[] = [], everyMs =
 
 const hold = (leftMs: number) => ({ hold: { reason: 'the server answered 429 and sent Retry-After 30', leftMs } });
 const outage = {
-  outage: { kind: 'trouble' as const, reason: 'the API answers 503 to everything', since: target().at + 1_000 },
+  outage: {
+    ...{ kind: 'trouble' as const, reason: 'the API answers 503 to everything' },
+    ...{ since: target().at + 1_000, countsTries: false },
+  },
 };
 const times = <T>(n: number, value: T): T[] => Array.from({ length: n }, () => value);
 
@@ -121,7 +124,12 @@ describe('target text', () => {
 
   it('what holds a target is told with its end or its beginning, and why', () => {
     const hold = { reason: 'the server answered 429\u001b[31m', leftMs: 3_540_000 };
-    const outage = { kind: 'trouble' as const, reason: 'the API answers 503 to everything', since: now - 600_000 };
+    const outage = {
+      kind: 'trouble' as const,
+      reason: 'the API answers 503 to everything',
+      since: now - 600_000,
+      countsTries: false,
+    };
     expect(throttleLines([target({ hold }), target({ scope: 'views', outage, advised: 0.5 })], now)).toEqual([
       `nothing is sent until ${timeOfDay(now + 3_540_000, now)} (59 min): the server answered 429`,
       'views: at most 30/min: the server reports that its limit is almost used up',
