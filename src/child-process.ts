@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { describeProgramError } from './system-errors.ts';
+import { describeProgramError, systemCode } from './system-errors.ts';
 
 /** A command that the operator configured: its output is read, it gets no input. */
 export type Child = ChildProcessByStdio<null, Readable, Readable>;
@@ -55,5 +55,15 @@ export async function exitOf(child: Child): Promise<string> {
     return code === 0 ? '' : signal ? `was ended by ${signal}` : `ended with ${code}`;
   } catch (error) {
     return `cannot be started: ${describeProgramError(error)}`;
+  }
+}
+
+/** Whether a process with this pid exists, of any user. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCode(error) === 'EPERM';
   }
 }

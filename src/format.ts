@@ -1,4 +1,4 @@
-// Numbers and times as people read them. All pure.
+// Numbers, times and words as people read them. All pure.
 
 /** 249,981 */
 export function count(n: number): string {
@@ -8,6 +8,11 @@ export function count(n: number): string {
 /** `1 view`, `1,203 views`. `nouns` is a plural that ends in s. */
 export function plural(n: number, nouns: string): string {
   return `${count(n)} ${n === 1 ? nouns.replace(/s$/, '') : nouns}`;
+}
+
+/** The same text with a capital first letter. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** `0.4 s`, `45 s`, `6 min 30 s`, `2 h 5 min`, `3 d 4 h`: the two largest units. */

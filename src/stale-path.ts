@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { systemCode } from './system-errors.ts';
+import { isAlive } from './child-process.ts';
 
 const weekMs = 7 * 86_400_000;
 
@@ -20,12 +20,4 @@ export async function isStalePath(path: string, name: string): Promise<boolean> 
   // A restarted container reuses process ids: an older path with our id belongs to a process before us.
   if (Number(pid) === process.pid) return facts.mtimeMs < Date.now() - process.uptime() * 1000;
   return !isAlive(Number(pid));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return systemCode(error) !== 'ESRCH';
-  }
 }

@@ -23,7 +23,7 @@ const longestSecret = 200;
 const longestWaitMs = 3_000;
 
 /** What knows who somebody is. `linked`: who has this cookie by a link of this process, which no other one believes. */
-export type Authority = {
+type Authority = {
   redis: RedisClient;
   proxy: TrustedProxy | null;
   linked(cookie: string, now: number): Person | null;

@@ -17,7 +17,7 @@ import { scheduleRoutes } from './schedule-routes.ts';
 import { targetRoutes } from './target-routes.ts';
 import { tokenRoutes } from './token-routes.ts';
 
-export type SiteOptions = ApiDeps & {
+type SiteOptions = ApiDeps & {
   login: Login;
   /** Only for browsers of this machine: a name that leads here is refused, because anybody can make one. */
   isLocal: boolean;

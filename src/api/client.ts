@@ -11,7 +11,7 @@ import { readVersion } from '../version.ts';
 import type { ProblemDocument, ProblemKind } from './problem.ts';
 
 /** A request to the API; `path` is below /api/v1. */
-export type ApiRequest = {
+type ApiRequest = {
   method: 'GET' | 'POST' | 'DELETE';
   path: string;
   query?: Readonly<Record<string, string | undefined>>;
@@ -25,7 +25,7 @@ export type ApiRequest = {
 type Settings = Pick<Config, 'server' | 'serverTokenFile'>;
 
 /** How long the server may be silent, in ms. */
-export type ClientTimeouts = { answer: number; longAnswer: number };
+type ClientTimeouts = { answer: number; longAnswer: number };
 
 const defaultTimeouts: ClientTimeouts = { answer: 30_000, longAnswer: 3_600_000 };
 const triesAtMost = 3;

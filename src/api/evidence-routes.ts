@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../commands/explain.ts';
+import type { Session } from '../commands/session.ts';
 import { messageOf } from '../errors.ts';
 import { htmlReport } from '../ledger/html-report.ts';
-import { readOutcomes } from '../ledger/outcome-rows.ts';
+import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
 import { writeReport } from '../ledger/report.ts';
-import type { Run } from '../ledger/run.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
+import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
 import { parseSelection } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
-import { FailureReader } from './failures.ts';
-import { Problem } from './problem.ts';
+import { whyText } from '../terminal/explain-text.ts';
+import { Problem, parsedAs } from './problem.ts';
 import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
@@ -60,7 +62,7 @@ function readerOf({ session }: ApiDeps): FailureReader {
 async function report({ deps, params, query }: Call<z.output<typeof reportQuery>>): Promise<Response> {
   const run = await findRunById(deps.session, params.run!);
   const { format, spreadsheet_safe: safe } = query;
-  const only = query.only === undefined ? null : readSelection(query.only);
+  const only = query.only === undefined ? null : parsedAs('query.only', query.only, parseSelection);
   const headers = {
     'content-type': types[format],
     'content-disposition': `attachment; filename="run-${run.id.replace(/[^\w-]/g, '_')}.${format}"`,
@@ -94,14 +96,6 @@ function rowsOf(
 }
 
 const isWritten = [() => true, () => false] as const;
-
-function readSelection(text: string) {
-  try {
-    return parseSelection(text);
-  } catch (error) {
-    throw new Problem('invalid', `query.only: ${messageOf(error)}`);
-  }
-}
 
 async function explain(call: Call<{ target: string }>) {
   const { deps, params, query } = call;
@@ -144,4 +138,63 @@ async function searchWith({ deps: { streams } }: Pick<Call, 'deps'>, search: Sea
   } finally {
     end();
   }
+}
+
+/** Rows that ended the same way without success. */
+type Group = { outcome: string; code: string; words: string; count: number; samples: object[] };
+
+const samplesOfGroup = 5;
+const freshMs = 5_000;
+const keptAtMost = 20;
+
+/** Groups the rows of runs that had no success. Reading a large run takes a while, so what was read is kept for all who look. */
+class FailureReader {
+  readonly #session: Session;
+  readonly #kept = new Map<string, { at: number; isFinal: boolean; groups: Promise<Group[]> }>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  async of(id: string): Promise<{ items: Group[] }> {
+    const run = await findRunById(this.#session, id);
+    const known = this.#kept.get(id);
+    const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < freshMs);
+    if (known !== undefined && isFresh) return { items: await known.groups };
+    const groups = this.#read(run);
+    this.#kept.delete(id);
+    this.#kept.set(id, { at: performance.now(), isFinal: isSealed(run.state), groups });
+    groups.catch(() => this.#kept.delete(id));
+    for (const oldest of [...this.#kept.keys()].slice(0, -keptAtMost)) this.#kept.delete(oldest);
+    return { items: await groups };
+  }
+
+  /** Of an ended run it reads until it has found all: often they are few. */
+  async #read(run: Run): Promise<Group[]> {
+    const groups = new Map<string, Group>();
+    const all = isSealed(run.state)
+      ? sumOutcomes(run.counts, (outcome) => !isSuccess(outcome))
+      : Number.POSITIVE_INFINITY;
+    let found = 0;
+    if (all === 0) return [];
+    for await (const page of readOutcomes(this.#session.redis, run)) {
+      for (const row of page) {
+        if (row.outcome === 'pending' || isSuccess(row.outcome)) continue;
+        addToGroup(groups, run, row);
+        found += 1;
+      }
+      if (found >= all) break;
+    }
+    return [...groups.values()].sort((a, b) => b.count - a.count);
+  }
+}
+
+function addToGroup(groups: Map<string, Group>, run: Run, row: OutcomeRow): void {
+  const { outcome, code, file, line, resource, id, excerpt } = row;
+  const key = `${outcome} ${code}`;
+  const words = () => whyText(run, { ...row, open: null }, Date.now());
+  const group = groups.get(key) ?? { outcome, code, words: words(), count: 0, samples: [] };
+  group.count += 1;
+  if (group.samples.length < samplesOfGroup) group.samples.push({ file, line, resource, id, excerpt });
+  groups.set(key, group);
 }

@@ -3,11 +3,10 @@ import { Readable, Writable } from 'node:stream';
 import type { Invocation, SignalSource, Verb } from '../commands/command.ts';
 import type { Source, Sources } from '../config/read-config.ts';
 import { type Config, type SettingName, settings } from '../config/settings.ts';
-import { messageOf } from '../errors.ts';
 import type { Target } from '../model/target.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
 import type { Caller } from './access.ts';
-import { Problem } from './problem.ts';
+import { parsedAs } from './problem.ts';
 import type { ApiDeps } from './route.ts';
 
 /** An order for a verb, as its command line would say it. */
@@ -21,7 +20,7 @@ export type Order = {
 };
 
 /** What a verb printed: an object a line, and of what it told people the warnings. */
-export type Done = { lines: Record<string, unknown>[]; warnings: string[] };
+type Done = { lines: Record<string, unknown>[]; warnings: string[] };
 
 /**
  * What a plan seals or a schedule stores: how a list is read and its ids are deleted. This server may be set up for another target, so what it
@@ -45,6 +44,12 @@ export async function invokeVerb(
   await execute(invocationOf(deps, caller, order, out.stream, err.stream));
   const lines = out.text().split('\n').filter(Boolean);
   return { lines: lines.map((line) => JSON.parse(line)), warnings: warningsIn(err.text()) };
+}
+
+/** The facts of the last line that a verb printed; none where it printed nothing. */
+export function lastFacts(lines: Done['lines']): Record<string, unknown> {
+  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
+  return facts;
 }
 
 /** A line that begins with two spaces belongs to the one before it. */
@@ -85,15 +90,7 @@ export function invocationOf(
 /** The values of settings that are given as texts. Throws `invalid` for what a flag would refuse, too. */
 function settingsOf(texts: Order['settings'] & object): Partial<Record<SettingName, unknown>> {
   const given = Object.entries(texts).filter((entry): entry is [SettingName, string] => entry[1] !== undefined);
-  return Object.fromEntries(
-    given.map(([name, text]) => {
-      try {
-        return [name, settings[name].parse(text)];
-      } catch (error) {
-        throw new Problem('invalid', `${name}: ${messageOf(error)}`);
-      }
-    }),
-  );
+  return Object.fromEntries(given.map(([name, text]) => [name, parsedAs<unknown>(name, text, settings[name].parse)]));
 }
 
 /** What a flag of the server says is no flag of this order. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** What was read last: its number, and its JSON; or why it could not be read. */
 export type Edition = { id: number; event: string; text: string };
 
-export type LiveOptions<T> = {
+type LiveOptions<T> = {
   read(): Promise<T>;
   event: string; // the name of its server-sent events
   everyMs: number;

@@ -1,3 +1,5 @@
+import { createReadStream } from 'node:fs';
+import { parse } from 'csv-parse';
 import { z } from 'zod';
 import { makePlan } from '../commands/make-plan.ts';
 import { readPlanFile } from '../commands/plan-file.ts';
@@ -11,7 +13,6 @@ import type { Plan } from '../terminal/plan-text.ts';
 import { invocationOf, invokeVerb, type Order } from './invoke.ts';
 import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
 import { Problem } from './problem.ts';
-import { readRejectedRows } from './rejected-rows.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
@@ -120,6 +121,26 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     await store.remove(id);
     throw withoutPaths(error, [store.pathOf(id), deps.config.stateDir]);
   }
+}
+
+/** A row of a list that is no id, and why. */
+type RejectedRow = { line: number; id: string; code: string };
+
+const shownRows = 20;
+const shownLength = 200;
+
+/** The first of the rows that `writeRejects` wrote into a file; none without a file. */
+async function readRejectedRows(path: string | null): Promise<RejectedRow[]> {
+  if (path === null) return [];
+  const rows: RejectedRow[] = [];
+  const file = createReadStream(path);
+  try {
+    for await (const { line, id_safe: id, code } of file.pipe(parse({ columns: true, to: shownRows })))
+      rows.push({ line: Number(line), id: id.slice(0, shownLength), code });
+  } finally {
+    file.destroy();
+  }
+  return rows;
 }
 
 /** Nobody is told where a list is on this server; its rejected rows go with it. */

@@ -1,4 +1,5 @@
 import { type ErrorCode, ExpungeError, messageOf } from '../errors.ts';
+import { capital } from '../format.ts';
 import { html, noMarkup } from '../ledger/html.ts';
 import type { Log } from '../logger.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
@@ -34,6 +35,15 @@ export class Problem extends Error {
     this.kind = kind;
     this.next = next;
     this.facts = facts;
+  }
+}
+
+/** What `parse` makes of a text. Throws `invalid` with its error, and with where in the request the text stands. */
+export function parsedAs<T>(where: string, text: string, parse: (text: string) => T): T {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new Problem('invalid', `${where}: ${messageOf(error)}`);
   }
 }
 
@@ -107,10 +117,6 @@ export function problemPage({ title, detail, next, status }: ProblemDocument): R
   </body>
 </html>`;
   return new Response(page.markup, { status, headers: { 'content-type': 'text/html; charset=utf-8' } });
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The result of `work`, which is not stopped; throws `late` where it takes longer than `ms`. */

@@ -6,8 +6,10 @@ import { readTargetRecord } from '../commands/target-status.ts';
 import { auditFacts, readTargetAudit } from '../ledger/audit.ts';
 import { knownTargets } from '../ledger/known-targets.ts';
 import { pageOfRuns, type RunCursor } from '../ledger/list-runs.ts';
-import { type RunState, runStates } from '../ledger/run.ts';
+import { priorities, type RunState, runStates } from '../ledger/run.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
+import { idOutcomes, isSuccess, isWorthAnotherRun, outcomes, outcomeText } from '../model/outcome.ts';
+import { resources } from '../model/resource.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule } from '../schedule/schedule-store.ts';
 import { readVersion } from '../version.ts';
@@ -18,7 +20,6 @@ import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { historyOf, RunView } from './run-view.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf, targetsOf } from './targets.ts';
-import { words } from './words.ts';
 
 const listQuery = z.strictObject({
   state: z
@@ -35,6 +36,16 @@ const listQuery = z.strictObject({
     .optional()
     .describe('`next` of the page before'),
 });
+
+/** The words of runs, for pages that show them: they have no list of their own. */
+const words = {
+  outcomes: outcomes.map((outcome) => ({
+    ...{ outcome, means: outcomeText(outcome), is_success: isSuccess(outcome) },
+    ...{ is_retryable: isWorthAnotherRun(outcome), of_id: idOutcomes.includes(outcome) },
+  })),
+  resources,
+  priorities,
+};
 
 /** What only reads. */
 export const readRoutes: readonly Route[] = [

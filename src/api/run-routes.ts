@@ -1,16 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Verb } from '../commands/command.ts';
 import { messageOf } from '../errors.ts';
 import { plural } from '../format.ts';
+import { noteFailedOrder } from '../ledger/audit.ts';
 import { awaitsResults } from '../ledger/results.ts';
 import { isSealed, pendingOf, priorities, type Run } from '../ledger/run.ts';
 import { parseRetrySelection } from '../model/selection.ts';
 import { targetOf } from '../model/target.ts';
-import { invokeVerb, type Order } from './invoke.ts';
-import { isDoneSoon } from './late-orders.ts';
+import { invokeVerb, lastFacts, type Order } from './invoke.ts';
 import { runSummary } from './overview.ts';
-import { Problem } from './problem.ts';
-import { type Call, type Route, route } from './route.ts';
+import { Problem, parsedAs } from './problem.ts';
+import { type ApiDeps, type Call, type Route, route } from './route.ts';
 import { findRunById } from './run-view.ts';
 import * as shapes from './shapes.ts';
 
@@ -88,7 +89,7 @@ export const runRoutes: readonly Route[] = [
     }),
     ...{ answer: shapes.made, status: 201, isCreating: true },
     handle: async (call) => {
-      const only = call.body.only && readSelection(call.body.only.join(','));
+      const only = call.body.only && parsedAs('body.only', call.body.only.join(','), parseRetrySelection);
       const options = { detach: true, newRunOnly: true, only, priority: call.body.priority, onRun: call.onRun };
       const settings = { expectCount: String(call.body.confirm) };
       const retry = { verb: 'retry', options, settings };
@@ -143,12 +144,49 @@ async function steer(
   return isDone ? { ...now, warnings: (await done).warnings } : context.json({ ...now, warnings: [] }, 202);
 }
 
+/** An order for a run, and who gave it why. */
+type Given = { run: string; order: string; who: string; reason: string };
+
+const answerAfterMs = 2_000;
+const noteEveryMs = 2_000;
+const notesAtMost = 300; // ten minutes: Redis, which may be why the order failed, has to be back for the note
+
+/**
+ * Whether an order is done within two seconds; throws what it throws until then. One that takes longer goes on: if it fails, the audit trail
+ * of its run says so, for whoever was answered that it is being done.
+ */
+async function isDoneSoon(deps: Pick<ApiDeps, 'session' | 'log'>, given: Given, done: Promise<unknown>) {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, answerAfterMs, false).unref();
+  });
+  try {
+    const isDone = await Promise.race([done.then(() => true), late]);
+    if (!isDone) done.catch((error) => noteFailure(deps, given, messageOf(error)));
+    return isDone;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function noteFailure({ session, log }: Pick<ApiDeps, 'session' | 'log'>, given: Given, error: string) {
+  const { run, ...order } = given;
+  log.warn({ run, order: order.order, reason: error }, 'an order was not carried out');
+  const failed = { at: Date.now(), ...order, error };
+  for (let n = 0; n < notesAtMost; n++) {
+    try {
+      return await noteFailedOrder(session.redis, run, failed);
+    } catch {
+      await sleep(noteEveryMs, undefined, { ref: false });
+    }
+  }
+}
+
 const changes = { rate: () => import('../commands/rate.ts'), priority: () => import('../commands/priority.ts') };
 
 async function change(call: RunCall, verb: keyof typeof changes, to: string, options: Record<string, unknown> = {}) {
   const { lines, warnings } = await order(call, { verb, args: [to], options }, changes[verb]);
-  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return { ...facts, warnings };
+  return { ...lastFacts(lines), warnings };
 }
 
 /** Throws conflict unless what was typed is what was shown, and that can be what is left now. */
@@ -179,12 +217,4 @@ function refuseRemoval(run: Run, rows: number): void {
     `the results of run ${run.id} are not delivered yet`,
     `wait for a worker with --results, or give them up in a terminal: expunge runs remove ${run.id}`,
   );
-}
-
-function readSelection(text: string) {
-  try {
-    return parseRetrySelection(text);
-  } catch (error) {
-    throw new Problem('invalid', `body.only: ${messageOf(error)}`);
-  }
 }

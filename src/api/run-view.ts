@@ -4,8 +4,8 @@ import { readRunContext, SnapshotTaker } from '../commands/take-snapshot.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
-import { activeMsOf, isSealed, type Run, readRun } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
 import { rateSetting } from '../model/rate.ts';
 import { describeActivity } from '../terminal/panel.ts';
 import { runSummary } from './overview.ts';
@@ -16,7 +16,7 @@ export async function findRunById({ redis }: Pick<Session, 'redis'>, id: string)
   const run = await readRun(redis, id);
   if (run === null) throw new Problem('not_found', `no run is called "${id}"`, 'GET /api/v1/runs lists them');
   refuseOtherRelease(run);
-  return isSealed(run.state) ? sealTally(redis, run) : run;
+  return tallyIfSealed(redis, run);
 }
 
 /** Shows one run again and again; between two readings it measures how fast that is. */

@@ -5,7 +5,7 @@ import { priorities } from '../ledger/run.ts';
 import { resources } from '../model/resource.ts';
 import { missedPolicies, overlapPolicies, type Schedule } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
-import { invokeVerb, type Order } from './invoke.ts';
+import { invokeVerb, lastFacts, type Order } from './invoke.ts';
 import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
@@ -93,8 +93,7 @@ async function invoke(
     { verb, args: [params.name!], options: options!, target },
     load,
   );
-  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return { ...facts, fp: target.fp, target: target.baseUrl, account: target.account, warnings };
+  return { ...lastFacts(lines), fp: target.fp, target: target.baseUrl, account: target.account, warnings };
 }
 
 type AddCall = Call<unknown, z.output<typeof definition>>;
@@ -107,8 +106,7 @@ async function add({ deps, caller, body }: AddCall) {
   const settings = { keep: defaultKeep, ...kept?.settings, ...given(settingsOf(body)) };
   const order: Order = { verb: 'schedule add', args: [body.name], options, settings: withoutNulls(settings), target };
   const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/schedule-add.ts'));
-  const { v: _, type: __, ...facts } = lines.at(-1) ?? {};
-  return { ...facts, fp: target.fp, target: target.baseUrl, account: target.account, warnings };
+  return { ...lastFacts(lines), fp: target.fp, target: target.baseUrl, account: target.account, warnings };
 }
 
 const defaultKeep = settingText('keep', settings.keep.fallback); // not that of this server

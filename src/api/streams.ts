@@ -18,7 +18,7 @@ const checkEveryMs = 3_000;
 const idleKept = 20;
 
 /** How many streams, downloads, uploads and searches there may be at once, and for how long a stream lasts. */
-export type StreamLimits = {
+type StreamLimits = {
   streams: number;
   streamsOfOne: number;
   streamMs: number;

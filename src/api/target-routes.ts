@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { noteTarget } from '../ledger/known-targets.ts';
 import { runIndexOf } from '../ledger/run-index.ts';
-import { forgetRate, pinRate, releaseTarget, setBudget, startTarget, stopTarget } from '../ledger/steer-target.ts';
+import {
+  forgetRate,
+  type OperatorOrder,
+  pinRate,
+  releaseTarget,
+  setBudget,
+  startTarget,
+  stopTarget,
+} from '../ledger/steer-target.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -12,8 +20,7 @@ import { reason } from './run-routes.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
-type By = { who: string; reason: string; at: number };
-type Change = (redis: RedisClient, target: Target, by: By) => Promise<boolean>;
+type Change = (redis: RedisClient, target: Target, by: OperatorOrder) => Promise<boolean>;
 
 const bound = z.string().min(1).max(200).nullable();
 const changed = shapes.target.extend({ changed: z.boolean() });
@@ -56,7 +63,7 @@ function simple(action: string, summary: string, work: Change): Route {
 }
 
 /** A target stays known while it is stopped. */
-async function stop(redis: RedisClient, target: Target, by: By): Promise<boolean> {
+async function stop(redis: RedisClient, target: Target, by: OperatorOrder): Promise<boolean> {
   const before = await stopTarget(redis, target.fp, by);
   await noteTarget(redis, target, by.at);
   return before === null;

@@ -1,5 +1,5 @@
 import { ExpungeError } from '../errors.ts';
-import { notePlan } from '../ledger/noted-plan.ts';
+import { notePlan } from '../ledger/audit.ts';
 import { isOver, isSealed, type Run } from '../ledger/run.ts';
 import { confirmCode } from '../terminal/ask.ts';
 import { type Invocation, reasonOf } from './command.ts';

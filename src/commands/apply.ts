@@ -1,10 +1,9 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
 import type { Target } from '../model/target.ts';
-import { quoteForShell } from '../terminal/style.ts';
 import { refuseCode, refuseDrift } from './applied-plan.ts';
 import type { Invocation } from './command.ts';
-import { readCredentials } from './credentials.ts';
+import { readCredentials, refuseWithoutBaseUrl } from './credentials.ts';
 import { isSamePerson, sealFiles } from './make-plan.ts';
 import { checkExpectedCount } from './plan.ts';
 import { readPlanFile } from './plan-file.ts';
@@ -48,10 +47,7 @@ function planned(invocation: Invocation, plan: SealedPlan): Invocation {
 /** The target of the settings, which has to be that of the plan: the token is sent to no address that only a file names. */
 function targetOf({ config, env }: Invocation, plan: SealedPlan): Target {
   const { base_url: baseUrl, account } = plan.target;
-  if (config.baseUrl === undefined)
-    throw new ExpungeError('USAGE', `expected the address of the API, got none; that of the plan is ${baseUrl}`, {
-      next: [`add --base-url ${baseUrl}`, account && `--account ${quoteForShell(account)}`].filter(Boolean).join(' '),
-    });
+  refuseWithoutBaseUrl(config, 'the plan', { baseUrl, account });
   const target = readTarget(config, env);
   const named = `${target.baseUrl}${target.account && ` as account ${target.account}`}`;
   if (target.baseUrl === baseUrl && target.account === account) return target;

@@ -4,7 +4,7 @@ import { ExpungeError, messageOf, readNamedFile } from '../errors.ts';
 import { count } from '../format.ts';
 import { type CertificateOptions, writeCertificate } from '../ledger/certificate.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
-import { notWritten, ReportFile, type Sink } from '../ledger/report.ts';
+import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { checkConservation, tallyLedger } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
@@ -23,35 +23,14 @@ export async function certify(invocation: Invocation, redis: RedisClient, run: R
     salt: hashIds === undefined ? null : readSalt(hashIds),
   };
   const write = (sink: Sink) => writeCertificate(readOutcomes(redis, run), run, certificate, sink);
-  const { rows, root } = await (output === undefined ? toStream(stdout, run, write) : toFile(output, run, write));
+  const { rows, root } = await (output === undefined
+    ? write(sinkOf(stdout, run.id))
+    : writeReportFile(output, run.id, write));
   if (root === null) return 0; // the reader closed stdout
   sayOn(stderr)(`${count(rows)} rows in ${output ?? 'the certificate'}, its root is ${root}`);
   const signed = { signed: certificate.key !== null, hashed: certificate.salt !== null };
   jsonLines(stdout, options.json)('certificate', { run: run.id, rows, file: output, root, ...signed });
   return 0;
-}
-
-type Written = Awaited<ReturnType<typeof writeCertificate>>;
-type Write = (sink: Sink) => Promise<Written>;
-
-async function toFile(path: string, run: Run, write: Write): Promise<Written> {
-  const file = await ReportFile.open(path, run.id);
-  try {
-    const written = await write((text) => file.write(text));
-    await file.commit();
-    return written;
-  } finally {
-    await file.discard();
-  }
-}
-
-function toStream(out: NodeJS.WritableStream, run: Run, write: Write): Promise<Written> {
-  const sink = sinkOf(out);
-  return write((text) =>
-    sink(text).catch((error) => {
-      throw notWritten('stdout, which holds a part of it', run.id, error);
-    }),
-  );
 }
 
 /** A certificate says what became of every row for good, so the run has to be sealed, and its ledger to add up. */

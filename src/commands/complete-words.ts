@@ -7,7 +7,7 @@ import type { Command } from './command.ts';
 export type Candidate = { word: string; help: string };
 
 /** What can stand at the cursor. `runs`: the ids of runs, which only Redis knows. */
-export type Completion = { kind: 'files' | 'folders' | 'runs' } | { kind: 'words'; words: Candidate[] };
+type Completion = { kind: 'files' | 'folders' | 'runs' } | { kind: 'words'; words: Candidate[] };
 
 /** What stands before the cursor: whose options are next, how many arguments it has, and what was given. */
 type Read = {

@@ -4,7 +4,7 @@ import type { Invocation } from './command.ts';
 
 /** The shells that there is a completion for. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof shells)[number];
+type Shell = (typeof shells)[number];
 
 // Each script asks `expunge complete WORDS…`, the words from the first argument to the cursor. The first line of the answer says what can stand
 // there: `words`, which follow, a line each with a tab before their description, or `files` or `folders`, which the shell knows best.
@@ -75,7 +75,7 @@ end
 complete --command expunge --no-files --keep-order --arguments '(__expunge_complete)'
 `;
 
-export const completionScripts: Record<Shell, string> = { bash, zsh, fish };
+const completionScripts: Record<Shell, string> = { bash, zsh, fish };
 
 /** Prints the completion of a shell. It asks this program for what it offers, so it stays right after an update. */
 export async function execute({ args, stdout }: Invocation): Promise<number> {

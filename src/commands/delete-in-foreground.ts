@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { plural } from '../format.ts';
 import { isSealed, isTimeUp, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
@@ -8,6 +7,7 @@ import { ownQueueName } from '../queue/queue.ts';
 import { LivePanel } from '../terminal/live-panel.ts';
 import { plainLine } from '../terminal/style.ts';
 import { eventText, TargetEvents } from '../terminal/target-events.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { connectionsOf } from '../worker/count-workers.ts';
 import { type Part, Parts } from '../worker/parts.ts';
 import type { RunWorkers } from '../worker/run-workers.ts';
@@ -15,12 +15,12 @@ import { openService, type Service, tokenPart } from '../worker/service.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { type Credentials, serviceOptions } from './credentials.ts';
 import { type Finish, finishRun } from './finish-run.ts';
+import { openRunWorkers } from './fork-workers.ts';
 import { type Interrupts, listenForInterrupts, orAborted } from './interrupts.ts';
-import { openRunWorkers } from './open-run-workers.ts';
 import { type EarlySession, progressOn, sayOn, whoAmI } from './session.ts';
 import { type LocalView, readRunContext, SnapshotTaker } from './take-snapshot.ts';
 
-export type ForegroundDeletion = Finish & {
+type ForegroundDeletion = Finish & {
   session: EarlySession;
   target: Target;
   credentials: Credentials;
@@ -125,7 +125,7 @@ async function follow(
     if (now?.state === 'running') await orAborted(signal, recover());
     await readContext();
     await progress();
-    await sleep(pollMs, undefined, { signal }).catch(() => {});
+    await sleepUntilAborted(pollMs, signal);
   }
 }
 

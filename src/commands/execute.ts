@@ -10,7 +10,7 @@ import { type Call, readCommandLine } from './command-line.ts';
 // Only what reading a command line and printing help needs is imported here; the code of a verb is loaded when it is asked for.
 
 /** What a command line is done with: of the process that was started with it, or of a test. */
-export type Deps = Pick<Invocation, 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
+type Deps = Pick<Invocation, 'env' | 'signals' | 'stdin' | 'stdout' | 'stderr' | 'outputClosed'>;
 
 /** Does what a command line asks for and returns the exit code. Never throws: what went wrong stands on stderr. */
 export async function executeLine(argv: readonly string[], deps: Deps): Promise<number> {

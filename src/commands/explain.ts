@@ -2,7 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { count, isoTime, plural } from '../format.ts';
-import { type FoundRow, type FoundRows, findId } from '../ledger/find-id.ts';
+import { type FoundRow, type FoundRows, findId, type Wanted } from '../ledger/find-id.ts';
 import { runsOfTarget } from '../ledger/list-runs.ts';
 import { type Run, readRun } from '../ledger/run.ts';
 import { type Resource, resources } from '../model/resource.ts';
@@ -21,9 +21,6 @@ export async function execute(invocation: Invocation): Promise<number> {
   const say = sayUnlessJson(invocation);
   return withRedis(invocation, say, (session) => explain(invocation, session, wanted));
 }
-
-/** An object of the API. */
-type Wanted = { resource: Resource; id: string };
 
 /** The id of a command line. Throws USAGE for what is no resource. */
 export function readWanted({ args }: Invocation): Wanted {

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { undeliveredMs } from '../ledger/active-time.lua.ts';
 import { expireRun, markDelivered } from '../ledger/end-run.ts';
@@ -8,7 +7,7 @@ import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
 import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
-import { checkConservation, sealTally, tallyLedger } from '../ledger/tally.ts';
+import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { describeRejection, isRedisError } from '../redis/errors.ts';
@@ -17,6 +16,7 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { commandLine, plainLine, styleOf } from '../terminal/style.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
@@ -101,7 +101,7 @@ function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], e
     failures: files?.groups ?? [],
     examples,
     files: written.map((file) => file.path),
-    command: typedCommand(argv),
+    command: commandLine(argv),
   };
 }
 
@@ -118,11 +118,6 @@ export function sayDetached(
     stderr.write(`${plainLine(`warning: the run is stopped. ${stopAdvice(stop, commandFor('start-all', run))}`)}\n`);
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
   return 0;
-}
-
-/** The command line, to be typed again, without parts that may be secret: it is printed, and stored with the run. */
-export function typedCommand(argv: readonly string[]): string {
-  return commandLine(argv);
 }
 
 async function deliver({ session: { redis }, outputFolder }: Finish, run: Run): Promise<void> {
@@ -153,7 +148,7 @@ async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | nul
     if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(work, exit);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
-    return now !== null && isSealed(now.state) ? await sealTally(session.redis, now) : now;
+    return now === null ? null : await tallyIfSealed(session.redis, now);
   });
 }
 
@@ -180,7 +175,7 @@ async function retryWhileRedisFails<T>(
         return null;
       }
       if (n === 1) stderr.write(`Redis ${problem}. The run continues here once it ${recovery}.\n`);
-      await sleep(tryAgainMs, undefined, { signal }).catch(() => {});
+      await sleepUntilAborted(tryAgainMs, signal);
     }
   }
 }

@@ -1,13 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { decodeCursor, type FollowCursor, firstCursor } from '../ledger/follow-cursor.ts';
 import { type FollowPart, followOutcomes, readProgress } from '../ledger/follow-outcomes.ts';
-import { notWritten, reportText, type Sink } from '../ledger/report.ts';
-import { isSealed, type Run, readRun } from '../ledger/run.ts';
+import { reportText, type Sink } from '../ledger/report.ts';
+import { isSealed, type Run, readRunAgain } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import type { Invocation } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { sinkOf } from './report-sink.ts';
@@ -49,7 +49,7 @@ export async function followReport(invocation: Invocation, session: Session, run
   const interrupts = listenForInterrupts(invocation, () => {});
   const stop = AbortSignal.any([interrupts.signal, outputClosed]);
   const say = sayOn(stderr);
-  const written = new WrittenRows(sinkOf(stdout), run.id, text ?? null, stop);
+  const written = new WrittenRows(sinkOf(stdout, run.id), run.id, text ?? null, stop);
   try {
     const isWhole = await writeUntilSealed(session.redis, run, cursor, { written, stop, say });
     if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
@@ -78,7 +78,7 @@ async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowC
     try {
       const progress = await readProgress(redis, id);
       if (progress !== seen) {
-        const run = await readAgain(redis, id);
+        const run = await tallyIfSealed(redis, await readRunAgain(redis, id));
         for await (const part of followOutcomes(redis, run, cursor)) if (!(await written.add(part))) return false;
         if (isSealed(run.state)) return written.end(run);
         seen = progress;
@@ -89,16 +89,9 @@ async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowC
       if (!isAway) say(`warning: ${describeRedisError(error)}; asking again`);
       isAway = true;
     }
-    await sleep(pollMs, undefined, { signal: stop }).catch(() => {});
+    await sleepUntilAborted(pollMs, stop);
   }
   return false;
-}
-
-/** The run as it is now; a sealed one with its final counters. Throws INTERNAL if Redis no longer has it. */
-async function readAgain(redis: RedisClient, id: string): Promise<Run> {
-  const run = await readRun(redis, id);
-  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
-  return isSealed(run.state) ? sealTally(redis, run) : run;
 }
 
 /** What was written to stdout, line by line, and from where another process can go on. */
@@ -126,7 +119,7 @@ class WrittenRows {
     if (this.#stop.aborted) return false;
     const text = reportText(rows, { format: 'ndjson', spreadsheetSafe: false });
     const lines = isCorrection ? text.replaceAll(/\}$/gm, ',"correction":true}') : text;
-    if (!(await this.#write(`${JSON.stringify({ v: 1, type: 'cursor', run: this.#run, cursor })}\n${lines}`)))
+    if (!(await this.#sink(`${JSON.stringify({ v: 1, type: 'cursor', run: this.#run, cursor })}\n${lines}`)))
       return false;
     this.#cursor = cursor;
     this.#rows = rows.length;
@@ -135,12 +128,6 @@ class WrittenRows {
 
   /** Writes the summary of the sealed run, the last line. */
   async end(run: Run): Promise<boolean> {
-    return this.#write(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
-  }
-
-  #write(text: string): Promise<boolean> {
-    return this.#sink(text).catch((error) => {
-      throw notWritten('stdout, which holds a part of it', this.#run, error);
-    });
+    return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
   }
 }

@@ -2,9 +2,9 @@ import type { Run } from '../ledger/run.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
 import { countConsumers, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
-import { withTimeout } from '../queue/with-timeout.ts';
 import { waitForWindow } from '../terminal/snapshot.ts';
 import { commandFor } from '../terminal/stop-text.ts';
+import { withTimeout } from '../wait.ts';
 import type { Session } from './session.ts';
 
 // Which processes delete a run, and why a run makes no progress.

@@ -1,5 +1,6 @@
 import { readTarget } from '../config/check-target.ts';
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { openInputs } from '../input/open-inputs.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { quoteForShell, styleOf } from '../terminal/style.ts';
@@ -40,7 +41,7 @@ export async function makePlan(
 
 function originOf(invocation: Invocation): PlanOrigin {
   return {
-    planned_at: new Date().toISOString(),
+    planned_at: isoTime(Date.now()),
     planned_by: whoAmI(invocation.env),
     approve_by: approverOf(invocation),
     reason: reasonOf(invocation.options),

@@ -168,7 +168,7 @@ function nextSteps(run: string): string[] {
 }
 
 /** What the sandbox of the quickstart holds. */
-export const heldObjects = 2_000;
+const heldObjects = 2_000;
 
 const listed = 1_940; // of the held ones; the others must remain
 const alreadyGone = 40; // listed, but the sandbox does not hold them
@@ -178,10 +178,10 @@ const listedTwice = 12;
 const unusable = ['', '..', ' a-000017', 'a-000018 ', '1.2E+05', 'a-000019/comments', 'a-000020?force=true', 'id'];
 
 /** The sample list, and what must happen to its rows. */
-export type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: string[]; unusableRows: number };
+type SampleList = { csv: string; rows: number; listedIds: string[]; otherIds: string[]; unusableRows: number };
 
 /** 2,000 rows like an export: some ids are listed twice, some are gone already, some are invalid. Always the same. */
-export function makeSampleList(): SampleList {
+function makeSampleList(): SampleList {
   const ids = Array.from({ length: heldObjects + alreadyGone }, (_, i) => madeId(resource, i + 1));
   const otherIds = ids.slice(listed, heldObjects);
   const listedIds = [...ids.slice(0, listed), ...ids.slice(heldObjects)];

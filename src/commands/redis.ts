@@ -1,8 +1,8 @@
 import { megabytes, plural } from '../format.ts';
 import { type RedisStatus, redisStatus, stopPrivateRedis } from '../redis/private/stop.ts';
-import { confirmYes } from '../terminal/ask.ts';
 import { columns } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
+import { askYes } from './session.ts';
 
 /** `redis status` and `redis stop`: the private Redis of a state folder. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -50,8 +50,7 @@ export function statusText({
   return `${columns(known.map((cells) => cells.map(String)))}\n`;
 }
 
-async function confirmStop({ options, stdin, stderr, env }: Invocation, users: readonly string[]): Promise<void> {
+async function confirmStop(invocation: Invocation, users: readonly string[]): Promise<void> {
   const then = 'They stop until a command starts it again, and unfinished runs resume in doubt.';
-  const question = `The private Redis is in use: ${users.join(', ')}. ${then} Stop it?`;
-  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+  await askYes(invocation, `The private Redis is in use: ${users.join(', ')}. ${then} Stop it?`);
 }

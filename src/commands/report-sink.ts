@@ -1,11 +1,15 @@
 import { fstatSync, writeSync } from 'node:fs';
-import type { Sink } from '../ledger/report.ts';
+import { notWritten, type Sink } from '../ledger/report.ts';
 import { systemCode } from '../system-errors.ts';
 
-/** Writes to stdout, whatever it is. What a redirected stdout holds after a failure is a part. */
-export function sinkOf(out: NodeJS.WritableStream): Sink {
+/** Writes a report of a run to stdout, whatever it is. What a redirected stdout holds after a failure is a part, and the error says so. */
+export function sinkOf(out: NodeJS.WritableStream, run: string): Sink {
   const file = fileOf(out);
-  return file === null ? streamSink(out) : fileSink(file);
+  const sink = file === null ? streamSink(out) : fileSink(file);
+  return (text) =>
+    sink(text).catch((error) => {
+      throw notWritten('stdout, which holds a part of it', run, error);
+    });
 }
 
 /** The descriptor of the regular file that a stream writes to, or null. */

@@ -8,10 +8,10 @@ import { markDelivered } from '../ledger/end-run.ts';
 import { htmlReport } from '../ledger/html-report.ts';
 import { checkJoined, type JoinedFiles, writeJoined } from '../ledger/join-report.ts';
 import { readOutcomes } from '../ledger/outcome-rows.ts';
-import { notWritten, ReportFile, type ReportFormat, type Sink, writeReport } from '../ledger/report.ts';
+import { type ReportFormat, type Sink, writeReport, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
-import { checkConservation, sealTally, sumInWords, tallyLedger } from '../ledger/tally.ts';
+import { checkConservation, sealTally, sumInWords, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { retryLines } from '../terminal/retry-text.ts';
@@ -32,7 +32,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   return withRedis(invocation, sayOf(invocation), async (session) => {
     const found = await findRun(session, args[0]);
     if (options.follow === true) return followReport(invocation, session, found);
-    const run = isSealed(found.state) ? await sealTally(session.redis, found) : found;
+    const run = await tallyIfSealed(session.redis, found);
     if (options.certificate === true) return certify(invocation, session.redis, run);
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
@@ -83,7 +83,7 @@ export async function reportRun(deps: ReportDeps): Promise<number> {
   refuseTogether(deps);
   if (deps.verify) return verifyRun(deps);
   if (deps.join !== null) await checkJoined(deps.join, deps.run, readOutcomes(deps.redis, deps.run));
-  await (deps.output === null ? toStream(deps) : toFile(deps, deps.output));
+  await (deps.output === null ? writeRows(deps, sinkOf(deps.out, deps.run.id)) : toFile(deps, deps.output));
   return exitCodes.OK.exit;
 }
 
@@ -137,34 +137,16 @@ async function noteReport({ redis, run, format, only, join }: ReportDeps, path: 
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
-  const file = await ReportFile.open(path, deps.run.id);
-  try {
-    const rows = await writeRows(deps, (text) => file.write(text));
-    await file.commit();
-    if (isSealed(deps.run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
-    const { run, format } = deps;
-    deps.say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
-    deps.print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
-  } catch (error) {
-    await file.discard();
-    throw error;
-  }
+  const { run, format, say, print } = deps;
+  const rows = await writeReportFile(path, run.id, (sink) => writeRows(deps, sink));
+  if (isSealed(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
+  say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
+  print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
 }
 
 /** A pipe or a device keeps nothing: `--output /dev/null` delivers no report. */
 async function isKept(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() ?? false;
-}
-
-/** A redirected stdout keeps what was written before a failure, so the error says that it holds a part of the report. */
-async function toStream(deps: ReportDeps): Promise<void> {
-  const sink = sinkOf(deps.out);
-  const run = deps.run.id;
-  await writeRows(deps, (text) =>
-    sink(text).catch((error) => {
-      throw notWritten('stdout, which holds a part of it', run, error);
-    }),
-  );
 }
 
 /** Returns how many rows it is about. */

@@ -12,9 +12,9 @@ import type { Row } from '../model/row.ts';
 import { type Selection, worthRetry } from '../model/selection.ts';
 import type { Target } from '../model/target.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { quoteForShell } from '../terminal/style.ts';
+import { targetFlags } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { readCredentials } from './credentials.ts';
+import { readCredentials, refuseWithoutBaseUrl } from './credentials.ts';
 import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
 import { inherit, refuseLive } from './retried-run.ts';
 import { refuseOfWorkers, showDryRun } from './run.ts';
@@ -49,19 +49,13 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
 
 /** The target of the settings, which has to be that of the run: the token is sent to no address that only Redis names. */
 export function targetOf({ config, env }: Invocation, { id, baseUrl, account, fp }: Run): Target {
-  const next = [`add --base-url ${baseUrl}`, account && `--account ${quoteForShell(account)}`]
-    .filter(Boolean)
-    .join(' ');
-  if (config.baseUrl === undefined)
-    throw new ExpungeError('USAGE', `expected the address of the API, got none; that of run ${id} is ${baseUrl}`, {
-      next,
-    });
+  refuseWithoutBaseUrl(config, `run ${id}`, { baseUrl, account });
   const target = readTarget(config, env);
   if (target.fp === fp) return target;
   const of = (url: string, name: string) => `${url}${name && ` as account ${name}`}`;
   const [run, named] = [of(baseUrl, account), of(target.baseUrl, target.account)];
   throw new ExpungeError('USAGE', `run ${id} deleted on ${run}, but the settings name ${named}; nothing was sent`, {
-    next,
+    next: `add ${targetFlags({ baseUrl, account })}`,
   });
 }
 

@@ -13,7 +13,6 @@ import { resources, sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import { createFeeder, startDetachedRun } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
-import { confirmCount } from '../terminal/ask.ts';
 import { idsText, type Plan } from '../terminal/plan-text.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type AppliedPlan, confirmPlan, refuseKnownRun, refuseOtherRun, takeOver } from './applied-plan.ts';
@@ -25,6 +24,7 @@ import { hasForegroundCommand } from './liveness.ts';
 import { planOf, showPlan } from './plan.ts';
 import { inherit, type Retries, sayRetried } from './retried-run.ts';
 import {
+  askCount,
   type EarlySession,
   refuseLoneBurst,
   refuseOtherRelease,
@@ -36,7 +36,7 @@ import {
 import { submitRun } from './submit-run.ts';
 
 /** `credentials`: null for a detached run that another machine orders. `retries`: the run whose ids these are. `applied`: the sealed plan that is carried out. */
-export type Work = {
+type Work = {
   target: Target;
   credentials: Credentials | null;
   list: List;
@@ -156,17 +156,15 @@ function scopesOf({ config }: Invocation, { spool }: List): LimiterScope[] {
 
 /** The operator types the number of ids left to delete: of a resumed run fewer than the list holds. */
 async function confirm(invocation: Invocation, plan: Plan, applied: AppliedPlan | null): Promise<void> {
-  const { args, options, stdin, stderr, env } = invocation;
   const expected = plan.existing?.left ?? sumIds(plan.ids);
-  const confirm = (options.confirm as number | undefined) ?? null;
-  if (expected === 0 && applied === null && (confirm === null || plan.existing !== null)) return; // an export that went wrong may hold nothing
+  const isUnconfirmed = invocation.options.confirm === undefined;
+  if (expected === 0 && applied === null && (isUnconfirmed || plan.existing !== null)) return; // an export that went wrong may hold nothing
   const host = new URL(plan.baseUrl).host;
   const what = plan.existing
     ? `the ${plural(expected, 'ids')} left of run ${plan.existing.runId}`
     : `${idsText(plan.ids)} on ${host}${plan.overlapping.map(({ runId }) => `, beside run ${runId}`).join('')}`;
   if (applied !== null) return confirmPlan(invocation, applied, what);
-  const question = { expected, what, yes: options.yes === true, confirm };
-  await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+  await askCount(invocation, expected, what);
 }
 
 /** Leaves a run to the workers of its target, and warns if none is alive. Repeating it is harmless. */

@@ -1,8 +1,8 @@
 import { readAudit } from '../ledger/audit.ts';
 import { haltExamples } from '../ledger/halt-rules.ts';
 import { readMeasures } from '../ledger/measures.ts';
-import { isSealed, type Run } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import type { Run } from '../ledger/run.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import { isAbandoned } from './liveness.ts';
 import type { Session } from './session.ts';
@@ -17,7 +17,7 @@ export type RunRecord = Awaited<ReturnType<typeof readRunRecord>>;
 /** Reads it; a run that has ended is tallied. */
 export async function readRunRecord(session: Session, found: Run) {
   const { redis } = session;
-  const run = isSealed(found.state) ? await sealTally(redis, found) : found;
+  const run = await tallyIfSealed(redis, found);
   const [context, examples, measures, audit] = await Promise.all([
     readWholeContext(session, run),
     haltExamples(redis, run, haltRules),

@@ -11,12 +11,11 @@ import { sealTally } from '../ledger/tally.ts';
 import { anyResource } from '../model/resource.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRejection } from '../redis/errors.ts';
-import { confirmYes } from '../terminal/ask.ts';
 import { columns, plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { removeOwnQueue } from './liveness.ts';
 import { describeReportLocation, describeResults } from './report-location.ts';
-import { type EarlySession, findRun, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { askYes, type EarlySession, findRun, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /** `runs` lists runs; `runs remove` removes one that has ended, which the target's audit trail records. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -109,14 +108,14 @@ async function remove(invocation: Invocation, session: Session): Promise<number>
 }
 
 /** Throws USAGE for a run that has not ended, and without a confirmation. */
-export async function confirmRemoval({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
+export async function confirmRemoval(invocation: Invocation, run: Run): Promise<void> {
   if (!isSealed(run.state) && run.state !== 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be removed`, {
       next: `cancel it first: expunge cancel ${run.id}`,
     });
   }
   const question = `Remove run ${run.id} (${count(run.rows)} rows) from Redis?${lostWith(run)}`;
-  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+  await askYes(invocation, question);
 }
 
 export async function sayRemoved({ options, stdout, stderr }: Invocation, run: Run): Promise<void> {

@@ -5,11 +5,10 @@ import type { Target } from '../model/target.ts';
 import { pausedEvent } from '../notify/events.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { readSchedule, type ScheduleAction, steerSchedule } from '../schedule/schedule-store.ts';
-import { confirmYes } from '../terminal/ask.ts';
 import { steeredText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { findSchedule, scheduleFacts, withNotifiers } from './schedule-work.ts';
-import { type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { askYes, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
 /** `schedule pause`, `resume` and `remove`. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -35,9 +34,8 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** Throws USAGE without a confirmation. */
-export async function confirmRemoval({ options, stdin, stderr, env }: Invocation, { name }: Schedule): Promise<void> {
-  const question = `Remove schedule ${name}? Its runs stay.`;
-  await confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
+export async function confirmRemoval(invocation: Invocation, { name }: Schedule): Promise<void> {
+  await askYes(invocation, `Remove schedule ${name}? Its runs stay.`);
 }
 
 /** Throws USAGE if the last run is halted: the schedule would be paused again at once. */

@@ -1,7 +1,7 @@
 import { type ApiClient, withServer } from '../api/client.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
-import { notWritten, ReportFile, type Sink } from '../ledger/report.ts';
+import { type Sink, writeReportFile } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import type { Selection } from '../model/selection.ts';
@@ -25,12 +25,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     const text = download(api, run, { format, spreadsheetSafe, only });
     const path = options.output as string | undefined;
     if (path === undefined) {
-      await writeAll(text, format === 'csv', sinkOf(stdout), (error) =>
-        notWritten('stdout, which holds a part of it', run.id, error),
-      );
+      await writeAll(text, format === 'csv', sinkOf(stdout, run.id));
       return exitCodes.OK.exit;
     }
-    const lines = await toFile(text, path, run, format === 'csv');
+    const lines = await writeReportFile(path, run.id, (sink) => writeAll(text, format === 'csv', sink));
     const rows = format === 'html' ? run.rows : lines - (format === 'csv' ? 1 : 0); // without the header
     sayOn(stderr)(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
     jsonLines(stdout, options.json)('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
@@ -54,25 +52,8 @@ function refuseBesideServer({ options }: Invocation): void {
   });
 }
 
-async function toFile(text: AsyncIterable<string>, path: string, run: Run, isCsv: boolean): Promise<number> {
-  const file = await ReportFile.open(path, run.id);
-  try {
-    const lines = await writeAll(text, isCsv, (part) => file.write(part));
-    await file.commit();
-    return lines;
-  } catch (error) {
-    await file.discard();
-    throw error;
-  }
-}
-
-/** Writes the text until its reader closes, and returns how many lines it has; a line end within quotes of a CSV ends none. `refused`: the error of a sink. */
-async function writeAll(
-  text: AsyncIterable<string>,
-  isCsv: boolean,
-  sink: Sink,
-  refused: (error: unknown) => unknown = (error) => error,
-): Promise<number> {
+/** Writes the text until its reader closes, and returns how many lines it has; a line end within quotes of a CSV ends none. */
+async function writeAll(text: AsyncIterable<string>, isCsv: boolean, sink: Sink): Promise<number> {
   let lines = 0;
   let isQuoted = false;
   for await (const part of text) {
@@ -80,10 +61,7 @@ async function writeAll(
       if (sign === '"') isQuoted = isCsv && !isQuoted;
       else if (!isQuoted) lines += 1;
     }
-    const isWanted = await sink(part).catch((error) => {
-      throw refused(error);
-    });
-    if (!isWanted) break;
+    if (!(await sink(part))) break;
   }
   return lines;
 }

@@ -5,14 +5,13 @@ import { count, plural } from '../format.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
 import { isChosen, type Selection, worthRetry } from '../model/selection.ts';
-import { confirmCount } from '../terminal/ask.ts';
 import { type Invocation, ofRuns, reasonOf, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseLive, sayRetried } from './retried-run.ts';
 import { sayNothing, targetOf } from './retry.ts';
 import { refuseForeground } from './server-run.ts';
 import { readRecord } from './server-status.ts';
-import { sayOf } from './session.ts';
+import { askCount, sayOf } from './session.ts';
 
 /** `retry --detach` by the API of a server: the new run has the rules of the old one. Where that is there already, it is named. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -56,15 +55,10 @@ async function readChosen(api: ApiClient, { id }: Run, only: Selection): Promise
 }
 
 /** How many ids are sent again, as was confirmed. Throws USAGE otherwise. */
-async function confirm(
-  { options, stdin, stderr, env }: Invocation,
-  run: Run,
-  chosen: readonly Group[],
-): Promise<number> {
+async function confirm(invocation: Invocation, run: Run, chosen: readonly Group[]): Promise<number> {
   const expected = chosen.reduce((sum, group) => sum + group.count, 0);
   const groups = chosen.map((group) => `${count(group.count)} ${group.outcome} (${group.code})`).join(', ');
   const what = `${plural(expected, 'ids')} of run ${run.id} again on ${new URL(run.baseUrl).host}: ${groups}`;
-  const question = { expected, what, yes: options.yes === true, confirm: (options.confirm as number) ?? null };
-  await confirmCount(question, { stdin, stderr, env, stdinIsData: false });
+  await askCount(invocation, expected, what);
   return expected;
 }

@@ -8,7 +8,6 @@ import { delimiterOf, type Format, formatOf } from '../input/input-options.ts';
 import { type InputFile, openInputs } from '../input/open-inputs.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
-import { confirmCount } from '../terminal/ask.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { idsText, type Plan } from '../terminal/plan-text.ts';
 import { type Invocation, input, ofRuns, reasonOf } from './command.ts';
@@ -16,7 +15,7 @@ import { sayDetached } from './finish-run.ts';
 import { showPlan } from './plan.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
 import { readRecord, refuseUnknownTarget } from './server-status.ts';
-import { progressOn, sayOf } from './session.ts';
+import { askCount, progressOn, sayOf } from './session.ts';
 
 /**
  * `run --detach` by the API of a server: sends it the list, shows the plan that it makes, asks, and has the plan carried out. Repeating it
@@ -147,13 +146,10 @@ function timeLimits({ stopAt, maxDuration }: Invocation['options']) {
   return { stopAt: Number(stopAt ?? 0), maxActiveMs: Number(maxDuration ?? 0) };
 }
 
-async function confirm({ args, options, stdin, stderr, env }: Invocation, plan: Plan): Promise<void> {
+async function confirm(invocation: Invocation, plan: Plan): Promise<void> {
   const expected = sumIds(plan.ids);
-  const confirm = (options.confirm as number | undefined) ?? null;
-  if (expected === 0 && confirm === null) return; // an export that went wrong may hold nothing
-  const what = `${idsText(plan.ids)} on ${new URL(plan.baseUrl).host}`;
-  const question = { expected, what, yes: options.yes === true, confirm };
-  await confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+  if (expected === 0 && invocation.options.confirm === undefined) return; // an export that went wrong may hold nothing
+  await askCount(invocation, expected, `${idsText(plan.ids)} on ${new URL(plan.baseUrl).host}`);
 }
 
 /** Has the plan carried out, and returns its run. */

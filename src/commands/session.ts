@@ -19,6 +19,7 @@ import {
 import { describeRedisError, isRedisError, unreachable } from '../redis/errors.ts';
 import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
+import { confirmCount, confirmYes } from '../terminal/ask.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */
@@ -70,6 +71,19 @@ export function sayUnlessJson(invocation: Invocation): (line: string) => void {
 export function progressOn({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): NodeJS.WriteStream {
   if (verbosity !== 'quiet') return stderr;
   return new Writable({ write: (_chunk, _encoding, done) => done() }) as unknown as NodeJS.WriteStream;
+}
+
+/** Returns when the deletion of so many ids is confirmed, on the command line or by who is asked. `what`: as in a `Question`. Throws USAGE otherwise. */
+export function askCount(invocation: Invocation, expected: number, what: string): Promise<void> {
+  const { args, options, stdin, stderr, env } = invocation;
+  const confirm = (options.confirm as number | undefined) ?? null;
+  const question = { expected, what, yes: options.yes === true, confirm };
+  return confirmCount(question, { stdin, stderr, env, stdinIsData: args.includes('-') });
+}
+
+/** Returns when the question is answered with yes, by --yes or by who is asked. Throws USAGE otherwise. */
+export function askYes({ options, stdin, stderr, env }: Invocation, question: string): Promise<void> {
+  return confirmYes(question, options.yes === true, { stdin, stderr, env, stdinIsData: false });
 }
 
 /**

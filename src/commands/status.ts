@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { plural, timeOfDay, utcTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
@@ -14,6 +13,7 @@ import { panelText } from '../terminal/panel.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { plainLine, styleOf } from '../terminal/style.ts';
 import { auditText } from '../terminal/target-events.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { withStandstill } from './liveness.ts';
@@ -53,7 +53,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** Where the facts of a run come from: Redis, or a server. */
-export type RunSource = {
+type RunSource = {
   pollMs: number; // how often a live panel looks
   away?: string; // what the panel says while nobody answers
   /** The run as it is now, and what explains its pace. undefined: nobody says so now; a run of null is no longer known. */
@@ -182,7 +182,7 @@ async function watch(invocation: Invocation, source: RunSource, run: Run): Promi
       taker.observeContext(seen.context);
       if (seen.run === null) break;
       last = seen.run ?? last;
-      await sleep(source.pollMs, undefined, { signal: interrupts.signal }).catch(() => {});
+      await sleepUntilAborted(source.pollMs, interrupts.signal);
     }
     if (isSealed(last.state)) last = (await source.record(last)).run;
     taker.observe(last);

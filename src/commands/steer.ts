@@ -5,7 +5,7 @@ import { noteRunAction } from '../ledger/audit.ts';
 import type { Steering } from '../ledger/ledger.ts';
 import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
-import { isSealed, pendingOf, type Run, type RunState, readRun } from '../ledger/run.ts';
+import { isSealed, pendingOf, type Run, type RunState, readRunAgain } from '../ledger/run.ts';
 import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { readTargetState, type TargetState } from '../limiter/read-target.ts';
@@ -13,16 +13,15 @@ import { readStops, type Stop, stopAdvice } from '../limiter/stop.ts';
 import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { keys } from '../redis/keys.ts';
-import { confirmYes } from '../terminal/ask.ts';
 import { abandoned } from '../terminal/panel.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { plainLine } from '../terminal/style.ts';
 import { throttleLines } from '../terminal/target-events.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { hasForegroundCommand, isAbandoned, removeOwnQueue, withStandstill } from './liveness.ts';
-import { findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { askYes, findRun, type Session, sayOf, sayUnlessJson, whoAmI, withRedis } from './session.ts';
 
-export type Action = 'pause' | 'resume' | 'cancel';
+type Action = 'pause' | 'resume' | 'cancel';
 
 /** pause, resume and cancel: from any machine, within a second. Doing it twice changes nothing. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -124,9 +123,9 @@ function warnOfThrottle(stderr: NodeJS.WriteStream, run: Run, targets: readonly 
 }
 
 /** Throws USAGE without a confirmation. */
-export async function confirmCancel({ options, stdin, stderr, env }: Invocation, run: Run): Promise<void> {
-  const question = `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`;
-  await confirmYes(question, options.yes === true || isSealed(run.state), { stdin, stderr, env, stdinIsData: false });
+export async function confirmCancel(invocation: Invocation, run: Run): Promise<void> {
+  if (isSealed(run.state)) return;
+  await askYes(invocation, `Cancel run ${run.id} for good, with ${plural(pendingOf(run), 'ids')} left?`);
 }
 
 async function steer(
@@ -140,7 +139,7 @@ async function steer(
   const [before, after] = await session.ledger.steer(run.id, Date.now(), steering);
   if (before === after && !goals[action].includes(after as RunState)) throw refused(run.id, action, after);
   if (action === 'resume' && run.detached) await feed(session, run);
-  return action === 'cancel' ? cancelled(session, run.id, say) : readAgain(session, run.id);
+  return action === 'cancel' ? cancelled(session, run.id, say) : readRunAgain(session.redis, run.id);
 }
 
 /** Queues the chunks of a run again that was paused. If this fails, a worker recovers them within seconds. */
@@ -178,14 +177,8 @@ async function cancelled(session: Session, id: string, say: (line: string) => vo
     }
     await sleep(pollMs);
   }
-  const run = await sealTally(session.redis, await readAgain(session, id));
+  const run = await sealTally(session.redis, await readRunAgain(session.redis, id));
   await removeOwnQueue(session, run);
-  return run;
-}
-
-async function readAgain({ redis }: Session, id: string): Promise<Run> {
-  const run = await readRun(redis, id);
-  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
   return run;
 }
 

@@ -14,9 +14,8 @@ import { always } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { quoteForShell } from '../terminal/style.ts';
+import { commandLine, quoteForShell } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
-import { typedCommand } from './finish-run.ts';
 import { progressOn, type Session, whoAmI } from './session.ts';
 
 /** Told of a run before it is written, so that an order over HTTP that breaks off is not given for a second one. */
@@ -38,7 +37,7 @@ export async function submitRun(
   const { who, reason: note } = orderOf(invocation);
   const { detach, priority = 'normal', onRun } = options as { detach?: boolean; priority?: Priority; onRun?: OnRun };
   const isTyped = argv.length > 0; // an order over HTTP has no line to type
-  const command = isTyped ? `cd ${quoteForShell(process.cwd())} && ${typedCommand(argv)}` : '';
+  const command = isTyped ? `cd ${quoteForShell(process.cwd())} && ${commandLine(argv)}` : '';
   const origin = { note, retryOf, who, detached: detach === true, priority, command };
   const plan = planRun(config, target, spool, origin);
   const id = await claimList(redis, plan.list, Date.now());

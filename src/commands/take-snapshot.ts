@@ -16,7 +16,7 @@ export type LocalView = {
 };
 
 /** What explains the pace of a run. */
-export type RunContext = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
+type RunContext = Pick<Snapshot, 'targets' | 'nextTryAt'> & {
   stops: TargetStops;
   refused: string;
   isAbandoned?: boolean;

@@ -1,7 +1,7 @@
 import { namedTarget } from '../config/check-target.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isLive, type KnownTarget, knownTargets } from '../ledger/known-targets.ts';
-import { forgetRate, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
+import { forgetRate, type OperatorOrder, pinRate, releaseTarget, setBudget } from '../ledger/steer-target.ts';
 import { parseRate, type Rate } from '../model/rate.ts';
 import { nearestFirst } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
@@ -49,8 +49,7 @@ export function sayChanged(
   return 0;
 }
 
-type Order = { who: string; reason: string; at: number };
-type Do = (redis: RedisClient, fp: string, order: Order, rate: Rate | null) => Promise<boolean>;
+type Do = (redis: RedisClient, fp: string, order: OperatorOrder, rate: Rate | null) => Promise<boolean>;
 
 const orders: Record<string, Do> = {
   'target release': releaseTarget,

@@ -1,5 +1,5 @@
 /** One setting: what it is called, how its text is read and what it means. */
-export type Setting<T> = {
+type Setting<T> = {
   flag: string;
   env: string | null;
   arg: string | null; // the placeholder in the help text; null for a switch

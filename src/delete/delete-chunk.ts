@@ -64,7 +64,7 @@ const redisRetryMs = 200;
 const widestWindow = 512;
 
 /** The state of the run after the pass, and in how many ms it is to be fed again; null: not before parked chunks are checked. */
-export type ChunkResult = { state: ObservedState; dueInMs: number | null };
+type ChunkResult = { state: ObservedState; dueInMs: number | null };
 
 /**
  * One pass over one chunk: claims it, sends its due ids and hands it back. Whatever happens, each id that was sent has its result in

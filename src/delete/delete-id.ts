@@ -1,5 +1,14 @@
 import pRetry from 'p-retry';
-import { attemptsOf, type Cell, isDoubtful, isSettled, settle, timesMarked, unmark } from '../ledger/cell.ts';
+import {
+  attemptsOf,
+  type Cell,
+  isDoubtful,
+  isSettled,
+  quickAttempts,
+  settle,
+  timesMarked,
+  unmark,
+} from '../ledger/cell.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import { codeOfStatus, codeOfWord, inDoubt } from '../model/outcome.ts';
 import { isThrottling } from '../model/status.ts';
@@ -13,7 +22,7 @@ import { type Answer, type Verdict, type VerdictTable, verdictOf } from './verdi
  * What a pass did with one id: its next cell, whether this pass may send it again, and how long to wait before it is sent again, where
  * the number of attempts does not decide that (ms, else 0).
  */
-export type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
+type IdPassResult = { cell: Cell; mayResend: boolean; waitMs: number };
 
 /** What the attempts of an id depend on. */
 export type DeleteIdDeps = {
@@ -161,9 +170,6 @@ const capMs = 10_000;
 export function backoffMs(attempt: number, random: number): number {
   return random * Math.min(capMs, baseMs * 2 ** attempt);
 }
-
-/** Attempts in an id's first pass. */
-const quickAttempts = 3;
 
 /** Attempts an id has at most: the quick ones and one in each later pass. */
 export function maxAttempts(retryDelaysMs: readonly number[]): number {

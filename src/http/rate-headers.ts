@@ -2,7 +2,7 @@ import { parseDictionary, parseList, Token } from 'structured-headers';
 import { type HeaderFields, longestThrottleMs, serverNowMs, valuesOf } from './retry-after.ts';
 
 /** What a server says about its rate limit before it throttles. */
-export type Advice = {
+type Advice = {
   remaining: number; // requests left in the window
   resetMs: number; // how long the window still lasts, from now
   perSecond: number; // the rate that spreads the remaining requests evenly over it

@@ -57,6 +57,13 @@ export async function sendOnce(route: Route, request: OneRequest): Promise<numbe
   }
 }
 
+/** Why a server that answers so has not done what it was asked; '' if it has. Pure. */
+export function statusProblem(status: number): string {
+  if (status >= 200 && status < 300) return '';
+  const isRedirect = status >= 300 && status < 400;
+  return isRedirect ? `it answers ${status}, a redirect, which is not followed` : `it answers ${status}`;
+}
+
 /** The body; the timer starts anew with each part that the server takes. */
 async function* read(body: AsyncIterable<Uint8Array>, timer: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
   for await (const part of body) {

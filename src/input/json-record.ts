@@ -1,7 +1,8 @@
 import type { Row } from '../model/row.ts';
 import type { InputOptions, RowMaker } from './input-options.ts';
 
-type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
+/** Which fields of an object hold its id and its resource. */
+export type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
 
 /** The row of one JSON value: an object with the fields, or an id as a string. `text` is the value as it is written. */
 export function rowOfRecord(line: number, value: unknown, text: string, fields: Fields, make: RowMaker): Row {

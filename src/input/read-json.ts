@@ -2,11 +2,9 @@ import { messageOf } from '../errors.ts';
 import type { Row } from '../model/row.ts';
 import { ArraySplitter } from './array-splitter.ts';
 import { inputError } from './input-error.ts';
-import type { InputOptions, RowMaker } from './input-options.ts';
-import { rowOfRecord } from './json-record.ts';
+import type { RowMaker } from './input-options.ts';
+import { type Fields, rowOfRecord } from './json-record.ts';
 import { splitLines } from './read-lines.ts';
-
-type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
 
 /** One JSON object or string a line; blank lines are no rows. Throws USAGE, naming the line, for what is not JSON. */
 export async function* readNdjson(

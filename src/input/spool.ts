@@ -44,7 +44,7 @@ export type HeldBack = Position & { row: number; rows: number };
 /** The content of a file of protected ids when it was read. */
 export type ProtectedList = { ids: number; sha256: string };
 
-export type SpoolOptions = {
+type SpoolOptions = {
   files: string[];
   protectedIds: AsyncIterable<string[]> | null;
   limit: number | null; // take at most this many rows, rejected ones included

@@ -16,7 +16,7 @@ import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRow
 export type List = { spool: Spool; rejectsFile: string | null };
 
 /** The files of a list, and how they are read. */
-export type ReadOptions = {
+type ReadOptions = {
   files: InputFile[];
   options: InputOptions;
   /** A file of ids that are never deleted. */

@@ -1,3 +1,4 @@
+import { isoTime } from '../format.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import type { Run, SteeredBy } from './run.ts';
@@ -18,6 +19,16 @@ export const auditLength = 100;
 /** Lua that adds an entry and drops the oldest beyond `auditLength`; both parameters are Lua expressions. */
 export function noteAuditLua(key: string, entry: string): string {
   return `redis.call('LPUSH', ${key}, ${entry}) redis.call('LTRIM', ${key}, 0, ${auditLength - 1})`;
+}
+
+/**
+ * The same for a script of a run: KEYS 1 run  2 audit. The trail of a run in which nothing was steered may have to be made: then it expires
+ * with the others.
+ */
+export function noteAuditOfRunLua(entry: string): string {
+  return `${noteAuditLua('KEYS[2]', entry)}
+local leftMs = redis.call('PTTL', KEYS[1])
+if leftMs > 0 then redis.call('PEXPIRE', KEYS[2], leftMs) end`;
 }
 
 /** An entry as Redis stores it. */
@@ -45,7 +56,7 @@ export async function readTargetAudit(redis: RedisClient, fp: string): Promise<A
 
 /** An entry for `--json` and files; `at` in ISO 8601. */
 export function auditFacts({ at, ...others }: AuditEntry): Record<string, unknown> {
-  return { at: new Date(at).toISOString(), ...others };
+  return { at: isoTime(at), ...others };
 }
 
 /** Records an action on a target, or the removal of a run. A repetition is recorded twice. */
@@ -71,12 +82,25 @@ export async function noteFailedOrder(
   await redis.eval(noteFailedLua, 2, keys.run(run), keys.audit(run), storedEntry(entry));
 }
 
-// KEYS 1 run  2 audit  ARGV 1 audit entry. The trail of a run in which nothing was steered may have to be made: then it expires with the others.
+// KEYS 1 run  2 audit  ARGV 1 audit entry
 const noteFailedLua = `
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('LPOS', KEYS[2], ARGV[1]) then return end
-${noteAuditLua('KEYS[2]', 'ARGV[1]')}
-local leftMs = redis.call('PTTL', KEYS[1])
-if leftMs > 0 then redis.call('PEXPIRE', KEYS[2], leftMs) end
+${noteAuditOfRunLua('ARGV[1]')}
+`;
+
+/** The entry of the audit trail; `plan`: the SHA-256 of the file of the plan. */
+type NotedPlan = AuditEntry & { plan: string };
+
+/** Records in a run, and in its audit trail, who applied or approved the plan that it carries out. Repeating it changes nothing. */
+export async function notePlan(redis: RedisClient, run: string, entry: NotedPlan): Promise<void> {
+  await redis.eval(notePlanLua, 2, keys.run(run), keys.audit(run), entry.plan, storedEntry(entry));
+}
+
+// KEYS 1 run  2 audit  ARGV 1 plan  2 audit entry
+const notePlanLua = `
+if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HGET', KEYS[1], 'plan') == ARGV[1] then return end
+redis.call('HSET', KEYS[1], 'plan', ARGV[1])
+${noteAuditOfRunLua('ARGV[2]')}
 `;
 
 async function note(redis: RedisClient, key: string, entry: AuditEntry): Promise<void> {

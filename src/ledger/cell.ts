@@ -33,6 +33,9 @@ const marksMax = 255;
 const attemptsMax = 15;
 const manyMarks = 128;
 
+/** Attempts in an id's first pass. */
+export const quickAttempts = 3;
+
 /** Lua: the numbers above as divisors; by rank, the field of the run record that counts an outcome, the rank that it has in doubt, and whether it is a failure. */
 export const cellConstants = `
 local rankStep, settledFrom, attemptsStep, doubt, markStep = ${1 << rankShift}, ${settledFrom}, ${1 << attemptsShift}, ${doubt}, ${1 << markShift}
@@ -164,7 +167,6 @@ export function readCellAtSeal(cell: Cell, isRunInDoubt = false): IdState {
 const timesFrom = 6;
 const timeBytes = 4;
 const sharing = 10;
-const quickAttempts = 3;
 const places = Math.ceil(chunkSize / sharing);
 export const headerBytes = timesFrom + timeBytes * (places + attemptsMax - quickAttempts);
 

@@ -1,5 +1,6 @@
 import { lstat, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isoTime } from '../format.ts';
 import { removeDrafts } from './report.ts';
 
 /*
@@ -22,7 +23,7 @@ export function runFolder(stateDir: string, run: string): string {
 
 /** Writes until when the files of a sealed run are kept, in ms since 1970. Throws errors of the file system. */
 export async function keepUntil(folder: string, until: number): Promise<void> {
-  await writeFile(join(folder, dateFile), `${new Date(until).toISOString()}\n`, { mode: 0o600 });
+  await writeFile(join(folder, dateFile), `${isoTime(until)}\n`, { mode: 0o600 });
 }
 
 /** Until when the files in a run's folder are kept, in ms since 1970; null = for ever. */

@@ -21,7 +21,7 @@ export type OpenId = {
 };
 
 /** An object of the API. */
-type Wanted = { resource: Resource; id: string };
+export type Wanted = { resource: Resource; id: string };
 
 /** The rows of a run with an id, at most a hundred, and how many more there are. */
 export type FoundRows = { rows: FoundRow[]; more: number };

@@ -1,3 +1,4 @@
+import { count, plural } from '../format.ts';
 import { codeOfStatus, isFailure, isGone, rankOf, type SentOutcome, sentOutcomes } from '../model/outcome.ts';
 import type { StatusRange } from '../model/status.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
@@ -36,6 +37,21 @@ export function counts({ statuses, isAbsence }: HaltRule, { outcome, status }: I
 /** The statuses of a rule for people: `405, 406, 501-505`. */
 export function ruleStatusesText({ statuses }: HaltRule): string {
   return statuses.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(', ');
+}
+
+/** Describes when a rule halts a run: `all of the first 20 ids, or over 10 % of the ids once there are 1,000`. */
+export function describeHaltRule({ count: times, allOfFirst, percent }: HaltRule): string {
+  const limits = [
+    times && plural(times, 'ids'),
+    allOfFirst && `all of the first ${allOfFirst} ids`,
+    percent && `over ${percent.over} % of the ids once there are ${count(percent.after)}`,
+  ];
+  return limits.filter(Boolean).join(', or ');
+}
+
+/** Describes which answers a rule counts: `403`; `404, 410, unless --expect-absent`. */
+export function describeHaltStatuses(rule: HaltRule): string {
+  return `${ruleStatusesText(rule)}${rule.isAbsence ? ', unless --expect-absent' : ''}`;
 }
 
 const examplesMax = 5;

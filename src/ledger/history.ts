@@ -1,4 +1,4 @@
-import { rate } from '../format.ts';
+import { isoTime, rate } from '../format.ts';
 import { idOutcomes } from '../model/outcome.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
@@ -18,7 +18,7 @@ import { latencyAt } from './measures.ts';
 import { isSealed, type Run } from './run.ts';
 
 /** What a process sees now. `limit`: requests per second, null = none is known; `hold`: why nothing may be sent, '' = it may. */
-export type Conditions = { limit: number | null; hold: string };
+type Conditions = { limit: number | null; hold: string };
 
 type Sum = (typeof sampleSums)[number];
 
@@ -43,7 +43,7 @@ export type HistoryPoint = {
 };
 
 /** Something that happened to a run. */
-export type HistoryEvent = {
+type HistoryEvent = {
   at: number; // ms since 1970
   event: 'state' | 'waiting' | 'resumed' | 'rate' | 'rate_set' | 'takeover' | 'doubt';
   text: string;
@@ -238,7 +238,7 @@ function withReason(text: string, reason: string): string {
 export function pointFacts(point: HistoryPoint): Record<string, unknown> {
   const { from, to, activeMs, requests, refused, retried, waitedMs, takeovers, counts, latencyMs } = point;
   return {
-    ...{ from: new Date(from).toISOString(), to: new Date(to).toISOString(), active_seconds: activeMs / 1_000 },
+    ...{ from: isoTime(from), to: isoTime(to), active_seconds: activeMs / 1_000 },
     ...{ requests, throttled: refused, retried, waited_seconds: Math.round(waitedMs) / 1_000 },
     ...{
       rate_achieved: tenths(point.achieved),
@@ -252,7 +252,7 @@ export function pointFacts(point: HistoryPoint): Record<string, unknown> {
 
 /** An event for `--json`. */
 export function eventFacts({ at, ...others }: HistoryEvent): Record<string, unknown> {
-  return { at: new Date(at).toISOString(), ...others };
+  return { at: isoTime(at), ...others };
 }
 
 function tenths(n: number | null): number | null {

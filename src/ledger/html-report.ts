@@ -44,7 +44,7 @@ function hasFailures({ counts }: Run): boolean {
 type Sampled = Pick<OutcomeRow, 'file' | 'line' | 'id' | 'excerpt'>;
 
 /** Rows with the same outcome for the same reason. */
-export type SampledGroup = { outcome: Outcome; code: string; count: number; samples: Sampled[] };
+type SampledGroup = { outcome: Outcome; code: string; count: number; samples: Sampled[] };
 
 // With these bounds the page stays below 1 MB whatever ids, answers and reasons are: escaped, a character takes six.
 const samplesOfOne = 20;

@@ -165,7 +165,7 @@ const orders = {
   failed: (run: ListedRun) => sumOutcomes(run.counts, isFailure),
 } satisfies Record<string, ((run: ListedRun) => number) | null>;
 
-export type RunOrder = keyof typeof orders;
+type RunOrder = keyof typeof orders;
 export const runOrders = Object.keys(orders) as RunOrder[];
 
 /** The runs that match, at most `limit`. */
@@ -200,7 +200,7 @@ function holds(text: string, part: string): boolean {
 export type RunCursor = { at: number; id: string };
 
 /** Which runs a page holds. A missing filter accepts every run. `text`: a part of the id, of a file's name or of who submitted it. */
-export type PageChoice = { states?: readonly RunState[]; target?: string; text?: string; limit: number };
+type PageChoice = { states?: readonly RunState[]; target?: string; text?: string; limit: number };
 
 const lookedAtMost = 20_000;
 

@@ -187,7 +187,7 @@ return 1
 `;
 
 /** The error answer of a server for an id that failed or is unknown. */
-export type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
+type Detail = { chunk: number; index: number; cell: Cell; excerpt: string };
 
 const detailsPerCode = 1_000;
 

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { isoTime } from '../format.ts';
 import { isFailure, type Outcome } from '../model/outcome.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Chunk, Position, SettledRow } from '../model/row.ts';
@@ -231,7 +232,7 @@ export function rowsOfChunk(
 }
 
 function timeText(ms: number): string {
-  return ms > 0 ? new Date(ms).toISOString() : '';
+  return ms > 0 ? isoTime(ms) : '';
 }
 
 /** The rows of a block; they were never sent. Pure. */

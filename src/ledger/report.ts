@@ -16,7 +16,7 @@ export type ReportStyle = { format: ReportFormat; spreadsheetSafe: boolean };
 export type Sink = (text: string) => Promise<boolean>;
 
 /** `only`: the rows to write; null = all. */
-export type ReportOptions = ReportStyle & { only: Selection | null };
+type ReportOptions = ReportStyle & { only: Selection | null };
 
 /** Writes a header and the rows, and returns how many rows. Ends early, without an error, when `sink` returns false. */
 export async function writeReport(
@@ -65,6 +65,18 @@ export function resultCells({ outcome, status, attempts, settledAt, code, excerp
 function ndjsonLine(row: OutcomeRow): string {
   const { settledAt, code, excerpt, ...rest } = row;
   return `${JSON.stringify({ ...rest, settled_at: settledAt, code, excerpt })}\n`;
+}
+
+/** Writes a report that replaces a file, as `ReportFile` does it, and returns what `body` returns. If `body` fails, the old file stays. */
+export async function writeReportFile<T>(path: string, run: string, body: (sink: Sink) => Promise<T>): Promise<T> {
+  const file = await ReportFile.open(path, run);
+  try {
+    const written = await body((text) => file.write(text));
+    await file.commit();
+    return written;
+  } finally {
+    await file.discard();
+  }
 }
 
 /**

@@ -94,7 +94,7 @@ if since and tonumber(since) == tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1
 `;
 
 /** Results that were delivered: of which end, where they are, who wrote them. */
-export type DeliveredResults = { end: string; at: number; place: string; by: string };
+type DeliveredResults = { end: string; at: number; place: string; by: string };
 
 /** Records a delivery, if the process still holds the lease of it. Repeating it changes nothing. */
 export async function recordResults(

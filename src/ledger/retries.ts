@@ -4,7 +4,7 @@ import type { Position, Row } from '../model/row.ts';
 import { isChosen, type Selection } from '../model/selection.ts';
 import { type RedisClient, readValues } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
-import { type AuditEntry, noteAuditLua, storedEntry } from './audit.ts';
+import { type AuditEntry, noteAuditOfRunLua, storedEntry } from './audit.ts';
 import { cellReader, decodeLedgerChunk, type IdState } from './cell.ts';
 import { decodeChunk } from './manifest.ts';
 import { comparePositions, decodeLedgerOf, mergePages, type Page, present, readPositions } from './outcome-rows.ts';
@@ -119,8 +119,7 @@ export async function noteRetry(redis: RedisClient, of: string, by: string, orde
   await redis.eval(noteRetryLua, 2, keys.run(of), keys.audit(of), by, entry);
 }
 
-// KEYS 1 run  2 audit  ARGV 1 the run that retries it  2 audit entry. The trail of a run in which nothing was steered may have to be made:
-// then it expires with the others.
+// KEYS 1 run  2 audit  ARGV 1 the run that retries it  2 audit entry
 const noteRetryLua = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return end
 local links = {}
@@ -130,7 +129,5 @@ for link in string.gmatch(redis.call('HGET', KEYS[1], 'retriedBy') or '', '%S+')
 end
 links[#links + 1] = ARGV[1]
 redis.call('HSET', KEYS[1], 'retriedBy', table.concat(links, ' ', math.max(1, #links - ${linksKept - 1})))
-${noteAuditLua('KEYS[2]', 'ARGV[2]')}
-local leftMs = redis.call('PTTL', KEYS[1])
-if leftMs > 0 then redis.call('PEXPIRE', KEYS[2], leftMs) end
+${noteAuditOfRunLua('ARGV[2]')}
 `;

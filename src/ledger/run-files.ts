@@ -6,7 +6,7 @@ import { auditFacts, readAudit } from './audit.ts';
 import { keepUntil } from './file-retention.ts';
 import { FailureSamples, htmlOf } from './html-report.ts';
 import { type OutcomeRow, readOutcomes } from './outcome-rows.ts';
-import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText } from './report.ts';
+import { notWritten, ReportFile, type ReportStyle, reportHeader, reportText, writeReportFile } from './report.ts';
 import { isSealed, type Run } from './run.ts';
 
 /** A file of a run and its number of rows, without the header. */
@@ -32,7 +32,8 @@ export async function writeRunFiles(redis: RedisClient, run: Run, folder: string
     try {
       const samples = new FailureSamples();
       const groups = await fillLists(readOutcomes(redis, run), all, failed, samples);
-      await writeText(join(folder, 'report.html'), run, await htmlOf(redis, run, samples));
+      const page = await htmlOf(redis, run, samples);
+      await writeReportFile(join(folder, 'report.html'), run.id, (sink) => sink(page));
       return { outcomes: await all.keep(), failures: await keepIfAny(failed), groups };
     } finally {
       await failed.file.discard();
@@ -52,17 +53,7 @@ async function makeFolder(folder: string, run: Run): Promise<void> {
 
 async function writeAudit(redis: RedisClient, run: Run, path: string): Promise<void> {
   const lines = (await readAudit(redis, run)).map((entry) => `${JSON.stringify(auditFacts(entry))}\n`);
-  await writeText(path, run, lines.join(''));
-}
-
-async function writeText(path: string, run: Run, text: string): Promise<void> {
-  const file = await ReportFile.open(path, run.id);
-  try {
-    await file.write(text);
-    await file.commit();
-  } finally {
-    await file.discard();
-  }
+  await writeReportFile(path, run.id, (sink) => sink(lines.join('')));
 }
 
 async function fillLists(

@@ -153,6 +153,13 @@ export async function readRun(redis: RedisClient, id: string): Promise<Run | nul
   return hash.state === undefined ? null : parseRun(id, hash);
 }
 
+/** The run with this id as it is now. Throws INTERNAL if Redis no longer has it. */
+export async function readRunAgain(redis: RedisClient, id: string): Promise<Run> {
+  const run = await readRun(redis, id);
+  if (run === null) throw new ExpungeError('INTERNAL', `run ${id} is no longer in Redis`);
+  return run;
+}
+
 /** The run in a hash as Redis holds it; missing fields read as 0, '' or null. Pure. */
 export function parseRun(id: string, hash: Record<string, string>): Run {
   const number = (field: string) => Number(hash[field] ?? 0);

@@ -6,7 +6,7 @@ import { keys } from '../redis/keys.ts';
 import { noteAuditLua, storedEntry } from './audit.ts';
 
 /** Who orders a change, why, and when (ms since 1970); it is recorded in the target's audit trail. */
-type OperatorOrder = { who: string; reason: string; at: number };
+export type OperatorOrder = { who: string; reason: string; at: number };
 
 /**
  * Ends what the server asked for (a wait, or a lower rate) and an open circuit, in all limiters of a target. Its processes follow with their

@@ -1,4 +1,3 @@
-import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import {
   idOutcomes,
@@ -14,7 +13,7 @@ import { keys } from '../redis/keys.ts';
 import { type Cell, cellReader, decodeLedgerChunk, headerBytes, type IdState } from './cell.ts';
 import { expireRun } from './end-run.ts';
 import { decodeBlock, decodeChunk } from './manifest.ts';
-import { isSealed, type Run, readRun } from './run.ts';
+import { isSealed, type Run, readRunAgain } from './run.ts';
 
 /** How many ids failed, or are unknown, for one reason. */
 type BadCode = { outcome: SentOutcome; code: string; count: number };
@@ -86,9 +85,12 @@ export async function sealTally(redis: RedisClient, run: Run): Promise<Run> {
   if (run.state === 'cancelled' && !run.tallied) await writeTally(redis, run);
   // Best effort: the next call does it, and a Redis that rejects writes can still be read.
   if (isSealed(run.state) && !run.isExpiring) await expireRun(redis, run).catch(() => {});
-  const sealed = await readRun(redis, run.id);
-  if (sealed === null) throw new ExpungeError('INTERNAL', `run ${run.id} is no longer in Redis`);
-  return sealed;
+  return readRunAgain(redis, run.id);
+}
+
+/** A sealed run with its final counters, as `sealTally` returns it; any other as it is given. */
+export async function tallyIfSealed(redis: RedisClient, run: Run): Promise<Run> {
+  return isSealed(run.state) ? sealTally(redis, run) : run;
 }
 
 async function writeTally(redis: RedisClient, run: Run): Promise<void> {

@@ -4,10 +4,10 @@ import { type Outcome, type OutcomeCounts, outcomes, perOutcome } from '../model
 import { type CertificateLine, firstPrevious, hashOf } from './certificate.ts';
 
 /** Where a certificate is not as it was written. `line`: its number in the file, from 1. */
-export type CertificateProblem = { line: number; problem: string };
+type CertificateProblem = { line: number; problem: string };
 
 /** A certificate whose lines fit together. `publicKey`: of its signature, base64 of SPKI; null = it is not signed. */
-export type Certificate = { run: string; root: string; rows: number; counts: OutcomeCounts; publicKey: string | null };
+type Certificate = { run: string; root: string; rows: number; counts: OutcomeCounts; publicKey: string | null };
 
 /** Finds the first line that was changed, removed, added or moved. Holds one line in memory. `key`: who must have signed it; null = anybody. */
 export async function verifyCertificate(

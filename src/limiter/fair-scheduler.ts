@@ -1,7 +1,7 @@
 import type { Permits } from './permits.ts';
 
 /** What the scheduler depends on. */
-export type FairSchedulerOptions<T> = {
+type FairSchedulerOptions<T> = {
   /** Of all queues together. */
   permits: Permits;
   /** Whether there is a free slot. */
@@ -127,7 +127,7 @@ export class FairScheduler<T> {
 type Turn<T> = { readonly queue: FairQueue<T>; left: number };
 
 /** What a queue depends on. */
-export type FairQueueOptions<T> = {
+type FairQueueOptions<T> = {
   /** Of this queue alone, as of now; null = it needs none. */
   permits(): Permits | null;
   /** How many are sent in one round, as of now; 1 if it is missing. */

@@ -38,7 +38,7 @@ export type LearnedRate = {
   sampleWindow: SampleWindow;
 };
 
-export type SampleWindow = {
+type SampleWindow = {
   /** Time in which requests might be sent, and how many might have been sent in it. */
   openMs: number;
   allowed: number;

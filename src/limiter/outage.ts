@@ -1,5 +1,8 @@
 import type { StatusFacts } from '../model/status.ts';
 
+/** For how long into an outage a failure says nothing about its id; see TargetLimiter.isCircuitOpen. */
+export const noIdsFaultMs = 900_000;
+
 /** How many failed answers in a row open the circuit, by their kind. */
 const inARow = { unreachable: 5, trouble: 20 };
 const windowSize = 64;

@@ -1,5 +1,5 @@
 /** Slots in time, in ms of the caller's monotonic clock: the first at `firstMs`, each further one `gapMs` later. */
-export type Lease = { firstMs: number; gapMs: number; count: number };
+type Lease = { firstMs: number; gapMs: number; count: number };
 
 type Held = Lease & { gotMs: number; lateAtMostMs: number };
 

@@ -5,7 +5,7 @@ import { rateRules as rules } from './rate-rules.ts';
 export type Bounds = { low: number; high: number };
 
 /** What a refusal cost: throttled requests, and how long the target asked all processes to wait. */
-export type Cost = { refused: number; blockedMs: number; isHasty?: boolean };
+type Cost = { refused: number; blockedMs: number; isHasty?: boolean };
 
 export const noCost: Cost = { refused: 0, blockedMs: 0 };
 
@@ -98,7 +98,7 @@ export function nextEarly(state: LearnedRate): number {
 }
 
 /** A straight line from one rate (a second) to another in `rampMs`, then a climb that grows steeper: `climb` in `climbMs`, 8 times that in twice this time. */
-export type RampLine = { from: number; to: number; rampMs: number; climbMs: number };
+type RampLine = { from: number; to: number; rampMs: number; climbMs: number };
 
 /** The rate after so much of the ramp. */
 export function rateOn({ from, to, rampMs, climbMs }: RampLine, afterMs: number): number {

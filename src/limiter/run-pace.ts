@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { leaseFunction } from './lease.lua.ts';
 
-export type PaceKeys = { run: string; members: string; quotas: string };
+type PaceKeys = { run: string; members: string; quotas: string };
 
 /** What Redis says about a run; see `runPaceLua`. `rate`: as stored, '' = none. Times are ms of the Redis clock. */
 export type PaceReply = {

@@ -52,7 +52,7 @@ export async function readStops(redis: RedisClient, fp: string): Promise<TargetS
 }
 
 /** A process that may send to a target, when it called last (ms since 1970), and what stop file holds it. */
-export type SendingProcess = { name: string; seenAt: number; stop: Stop | null };
+type SendingProcess = { name: string; seenAt: number; stop: Stop | null };
 
 /** The processes that may send to a target now. Only reads. */
 export async function readProcesses(redis: RedisClient, fp: string): Promise<SendingProcess[]> {

@@ -10,7 +10,7 @@ import type { Alarm } from './sums.ts';
 import { targetLua } from './target.lua.ts';
 
 /** Where the state of one limiter is. */
-export type LimiterKeys = {
+type LimiterKeys = {
   limiter: string;
   members: string;
   ceiling: string;

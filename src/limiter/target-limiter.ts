@@ -1,5 +1,5 @@
 import { control, type TargetControl } from './control.ts';
-import { AnswerTally, isTrouble, mayBeIdsFault, OutageDetector, type Signal } from './outage.ts';
+import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, type Signal } from './outage.ts';
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import type { Alarm, Sums } from './sums.ts';
@@ -12,7 +12,7 @@ type TargetCalls = {
   store(turn: number, before: TargetControl | null, next: TargetControl): Promise<boolean>;
 };
 
-export type LimiterOptions = {
+type LimiterOptions = {
   calls: TargetCalls;
   /** A name that no other process of the target has. */
   process: string;
@@ -23,7 +23,7 @@ export type LimiterOptions = {
   slots: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Whether this process had next to no time to spare since it was asked last; see own-load.ts. */
+  /** Whether this process had next to no time to spare since it was asked last; see worker/senders.ts. */
   isBusy(nowMs: number): boolean;
   /** What stops this process alone, or null. */
   stopHere(): Stop | null;
@@ -36,7 +36,6 @@ export type Hold = { reason: string; leftMs: number };
 
 const callEveryMs = 100;
 const callIdleEveryMs = 1_000;
-const noIdsFaultMs = 900_000;
 
 /**
  * The client of a target's limiter in one process. Every 100 ms (every second while idle) it reports answers and leases permits for the next

@@ -19,20 +19,25 @@ export function findChange(tz: string, from: number, to: number): Change | null 
   return { at: high, by: ahead - first, ahead };
 }
 
-const clocks = new Map<string, Intl.DateTimeFormat>();
-
 /** The offset of a zone from UTC, in ms. */
 export function offset(tz: string, at: number): number {
-  const known = clocks.get(tz);
-  const clock = known ?? new Intl.DateTimeFormat('en-GB', { timeZone: tz, ...fields });
-  if (!known) clocks.set(tz, clock);
-  const part = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
+  const part = partsAt(tz, at);
   const shown = Date.parse(`${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}:${part.second}Z`);
   return shown - Math.floor(at / 1_000) * 1_000;
 }
 
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+/** What a clock in a zone shows, by the names of the parts; hours are 00 to 23, the weekday is like Sun. */
+export function partsAt(tz: string, at: number): Partial<Record<Intl.DateTimeFormatPartTypes, string>> {
+  const known = clocks.get(tz);
+  const clock = known ?? new Intl.DateTimeFormat('en-GB', { timeZone: tz, ...fields });
+  if (!known) clocks.set(tz, clock);
+  return Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
+}
+
 const fields: Intl.DateTimeFormatOptions = {
-  ...{ year: 'numeric', month: '2-digit', day: '2-digit' },
+  ...{ weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
   ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
 };
 

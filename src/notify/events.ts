@@ -50,7 +50,7 @@ export function pausedEvent({ target, name, at, reason }: ScheduleOf, guard: str
 }
 
 /** An outage of a target that has begun (`to`) or ended, for one of its limiters. */
-export type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
+type OutageChange = { scope: string; from: number | null; to: number | null; reason: string; at: number };
 
 /** Throttling is no outage: a window that is used up is met again and again. */
 export function outageChanges(told: Readonly<Record<string, number>>, states: readonly TargetState[]): OutageChange[] {

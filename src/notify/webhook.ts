@@ -1,11 +1,14 @@
 import { createHash, createHmac } from 'node:crypto';
-import { type Route, sendOnce } from '../http/send-once.ts';
+import { type Route, sendOnce, statusProblem } from '../http/send-once.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 
 /** Who is told. `secrets`: keys of the signature, more than one while they are replaced, none = unsigned. */
 export type Receiver = { url: string; secrets: readonly Buffer[]; route: Route };
 
 const idleMs = 15_000;
+
+/** They are about this event; other refusals, like 401 or 404, are about the receiver, and may pass. */
+const refusals = [400, 413, 422];
 
 /**
  * Posts an event (https://www.standardwebhooks.com). Returns '' or why it was not taken, without the path of the URL, which is often a secret;
@@ -26,7 +29,8 @@ export async function postEvent(
   };
   const request = { method: 'POST', url: receiver.url, headers, body, idleMs, signal } as const;
   try {
-    return judge(await sendOnce(receiver.route, request));
+    const status = await sendOnce(receiver.route, request);
+    return { problem: statusProblem(status), isRefused: refusals.includes(status) };
   } catch (error) {
     return { problem: (error as Error).message, isRefused: false };
   }
@@ -41,14 +45,4 @@ export function signatureOf(secrets: readonly Buffer[], id: string, timestamp: s
 /** Names a receiver in Redis, where its URL must not be. */
 export function receiverKey(url: string): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 16);
-}
-
-/** They are about this event; other refusals, like 401 or 404, are about the receiver, and may pass. */
-const refusals = [400, 413, 422];
-
-function judge(status: number): { problem: string; isRefused: boolean } {
-  if (status >= 200 && status < 300) return { problem: '', isRefused: false };
-  const isRedirect = status >= 300 && status < 400;
-  const problem = isRedirect ? `it answers ${status}, a redirect, which is not followed` : `it answers ${status}`;
-  return { problem, isRefused: refusals.includes(status) };
 }

@@ -4,8 +4,8 @@ import { type ConnectionOptions, type Job, Worker } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
+import { withTimeout } from '../wait.ts';
 import { type ChunkJob, errorBackoffMs, errorLogger, lazily, type QueueAddress, workerOptions } from './queue.ts';
-import { withTimeout } from './with-timeout.ts';
 
 /** How a job ended: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process, or this one later, takes it. */
 type JobResult = 'done' | { dueInMs: number } | 'requeue';

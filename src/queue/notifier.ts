@@ -2,11 +2,11 @@ import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
+import { withTimeout } from '../wait.ts';
 import { backOffOnErrors, countListeners, errorLogger, lazily, notifierQueueName, workerOptions } from './queue.ts';
-import { withTimeout } from './with-timeout.ts';
 
 /** The schedules of one source of a target. Only a process that has the source listens to their notifications. */
-export type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
+type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
 
 /** When a schedule is due. */
 type NotifierTimes = { cron: string; tz: string };

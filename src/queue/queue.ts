@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type JobsOptions, Queue, type Worker, type WorkerOptions } from 'bullmq';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
-import { waitUntil } from '../redis/await-redis.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { describeRedisError } from '../redis/errors.ts';
 import { keys } from '../redis/keys.ts';
+import { waitUntil } from '../wait.ts';
 
 /** The unit of the queue. Never ids or secrets: jobs are stored in clear text and shown in dashboards. */
 export type ChunkJob = { run: string; chunk: number };
@@ -152,7 +152,7 @@ function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
 }
 
 /** A value that is made with its first use: the objects of BullMQ connect when they are made. `made`: null before that. */
-export type Lazy<T> = { (): T; readonly made: T | null };
+type Lazy<T> = { (): T; readonly made: T | null };
 
 /** Calls `make` once, at the first use. */
 export function lazily<T>(make: () => T): Lazy<T> {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleepUntilAborted } from '../wait.ts';
 import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './client.ts';
 import { isPermanent, reach } from './connect.ts';
@@ -25,7 +25,7 @@ export async function awaitRedis(
       const words = stop.aborted ? 'ready' : await reach(redis);
       if (words === 'ready') return;
       reports.report(words);
-      await sleep(retryMs, undefined, { signal: stop }).catch(() => {});
+      await sleepUntilAborted(retryMs, stop);
     }
   } finally {
     reports.end();
@@ -79,18 +79,4 @@ function repeatReports(onReason: (words: string) => void) {
     },
     end: () => clearTimeout(timer),
   };
-}
-
-/** Checks a condition every `everyMs`: true once it holds, false after `deadlineMs`. Throws what the condition throws. */
-export async function waitUntil(
-  condition: () => boolean | Promise<boolean>,
-  deadlineMs: number,
-  everyMs = 20,
-): Promise<boolean> {
-  const end = performance.now() + deadlineMs;
-  while (!(await condition())) {
-    if (performance.now() >= end) return false;
-    await sleep(everyMs);
-  }
-  return true;
 }

@@ -13,7 +13,7 @@ export type ServerIdentity = {
 };
 
 /** Which process holds a run now; throws where Redis doesn't answer. `forget` drops the cached answer. */
-export type ServerIdentityCache = { of(run: string): Promise<ServerIdentity>; forget(run: string): void };
+type ServerIdentityCache = { of(run: string): Promise<ServerIdentity>; forget(run: string): void };
 
 /** Whether one process has all that the other had acknowledged. Pure; ledger/doubt.lua.ts does the same in Lua. */
 export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {

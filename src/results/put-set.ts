@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type Route, sendOnce } from '../http/send-once.ts';
+import { type Route, sendOnce, statusProblem } from '../http/send-once.ts';
 import type { Lease } from '../redis/lease.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import type { ResultSet } from './result-set.ts';
 
 /** A server that takes files by PUT. `headers` are read for each file, so that a secret can be replaced. */
-export type Receiver = { url: string; route: Route; headers: () => Promise<Record<string, string>> };
+type Receiver = { url: string; route: Route; headers: () => Promise<Record<string, string>> };
 
 const triesOfFile = 3;
 const againAfterMs = 1_000;
@@ -36,7 +36,7 @@ async function putFile(receiver: Receiver, path: string, url: string, signal: Ab
     const problem = await putOnce(receiver, path, url, signal);
     if (problem === '') return;
     if (tries === triesOfFile || signal.aborted) throw new Error(`PUT ${shownAddress(url)}: ${problem}`);
-    await sleep(againAfterMs * tries, undefined, { signal }).catch(() => {});
+    await sleepUntilAborted(againAfterMs * tries, signal);
   }
 }
 
@@ -50,7 +50,7 @@ async function putOnce({ route, headers }: Receiver, path: string, url: string, 
   const given = await headers();
   try {
     const request = { method: 'PUT', url, headers: { ...given, ...own }, body: partsOf(path), idleMs, signal } as const;
-    return describeStatus(await sendOnce(route, request));
+    return statusProblem(await sendOnce(route, request));
   } catch (error) {
     return (error as Error).message;
   }
@@ -59,13 +59,6 @@ async function putOnce({ route, headers }: Receiver, path: string, url: string, 
 /** The file is opened once the server takes it. */
 async function* partsOf(path: string): AsyncGenerator<Uint8Array> {
   yield* createReadStream(path) as AsyncIterable<Uint8Array>;
-}
-
-function describeStatus(status: number): string {
-  if (status >= 200 && status < 300) return '';
-  return status >= 300 && status < 400
-    ? `it answers ${status}, a redirect, which is not followed`
-    : `it answers ${status}`;
 }
 
 /** Where a file of a run belongs. The path of the URL is kept, and so is its query: some stores carry their permission in it. */

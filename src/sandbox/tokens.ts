@@ -74,7 +74,7 @@ export type TokenService = {
   failures: number;
 };
 
-export type TokenAnswer = {
+type TokenAnswer = {
   status: number;
   body: Record<string, unknown>;
   headers: Record<string, string>;

@@ -1,4 +1,4 @@
-import { type Change, findChange } from '../model/time-zone.ts';
+import { type Change, findChange, partsAt } from '../model/time-zone.ts';
 import { nextSlot, nextSlots, type Timing } from './slots.ts';
 
 /** A slot for people: the local time, the time in UTC, and the effect of a clock change. */
@@ -21,13 +21,8 @@ export function describeSlot(tz: string, at: number): Omit<SlotDescription, 'not
 
 type WallClock = { weekday: string; date: string; time: string };
 
-const clocks = new Map<string, Intl.DateTimeFormat>();
-
 function wallClock(tz: string, at: number): WallClock {
-  const known = clocks.get(tz);
-  const clock = known ?? new Intl.DateTimeFormat('en-GB', { timeZone: tz, ...fields });
-  if (!known) clocks.set(tz, clock);
-  const part = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]));
+  const part = partsAt(tz, at);
   const seconds = part.second === '00' ? '' : `:${part.second}`;
   return {
     weekday: part.weekday!,
@@ -35,11 +30,6 @@ function wallClock(tz: string, at: number): WallClock {
     time: `${part.hour}:${part.minute}${seconds}`,
   };
 }
-
-const fields: Intl.DateTimeFormatOptions = {
-  ...{ weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
-};
 
 /** EDT, CEST, AEDT: each English locale knows the names of some zones; others are shown as the offset from UTC. */
 function zoneName(tz: string, at: number): string {

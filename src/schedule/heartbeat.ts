@@ -8,7 +8,7 @@ import type { Schedule } from './schedule.ts';
 const idleMs = 10_000;
 const givenUpAfterMs = 86_400_000;
 
-export type HeartbeatDeps = { redis: RedisClient; fp: string; route: Route; stop: AbortSignal; now: () => number };
+type HeartbeatDeps = { redis: RedisClient; fp: string; route: Route; stop: AbortSignal; now: () => number };
 
 /**
  * Calls the heartbeat URL of a schedule whose last slot ended well, and records that. It may be called twice for a slot, after a crash. Returns

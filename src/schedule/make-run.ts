@@ -31,7 +31,7 @@ export type MakeRunResult =
   | { outcome: 'void' };
 
 /** A slot, and whether an operator requested the run: then the schedule may be paused, and a rejection does not pause it. */
-export type Trigger = { slot: number; isManual: boolean };
+type Trigger = { slot: number; isManual: boolean };
 
 /**
  * Makes the run of a slot: reads the list, evaluates the guards, writes the run, and starts it if the slot has no run yet. The history

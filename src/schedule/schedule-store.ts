@@ -37,10 +37,10 @@ export type ScheduleDeps = Omit<SourceDeps, 'stop'> & {
 };
 
 /** Who changes a schedule, when and why; `who` is '' for a guard. */
-export type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
+type Order = { at: number; by: 'operator' | 'guard'; who: string; reason: string };
 
 /** A line of the audit trail. `guard`: the guard that paused it. */
-export type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
+type AuditEntry = Order & { guard?: GuardCode } & { action: 'add' | 'change' | 'pause' | 'resume' | 'remove' };
 
 /** The schedules of a target, by name. */
 export async function listSchedules(redis: RedisClient, fp: string): Promise<Schedule[]> {

@@ -53,7 +53,7 @@ export const scheduledSettings = (Object.keys(settingRoles) as SettingName[]).fi
   (name): name is KeptSetting => settingRoles[name] === 'kept',
 );
 
-export type ScheduledSettings = Pick<Config, KeptSetting>;
+type ScheduledSettings = Pick<Config, KeptSetting>;
 
 /** What an operator defines. Of the source it holds only the name; see `list-source.ts`. */
 export type Definition = Timing & {
@@ -217,7 +217,7 @@ export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)
 }
 
 /** How a run ended, kept here because Redis forgets runs. */
-export type RunEnd = { state: RunState; deleted: number; gone: number; left: number };
+type RunEnd = { state: RunState; deleted: number; gone: number; left: number };
 
 /** The history with one more line, newest first; it keeps the last 50. */
 export function withEntry(history: HistoryEntry[], entry: HistoryEntry): HistoryEntry[] {

@@ -6,7 +6,7 @@ import { count } from '../format.ts';
 import { isTerminal } from './style.ts';
 
 /** A question appears on stderr; the answer comes from stdin, or from the terminal if stdin is data. */
-export type PromptStreams = {
+type PromptStreams = {
   stdin: NodeJS.ReadStream;
   stderr: NodeJS.WriteStream;
   env: NodeJS.ProcessEnv;
@@ -14,7 +14,7 @@ export type PromptStreams = {
 };
 
 /** What the operator confirms, and what the command line says about it. */
-export type Question = {
+type Question = {
   expected: number;
   what: string; // '1,203 views on api.example.com'
   yes: boolean; // --yes

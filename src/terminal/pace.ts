@@ -1,5 +1,6 @@
-import { count, duration, plural, rate, timeOfDay } from '../format.ts';
+import { capital, count, duration, plural, rate, timeOfDay } from '../format.ts';
 import type { Measures } from '../ledger/measures.ts';
+import { noIdsFaultMs } from '../limiter/outage.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { paceOf, quotasText, type Rate } from '../model/rate.ts';
@@ -80,8 +81,6 @@ function describeTarget(target: TargetState, own: number | null): string {
   return describeSending(target, own);
 }
 
-const noIdsFaultMs = 900_000;
-
 /** After 15 minutes of outage, requests count as attempts again; see TargetLimiter.isCircuitOpen. */
 function describeOutage({ reason, since }: NonNullable<TargetState['outage']>, now: number): string {
   const cost = now - since < noIdsFaultMs ? 'no id fails because of it' : 'each try now counts as an attempt';
@@ -123,12 +122,8 @@ function describeLearning({ phase, rate: now, limitMet }: TargetState): string {
   return `Increasing: ${rate(now)}, last limit at ${rate(limitMet)}.`;
 }
 
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
 /** How fast a run was and what slowed it down. Rates are requests a second; null = not measured. */
-export type PaceSummary = {
+type PaceSummary = {
   achieved: number | null; // without throttled requests, over the deleting time
   allowed: number | null; // by the learned limit and --rate, on average while there was one
   waitedMs: number; // part of the deleting time in which no request was allowed

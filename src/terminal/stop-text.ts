@@ -42,8 +42,13 @@ function liveText(known: KnownTarget): string {
 }
 
 /** The command line of a verb for this target. */
-export function commandFor(verb: string, { baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
-  return `expunge ${verb} --base-url ${baseUrl}${account ? ` --account ${quoteForShell(account)}` : ''}`;
+export function commandFor(verb: string, target: Pick<Target, 'baseUrl' | 'account'>): string {
+  return `expunge ${verb} ${targetFlags(target)}`;
+}
+
+/** The flags that name this target. */
+export function targetFlags({ baseUrl, account }: Pick<Target, 'baseUrl' | 'account'>): string {
+  return `--base-url ${baseUrl}${account ? ` --account ${quoteForShell(account)}` : ''}`;
 }
 
 const namedAtMost = 5;

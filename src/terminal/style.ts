@@ -45,7 +45,7 @@ export function quoteForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A command line to be typed again; `***` replaces what may be a secret. */
+/** A command line to be typed again; `***` replaces what may be a secret: it is printed, and stored with the run. */
 export function commandLine(args: readonly string[]): string {
   const shown = args.map((word, n) => {
     if (args[n - 1] === '--token-command') return '***';

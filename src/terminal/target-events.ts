@@ -5,7 +5,7 @@ import { quotasText, rateText } from '../model/rate.ts';
 import { columns, plainLine } from './style.ts';
 
 /** An event of a target for panel and log: the message is a constant, the reason holds the numbers. */
-export type TargetEvent = { message: string; reason: string };
+type TargetEvent = { message: string; reason: string };
 
 /** An event for the panel; logs keep message and reason apart. */
 export function eventText({ message, reason }: TargetEvent): string {

@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import { refusePlainHttp } from '../config/check-target.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, readNamedFile } from '../errors.ts';
-import { fixedToken, readSecret } from './fixed-token.ts';
+import { fixedToken, readSecret, tokenFile } from './fixed-token.ts';
 import { clientCredentials, oauthSource, refreshGrant, refreshTokenFile } from './oauth-token.ts';
 import { RefreshingToken } from './refreshing-token.ts';
 import type { Issuer, Token } from './token.ts';
 import { commandSource, tokenCommand } from './token-command.ts';
-import { tokenFile } from './token-file.ts';
 import type { OAuthClient } from './token-request.ts';
 
 const tokenFlags = { tokenFile: '--token-file', tokenCommand: '--token-command', tokenUrl: '--token-url' } as const;

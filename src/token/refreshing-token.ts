@@ -12,7 +12,7 @@ import {
 } from './refusals.ts';
 import type { IssueResult, Issuer, Token } from './token.ts';
 
-export type RefreshingOptions = {
+type RefreshingOptions = {
   /** Monotonic ms, so that a change of the clock has no effect. */
   clock: () => number;
   /** From 0 to 1. */

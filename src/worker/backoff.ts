@@ -1,7 +1,12 @@
 /** How long to wait after failures, in ms: the first time and at most. `random`: from 0 to 1. */
-export type Waits = { firstMs: number; mostMs: number; random: () => number };
+type Waits = { firstMs: number; mostMs: number; random: () => number };
 
-/** The wait after failures of one task: twice as long with each, and shorter by up to a half by chance. Times in ms by one clock. */
+/** The wait after so many failures in a row: twice as long with each, and shorter by up to a half by chance. `random`: from 0 to 1. */
+export function waitAfterMs({ firstMs, mostMs }: Omit<Waits, 'random'>, failures: number, random: number): number {
+  return Math.min(mostMs, firstMs * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2);
+}
+
+/** The wait after failures of one task. Times in ms by one clock. */
 export class Backoff {
   readonly #waits: Waits;
   #failures = 0;
@@ -16,14 +21,18 @@ export class Backoff {
     return this.#failures;
   }
 
+  /** Of the message about the last failure: only the first in a row is a warning. */
+  get logLevel(): 'warn' | 'debug' {
+    return this.#failures === 1 ? 'warn' : 'debug';
+  }
+
   isWaiting(now: number): boolean {
     return now < this.#until;
   }
 
   failed(now: number): void {
-    const { firstMs, mostMs, random } = this.#waits;
-    this.#until = now + Math.min(mostMs, firstMs * 2 ** Math.min(this.#failures, 30)) * (0.5 + random() / 2);
     this.#failures++;
+    this.#until = now + waitAfterMs(this.#waits, this.#failures, this.#waits.random());
   }
 
   succeeded(): void {

@@ -11,7 +11,7 @@ export type WorkerFacts = {
 };
 
 /** How many processes delete a run, that of the command included, and what decided it. */
-export type WorkerCount = { workers: number; reason: string };
+type WorkerCount = { workers: number; reason: string };
 
 const most = 4;
 const idsEach = 100_000; // fewer are deleted in the seconds that a process needs to start and to find its rate

@@ -13,7 +13,7 @@ import {
   type Undelivered,
 } from '../ledger/results.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { tallyIfSealed } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { describeRedisError, isRedisError } from '../redis/errors.ts';
@@ -23,7 +23,7 @@ import type { Destination } from '../results/destination.ts';
 import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
-export type DelivererOptions = {
+type DelivererOptions = {
   redis: RedisClient;
   fp: string;
   destination: Destination;
@@ -107,7 +107,7 @@ export class Deliverer {
     const { redis, destination, log, now } = this.#options;
     const found = await readRun(redis, one.run);
     if (found === null || !awaitsResults(found)) return;
-    const run = isSealed(found.state) ? await sealTally(redis, found) : found;
+    const run = await tallyIfSealed(redis, found);
     try {
       const place = await destination.deliver(redis, run, lease);
       const delivered = { end: endNameOf(run), at: now(), place, by: hostname() };
@@ -137,7 +137,6 @@ export class Deliverer {
     const backoff = this.#backoffs.get(run) ?? new Backoff({ ...waits, random });
     this.#backoffs.set(run, backoff);
     backoff.failed(now());
-    const level = backoff.failures === 1 ? 'warn' : 'debug';
-    log[level]({ run, reason }, 'the results of a run were not delivered, trying again');
+    log[backoff.logLevel]({ run, reason }, 'the results of a run were not delivered, trying again');
   }
 }

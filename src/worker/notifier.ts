@@ -8,7 +8,7 @@ import { acquireLease, type Lease } from '../redis/lease.ts';
 import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
-export type NotifierOptions = {
+type NotifierOptions = {
   redis: RedisClient;
   fp: string;
   receiver: NamedReceiver;
@@ -86,7 +86,6 @@ export class Notifier {
   #noteFailure(reason: string): void {
     const { receiver, log, now } = this.#options;
     this.#backoff.failed(now());
-    const level = this.#backoff.failures === 1 ? 'warn' : 'debug';
-    log[level]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
+    log[this.#backoff.logLevel]({ receiver: receiver.label, reason }, 'an event was not posted, trying again');
   }
 }

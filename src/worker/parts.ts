@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
-import { withTimeout } from '../queue/with-timeout.ts';
 import { describeRedisError } from '../redis/errors.ts';
+import { sleepUntilAborted, withTimeout } from '../wait.ts';
 
 /** A long-lived part of a process: what it does when the process starts, and when it ends. */
 export type Part = {
@@ -99,7 +98,7 @@ export function repeat(
     while (!stopping.signal.aborted) {
       running = task();
       logFailure(await running.then(() => '', describeRedisError));
-      await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => {});
+      await sleepUntilAborted(everyMs, stopping.signal);
     }
   };
   const drain = async () => {

@@ -3,7 +3,7 @@ import { anyRun, expireRun, noteCompleted } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { areResultsWanted, awaitsResults, queueResults, wantResults } from '../ledger/results.ts';
 import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
-import { sealTally } from '../ledger/tally.ts';
+import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { describeRedisError, describeRejection } from '../redis/errors.ts';
@@ -11,7 +11,7 @@ import { keys } from '../redis/keys.ts';
 import { passChangesOn } from './event-sources.ts';
 import { lostReason, otherReleaseReason } from './run-stopper.ts';
 
-export type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
+type RecovererOptions = { ledger: Ledger; feeder: Feeder; fp: string; log: Log };
 
 /** What the recoverer looks at in the record of each run. */
 const lookedAt = ['state', 'schema', 'resultsWanted', 'changes', 'told'] as const;
@@ -94,7 +94,7 @@ export class Recoverer {
     // No chunk is held then, so that no holder logs it.
     if (run.state === 'halted' && (run.halt === 'canary' || run.halt === 'max_deletes'))
       this.#options.log.error({ run: id, code: run.halt, reason: run.reason }, 'the run has halted');
-    await passChangesOn(redis, isSealed(run.state) ? await sealTally(redis, run) : run, told);
+    await passChangesOn(redis, await tallyIfSealed(redis, run), told);
   }
 
   async #queueResults(id: string): Promise<void> {

@@ -6,7 +6,7 @@ import type { WriteStatus } from '../redis/writes.ts';
 import type { RunWatch } from './run-watch.ts';
 
 /** Stops runs for the guards of this process: here at once, and in Redis for the other processes. None of it throws or is awaited. */
-export type RunStopper = {
+type RunStopper = {
   /** Halts a run. Repeating it while the first call is under way does nothing. */
   halt(run: string, code: HaltCode, reason: string): void;
   /** Logs that another process, or a rule of the run, has halted it. */

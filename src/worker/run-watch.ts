@@ -14,7 +14,7 @@ const everyMs = 100;
 /** Asks Redis about a run; see `openPaceCalls`. */
 type AskRun = (run: string, call: PaceCall) => Promise<PaceReply>;
 
-export type WatchOptions = {
+type WatchOptions = {
   ask: AskRun;
   /** Monotonic ms. */
   clock: () => number;

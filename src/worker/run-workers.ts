@@ -29,7 +29,7 @@ export type FromWorker = TokenReport | { inFlight: number } | { tell: string };
 const loanEveryMs = 200;
 const restartsAtMost = 3;
 
-export type RunWorkersOptions = {
+type RunWorkersOptions = {
   /** How many, without the process of the command. */
   size: number;
   /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */

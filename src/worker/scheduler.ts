@@ -1,12 +1,12 @@
 import { messageOf } from '../errors.ts';
 import { type Listener, type Notifier, openListener, openNotifier } from '../queue/notifier.ts';
-import { withTimeout } from '../queue/with-timeout.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { describeRejection } from '../redis/errors.ts';
 import { sendHeartbeat } from '../schedule/heartbeat.ts';
 import { reconcile } from '../schedule/reconcile.ts';
 import type { Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
+import { withTimeout } from '../wait.ts';
 import { Backoff } from './backoff.ts';
 import { type Part, repeat } from './parts.ts';
 
@@ -113,8 +113,7 @@ export class Scheduler {
     }
     this.#heartbeats.set(name, backoff);
     backoff.failed(now());
-    const level = backoff.failures === 1 ? 'warn' : 'debug';
-    this.#deps.log[level]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
+    this.#deps.log[backoff.logLevel]({ schedule: name, reason }, 'a heartbeat was not sent, trying again');
   }
 
   /** Rejected writes are logged by the senders; for each schedule they are logged at debug level. */

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { performance } from 'node:perf_hooks';
 import { ConnectionPool } from '../delete/connection-pool.ts';
 import type { Sender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { targetLimits } from '../delete/target-limits.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { watchOwnLoad } from '../limiter/own-load.ts';
 import { type LimiterScope, scopesOf } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
 import { limiterKeys, openTargetCalls } from '../limiter/target-call.ts';
@@ -14,9 +14,9 @@ import type { Log } from '../logger.ts';
 import { type Rate, storedRate } from '../model/rate.ts';
 import { perResource, type Resource } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
-import { withTimeout } from '../queue/with-timeout.ts';
 import type { WriteStatus } from '../redis/writes.ts';
 import type { Token } from '../token/token.ts';
+import { withTimeout } from '../wait.ts';
 import { openStopFile, type StopFile } from './stop-file.ts';
 
 export type SendersOptions = {
@@ -141,6 +141,26 @@ function openSender(
     clock,
   );
   return { scope, limiter, limits, connections: pool };
+}
+
+const busyShare = 0.85; // of the time the event loop was at work, or had no computing time to be
+const lateMs = 20; // so late a call of every 100 ms comes where others take the processor
+const callEveryMs = 100;
+
+/**
+ * Tells at each call whether this process had next to no time to spare since the last one: its event loop was at work all the time (which
+ * includes the time that others took the processor from it), or the call itself comes late. Its latencies then say little about the server.
+ * `nowMs`: monotonic.
+ */
+function watchOwnLoad(nowMs: number): (nowMs: number) => boolean {
+  let last = { nowMs, loop: performance.eventLoopUtilization() };
+  return (nowMs) => {
+    const before = last;
+    last = { nowMs, loop: performance.eventLoopUtilization() };
+    const passedMs = nowMs - before.nowMs;
+    const isLate = passedMs >= callEveryMs + lateMs && passedMs < 5 * callEveryMs;
+    return isLate || performance.eventLoopUtilization(last.loop, before.loop).utilization >= busyShare;
+  };
 }
 
 /** The limiter writes at least once a second, so its calls show soon whether Redis accepts writes. */

@@ -1,10 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as wait } from 'node:timers/promises';
 import { exitCodes } from '../errors.ts';
 import type { Log } from '../logger.ts';
+import { sleepUntilAborted } from '../wait.ts';
+import { waitAfterMs } from './backoff.ts';
 
-export type SupervisorOptions = {
+type SupervisorOptions = {
   /** How many workers. */
   size: number;
   /** Starts the process of the worker with this number, counted from 1, with an IPC channel. */
@@ -22,6 +23,7 @@ export type SupervisorOptions = {
 type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 
 const drainMs = 11_700; // a worker has ended by then, or hangs
+const restartWaits = { firstMs: 1_000, mostMs: 30_000 };
 const stableAfterMs = 60_000; // a worker that ran this long started without a problem
 
 /** Exit codes after which a restart does not help. */
@@ -75,10 +77,6 @@ export async function superviseWorkers(options: SupervisorOptions, sleep = sleep
   return codes.find((code) => fatalExits.includes(code)) ?? codes.find((code) => code !== 0) ?? 0;
 }
 
-function sleepUntilAborted(ms: number, ended: AbortSignal): Promise<unknown> {
-  return wait(ms, undefined, { signal: ended }).catch(() => {});
-}
-
 function describeExit(worker: number, { code, signal }: ProcessExit): string {
   const how = signal !== null ? `ended by ${signal}` : code === null ? 'not started' : `exit code ${code}`;
   return `worker ${worker}, ${how}`;
@@ -86,7 +84,7 @@ function describeExit(worker: number, { code, signal }: ProcessExit): string {
 
 /** The wait before a restart, in ms: 500 to 1000 before the first, twice as long before each further one, 30,000 at most. */
 export function restartAfterMs(failures: number, random: number): number {
-  return Math.round(Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.5 + random / 2));
+  return Math.round(waitAfterMs(restartWaits, failures, random));
 }
 
 /** With a message instead of a signal: a terminal or a service manager sends its signals to the children as well. */

@@ -1,6 +1,6 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { isAlive } from '../../src/redis/private/server-process.ts';
+import { isAlive } from '../../src/child-process.ts';
 import { until } from './processes.ts';
 import type { RedisProcess } from './redis-process.ts';
 

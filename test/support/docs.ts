@@ -5,10 +5,10 @@ import { type SettingName, settings, settingText } from '../../src/config/settin
 import { verdictTable } from '../../src/delete/verdict.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { topicNames, topics } from '../../src/help/topics.ts';
+import { describeHaltRule, describeHaltStatuses } from '../../src/ledger/halt-rules.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
 import { isSuccess, type Outcome, outcomes } from '../../src/model/outcome.ts';
 import { neededCommands, ourKeys } from '../../src/redis/rights.ts';
-import { describeHaltRule, describeHaltStatuses } from '../../src/terminal/describe-halt.ts';
 import { families } from '../../src/worker/http/metrics.ts';
 
 // `npm run docs` writes what the code knows into the README and the topics, between `<!-- name -->` and `<!-- /name -->`.

@@ -5,8 +5,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RedisOptions } from 'ioredis';
+import { isAlive } from '../../src/child-process.ts';
 import { privatePlace, type ServerProgram } from '../../src/redis/private/place.ts';
-import { findServer, isAlive, storeArguments, waitForAnswer } from '../../src/redis/private/server-process.ts';
+import { findServer, storeArguments, waitForAnswer } from '../../src/redis/private/server-process.ts';
 import { unpackServer } from '../../src/redis/private/unpack.ts';
 import { probe } from '../../src/redis/probe.ts';
 

@@ -40,7 +40,7 @@ export function libraryPath(folder: string): string {
 }
 
 /** apt with the sources of this machine and folders of its own. */
-export type Apt = {
+type Apt = {
   packages: string; // the folder of the downloads
   run: (program: string, args: string[]) => Promise<ProgramResult>;
   download: (names: string[]) => Promise<ProgramResult>;

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { RedisOptions } from 'ioredis';
+import { waitUntil } from '../../wait.ts';
 import type { PrivatePlace } from '../address.ts';
-import { waitUntil } from '../await-redis.ts';
 import { probeOwn } from '../probe.ts';
 import { folderIdOf, makeFolderId, type StartDeps, type StartMethod, type StartResult } from './place.ts';
 import { findOnPath, lastLine, type ProgramResult, runProgram, storeArguments } from './server-process.ts';

@@ -1,10 +1,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { withoutOwnSecrets } from '../../child-process.ts';
+import { isAlive, withoutOwnSecrets } from '../../child-process.ts';
 import { describeProgramError, systemCode } from '../../system-errors.ts';
+import { waitUntil } from '../../wait.ts';
 import type { PrivatePlace } from '../address.ts';
-import { waitUntil } from '../await-redis.ts';
 import { type Answer, probeOwn } from '../probe.ts';
 import { isOldVersion, oldestVersion } from '../server.ts';
 import { makeFolderId, type ServerProgram, type StartDeps, type StartMethod, type StartResult } from './place.ts';
@@ -103,16 +103,6 @@ export function worksIn(pid: number, folder: string, processes = '/proc'): boole
   } catch (error) {
     // A zombie process has no working folder.
     return systemCode(error) === 'ENOENT' && existsSync(`${processes}/self`) ? false : null;
-  }
-}
-
-/** Whether a process with this pid exists, of any user. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return systemCode(error) === 'EPERM';
   }
 }
 

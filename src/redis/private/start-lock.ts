@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isAlive } from '../../child-process.ts';
 import { ExpungeError } from '../../errors.ts';
 import { systemCode } from '../../system-errors.ts';
-import { waitUntil } from '../await-redis.ts';
-import { isAlive } from './server-process.ts';
+import { waitUntil } from '../../wait.ts';
 
 const staleMs = 300_000; // a lock this old is void: its pid may belong to another process
 const halfWrittenMs = 2_000; // a file is empty for an instant while its owner writes into it

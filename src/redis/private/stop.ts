@@ -1,7 +1,7 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { ExpungeError } from '../../errors.ts';
+import { waitUntil } from '../../wait.ts';
 import type { PrivatePlace, RedisAddress } from '../address.ts';
-import { waitUntil } from '../await-redis.ts';
 import { checkRedis, parseInfo, type RedisFacts } from '../boot-check.ts';
 import { clientName } from '../client.ts';
 import { isOurs, oneShot, probe, probeOwn } from '../probe.ts';

@@ -15,7 +15,7 @@ const late = { headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 const stalledMs = 60_000;
 const looksPerLimit = 4;
 
-export type HttpPartOptions = {
+type HttpPartOptions = {
   flag: string; // what names the address: --http
   /** For how long a connection may take nothing of what waits for it. */
   stalledMs?: number;

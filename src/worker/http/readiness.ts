@@ -15,7 +15,7 @@ export type Readiness = {
   checks: Record<'process' | 'redis' | 'ledger' | 'token' | 'target', Check>;
 };
 
-export type ReadinessOptions = {
+type ReadinessOptions = {
   state: () => Parts['state'];
   redis: RedisClient;
   /** Why there is no connection to Redis, if that is known; '' while there is one. */

@@ -42,7 +42,7 @@ export const scheduleStates = ['active', 'paused', 'paused_by_guard'] as const;
 
 export type Build = { version: string; revision: string };
 
-export type ScrapeOptions = {
+type ScrapeOptions = {
   build: Build;
   service: Service;
   redis: RedisClient;

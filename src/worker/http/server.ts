@@ -11,7 +11,7 @@ import { type Metrics, openMetrics } from './metrics.ts';
 import { openReadiness, type Readiness } from './readiness.ts';
 import { type Build, openScrape } from './scrape.ts';
 
-export type HttpOptions = {
+type HttpOptions = {
   build: Build;
   service: Service;
   redis: RedisClient;

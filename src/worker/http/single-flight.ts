@@ -1,6 +1,6 @@
-import { withTimeout } from '../../queue/with-timeout.ts';
+import { withTimeout } from '../../wait.ts';
 
-export type SingleFlightOptions = {
+type SingleFlightOptions = {
   /** For how many ms an answer is reused. */
   freshMs: number;
   /** How many ms a caller waits at most. */

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RedisAddress } from '../../../src/redis/address.ts';
-import { waitUntil } from '../../../src/redis/await-redis.ts';
 import { connectLedger, ready } from '../../../src/redis/connect.ts';
 import { openPrivateRedis, resolveRedis } from '../../../src/redis/private/open.ts';
 import { privatePlace } from '../../../src/redis/private/place.ts';
@@ -12,6 +11,7 @@ import { serverOnPath, serverPid } from '../../../src/redis/private/server-proce
 import { leavePrivateRedis, redisStatus, stopPrivateRedis } from '../../../src/redis/private/stop.ts';
 import { unpackedServer } from '../../../src/redis/private/unpack.ts';
 import { readServerIdentity } from '../../../src/redis/server-identity.ts';
+import { waitUntil } from '../../../src/wait.ts';
 import { invoke } from '../../support/command.ts';
 import { makeStateDir, removeStateDir } from '../../support/redis.ts';
 
