@@ -140,16 +140,19 @@ if (isFull) {
     const crowd = await openScheduleWorkers(onTestFinished, 4);
     const { harness, workers } = crowd;
     let kills = 0;
+    const starts: Promise<void>[] = [];
     const killer = setInterval(() => {
       workers[kills % workers.length]!.signal('SIGKILL');
       const n = kills++ % workers.length;
-      void workerWith(harness, `again-${kills}.json`, { fresh: freshIds('odd', 25) }).then((worker) => {
-        workers[n] = worker;
-      });
+      const start = async () => {
+        workers[n] = await workerWith(harness, `again-${kills}.json`, { fresh: freshIds('odd', 25) });
+      };
+      starts.push(start());
     }, killEveryMs);
     onTestFinished(() => clearInterval(killer));
     await runsEnd(crowd, 30, 1_800_000);
     clearInterval(killer);
+    await Promise.all(starts);
     await until(
       'nothing is left half made',
       async () => (await harness.runs()).every(({ state }) => state === 'completed'),
