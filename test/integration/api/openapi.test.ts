@@ -29,6 +29,9 @@ async function stateOf({ redis }: Api): Promise<string> {
   return dumps.join('\n');
 }
 
+// FUZZ_REQUESTS=10000 sends more.
+const requestsSent = Number(process.env.FUZZ_REQUESTS ?? 1_000);
+
 describe('the description of the API', () => {
   test('names every route with what it takes, in OpenAPI 3.1', async () => {
     const { description } = await openDescribed();
@@ -95,7 +98,7 @@ describe('the description of the API', () => {
         }
       },
     );
-    await fc.assert(sent, { numRuns: 1_500, endOnFailure: true });
+    await fc.assert(sent, { numRuns: requestsSent, endOnFailure: true });
     expect([...seen].filter(([, statuses]) => statuses.size > 0)).toHaveLength(
       routes.filter(({ type }) => type !== 'text/event-stream').length,
     );
@@ -117,7 +120,7 @@ describe('the description of the API', () => {
         if (role === null) expect(status).toBe(401);
       },
     );
-    await fc.assert(sent, { numRuns: 1_000, endOnFailure: true });
+    await fc.assert(sent, { numRuns: requestsSent, endOnFailure: true });
     expect(await stateOf(api)).toBe(before);
   });
 });
