@@ -14,13 +14,13 @@ import { describeRejection, isRedisError } from '../redis/errors.ts';
 import { type Ending, type EndingKind, endingText } from '../terminal/ending.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { paceFacts, paceLines, paceSummary } from '../terminal/pace.ts';
-import { commandLine, plainLine, styleOf } from '../terminal/style.ts';
+import { commandLine, styleOf } from '../terminal/style.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { lostReason } from '../worker/run-stopper.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { type Interrupts, listenForInterrupts } from './interrupts.ts';
 import { hasOtherForegroundCommand, removeOwnQueue, withStandstill } from './liveness.ts';
-import { progressOn, type Session, sayOf, whoAmI } from './session.ts';
+import { progressOn, type Session, sayOf, warnOn, whoAmI } from './session.ts';
 
 /** A run whose command ends. */
 export type Finish = { invocation: Invocation; session: Session; run: Run; outputFolder: string };
@@ -112,7 +112,7 @@ export function sayDetached(
   warnings: readonly string[],
 ): number {
   stderr.write(`${endingText(endingOf(run, 'detached', { argv }), styleOf(stderr), verbosity === 'quiet')}\n`);
-  for (const words of warnings) stderr.write(`warning: ${plainLine(words)}\n`);
+  warnOn(stderr, warnings);
   if (options.json) stdout.write(`${JSON.stringify(summaryOf(withStandstill(run, stop), exitOf(run), Date.now()))}\n`);
   return 0;
 }

@@ -6,12 +6,11 @@ import { createFeeder } from '../queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../queue/queue.ts';
 import { dryRun, runNow, type ScheduleDryRun } from '../schedule/follow-run.ts';
 import type { MakeRunResult } from '../schedule/make-run.ts';
-import { plainLine } from '../terminal/style.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { listenForInterrupts } from './interrupts.ts';
 import { detachedWarnings } from './liveness.ts';
 import { findSchedule, scheduleWork } from './schedule-work.ts';
-import { sayUnlessJson, withRedis } from './session.ts';
+import { sayUnlessJson, warnOn, withRedis } from './session.ts';
 
 /**
  * Makes a run of a schedule now, from the source in this machine's configuration file, and leaves it to the workers. Throws GUARD for a
@@ -80,7 +79,7 @@ export function reportOutcome(
       if (result.retried + result.carried > 0) stderr.write(`  It sends ${leftText(result.ids, result)}\n`);
       if (result.reason !== '') stderr.write(`  ${result.reason}\n`);
       if (verbosity !== 'quiet') stderr.write(`  Follow it: expunge status ${result.run} --watch\n`);
-      for (const words of warnings) stderr.write(`warning: ${plainLine(words)}\n`);
+      warnOn(stderr, warnings);
       break;
     case 'empty':
       stderr.write(`Schedule ${schedule}: nothing to do, ${result.reason}.\n`);

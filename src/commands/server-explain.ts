@@ -4,7 +4,7 @@ import { exitCodes } from '../errors.ts';
 import type { Invocation } from './command.ts';
 import { type Appearance, noRunHas, readWanted, type Search, showAppearance } from './explain.ts';
 import { refuseUnknownTarget } from './server-status.ts';
-import { sayUnlessJson } from './session.ts';
+import { sayUnlessJson, warnOn } from './session.ts';
 
 type Found = { items: Appearance[]; searched: Search['searched']; warnings: string[] };
 
@@ -17,7 +17,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     await refuseUnknownTarget(api, target);
     const request = { method: 'GET', path: `/targets/${target.fp}/found`, query: wanted, isLong: true } as const;
     const { items, searched, warnings } = await api.json<Found>(request);
-    for (const words of warnings) stderr.write(`warning: ${words}\n`);
+    warnOn(stderr, warnings);
     for (const appearance of items) showAppearance(invocation, appearance);
     if (items.length === 0) throw noRunHas({ target, wanted, searched });
     return exitCodes.OK.exit;

@@ -9,7 +9,7 @@ import { type PriorityChange, readPriority, sayChange as sayPriority } from './p
 import { type RateChange, readPace, sayChange as sayRate } from './rate.ts';
 import type { RunRecord } from './run-record.ts';
 import { readRecord, unlessAway } from './server-status.ts';
-import { sayOf, sayUnlessJson } from './session.ts';
+import { sayOf, sayUnlessJson, warnOn } from './session.ts';
 import { confirmCancel, sayOutcome, untouched, waitsForAnswers } from './steer.ts';
 
 /** pause, resume, cancel, rate and priority by the API of a server, in whose audit trail the name of the token stands. Doing it twice changes nothing. */
@@ -120,6 +120,6 @@ async function post<T>(
 ): Promise<T> {
   const request = { method: 'POST', path, body: { ...body, reason: reasonOf(options) } } as const;
   const { warnings = [], ...change } = await api.json<{ warnings?: string[] }>(request);
-  for (const words of warnings) stderr.write(`warning: ${words}\n`);
+  warnOn(stderr, warnings);
   return change as T;
 }

@@ -20,6 +20,7 @@ import { describeRedisError, isRedisError, unreachable } from '../redis/errors.t
 import { resolveRedis } from '../redis/private/open.ts';
 import { leavePrivateRedis } from '../redis/private/stop.ts';
 import { confirmCount, confirmYes } from '../terminal/ask.ts';
+import { plainLine } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
 
 /** A command's connection to Redis. */
@@ -53,7 +54,12 @@ export function sayOn(stderr: NodeJS.WriteStream): (line: string) => void {
   return (line) => stderr.write(`${line}\n`);
 }
 
-/** The same for what can be done without: with --quiet only the warnings are told. */
+/** Writes warnings to stderr, a line each. A server may have said them, so nothing in them steers the terminal. */
+export function warnOn(stderr: NodeJS.WriteStream, warnings: readonly string[]): void {
+  for (const words of warnings) stderr.write(`warning: ${plainLine(words)}\n`);
+}
+
+/** The same as `sayOn` for what can be done without: with --quiet only the warnings are told. */
 export function sayOf({ stderr, verbosity }: Pick<Invocation, 'stderr' | 'verbosity'>): (line: string) => void {
   const say = sayOn(stderr);
   if (verbosity !== 'quiet') return say;

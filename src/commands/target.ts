@@ -8,7 +8,7 @@ import type { Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { notReachedText, targetName } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { sayUnlessJson, whoAmI, withRedis } from './session.ts';
+import { sayUnlessJson, warnOn, whoAmI, withRedis } from './session.ts';
 import {
   readTargetStatus,
   type TargetStatus,
@@ -44,7 +44,7 @@ export function sayChanged(
   const [done, nothing] = messages[verb]!;
   const lines = [isChanged ? done : nothing, ...targetStatusLines(after, verbosity === 'quiet')];
   stderr.write(`${targetName(after.target)}: ${lines.join('\n  ')}\n`);
-  for (const line of warnings) stderr.write(`warning: ${line}\n`);
+  warnOn(stderr, warnings);
   jsonLines(stdout, options.json)('target', { ...targetStatusFacts(after), changed: isChanged });
   return 0;
 }

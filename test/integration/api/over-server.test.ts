@@ -68,6 +68,19 @@ async function trailOf({ call }: Api, run: string): Promise<string[]> {
   return audit.map(({ action, who, reason }: Record<string, string>) => `${action} ${who} ${reason}`.trim());
 }
 
+/** A server, a worker, and a run of 300 ids at 20/s that has deleted a few of them. */
+async function openRunUnderWay(list: string, latencyMs = 0) {
+  const ids = makeIds(list, 300);
+  const api = await openApi(onTestFinished, { objects: annotations(ids), latencyMs });
+  const { harness } = api;
+  harness.file(`${list}.csv`, `id\n${ids.join('\n')}\n`);
+  const line = [`${list}.csv`, '--resource', 'annotations', '--detach', '--yes', '--json', '--rate', '20/s'];
+  const { run } = JSON.parse((await harness.run(line)).stdout);
+  await harness.worker();
+  await harness.runIs('under way', ({ counts }) => counts.deleted > 3);
+  return { api, harness, run };
+}
+
 describe('a command with --server', () => {
   test('prints of runs and of a target what it prints where Redis can be reached, without Redis', async () => {
     const api = await openWithRuns();
@@ -170,14 +183,7 @@ describe('an order with --server', () => {
   });
 
   test('cancels a run that a worker deletes, and returns when no request of it is in flight any more', async () => {
-    const ids = makeIds('w', 300);
-    const api = await openApi(onTestFinished, { objects: annotations(ids) });
-    const { harness } = api;
-    harness.file('w.csv', `id\n${ids.join('\n')}\n`);
-    const line = ['w.csv', '--resource', 'annotations', '--detach', '--yes', '--json', '--rate', '20/s'];
-    const { run } = JSON.parse((await harness.run(line)).stdout);
-    await harness.worker();
-    await harness.runIs('under way', ({ counts }) => counts.deleted > 3);
+    const { api, harness, run } = await openRunUnderWay('w');
     const env = await overServer(api, 'operate');
     const done = await harness.expunge(['cancel', run, '--yes', '--reason', 'wrong list'], { env });
     expect(done, done.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining(`Run ${run} is cancelled.`) });
@@ -188,14 +194,7 @@ describe('an order with --server', () => {
   });
 
   test('cancels a paused run whose last answers come in meanwhile', async () => {
-    const ids = makeIds('p', 300);
-    const api = await openApi(onTestFinished, { objects: annotations(ids), latencyMs: 3_000 });
-    const { harness } = api;
-    harness.file('p.csv', `id\n${ids.join('\n')}\n`);
-    const line = ['p.csv', '--resource', 'annotations', '--detach', '--yes', '--json', '--rate', '20/s'];
-    const { run } = JSON.parse((await harness.run(line)).stdout);
-    await harness.worker();
-    await harness.runIs('under way', ({ counts }) => counts.deleted > 3);
+    const { api, harness, run } = await openRunUnderWay('p', 3_000);
     const way = await openRelay(api.url, async ({ method, url }) => {
       const { deleted } = (await harness.onlyRun()).counts;
       if (method === 'POST' && url!.endsWith('/cancel'))
