@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
-import { settings, settingText } from '../config/settings.ts';
+import { apiField, settings, settingText } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
 import { resources } from '../model/resource.ts';
-import { missedPolicies, overlapPolicies, type Schedule } from '../schedule/schedule.ts';
+import { missedPolicies, overlapPolicies, type Schedule, scheduledSettings } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
 import { invokeVerb, lastFacts, type Order } from './invoke.ts';
 import { Problem } from './problem.ts';
@@ -13,7 +13,8 @@ import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
 const name = z.string().regex(namePattern, `expected a name of ${nameRule}`);
-const setting = z.string().min(1).max(500).nullable().optional().describe('null = as by default');
+const setting = z.string().min(1).max(500).nullable().optional().describe('as text for its flag; null = as by default');
+const flag = z.boolean().nullable().optional().describe('null = as by default');
 
 const replace = z.boolean().optional().describe('change the schedule of that name: what is not given stays as it is');
 
@@ -24,12 +25,17 @@ const definition = z.strictObject({
   tz: z.string().min(1).max(100).optional().describe('UTC by default'),
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
   max_deletes: z.int().min(1),
-  resource: z.enum(resources).optional(),
   ...{ overlap: z.enum(overlapPolicies).optional(), missed: z.enum(missedPolicies).optional() },
-  ...{ grace_seconds: z.number().min(1).max(86_400).optional(), max_growth: z.number().gt(1).max(1_000).optional() },
+  ...{
+    grace_seconds: z.number().gt(0).max(31_536_000).optional(),
+    max_growth: z.number().gt(1).max(1_000_000).optional(),
+  },
+  ...{ at_most: z.int().min(0).optional().describe('0 = all'), retry_failed: z.boolean().optional() },
   ...{ allow_empty: z.boolean().optional(), priority: z.enum(priorities).optional(), replace },
-  ...{ rate: setting, max_failures: setting, on_status: setting, canary: setting, window: setting, column: setting },
-  expect_absent: z.boolean().optional(),
+  ...{ resource: z.enum(resources).nullable().optional(), resource_column: setting, column: setting, no_header: flag },
+  ...{ format: setting, delimiter: setting, limit: setting, allow_id_chars: setting, allow_placeholders: flag },
+  ...{ expect_rejected: flag, expect_count: setting, canary: setting, max_failures: setting, on_status: setting },
+  ...{ expect_absent: flag, rate: setting, burst: setting, window: setting, keep: setting },
   reason,
 });
 
@@ -103,29 +109,28 @@ async function add({ deps, caller, body }: AddCall) {
   const before = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
   const kept = before === null || before.state === 'removed' ? null : keptOf(before);
   const options = { ...kept?.options, ...given(optionsOf(body)) };
-  const settings = { keep: defaultKeep, ...kept?.settings, ...given(settingsOf(body)) };
-  const order: Order = { verb: 'schedule add', args: [body.name], options, settings: withoutNulls(settings), target };
+  const settings = { keep: defaultKeep, ...withoutNulls({ ...kept?.settings, ...given(settingsOf(body)) }) };
+  const order: Order = { verb: 'schedule add', args: [body.name], options, settings, target };
   const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/schedule-add.ts'));
   return { ...lastFacts(lines), fp: target.fp, target: target.baseUrl, account: target.account, warnings };
 }
 
-const defaultKeep = settingText('keep', settings.keep.fallback); // not that of this server
+const defaultKeep = settingText('keep', settings.keep.fallback)!; // not that of this server
 
 function optionsOf(body: AddCall['body']) {
   return {
     ...{ cron: body.cron, tz: body.tz, from: body.from, reason: body.reason },
     ...{ overlap: body.overlap, missed: body.missed, priority: body.priority, maxGrowth: body.max_growth },
     ...{ grace: body.grace_seconds && body.grace_seconds * 1_000, allowEmpty: body.allow_empty, replace: body.replace },
+    ...{ atMost: body.at_most, retryFailed: body.retry_failed },
   };
 }
 
-function settingsOf(body: AddCall['body']) {
-  const text = (value: unknown) => (value === undefined ? undefined : String(value));
-  return {
-    ...{ maxDeletes: text(body.max_deletes), resource: body.resource, rate: body.rate, canary: body.canary },
-    ...{ maxFailures: body.max_failures, onStatus: body.on_status, window: body.window, column: body.column },
-    expectAbsent: text(body.expect_absent),
-  };
+/** The settings of a body, as texts for their flags; null = as by default. */
+function settingsOf(body: AddCall['body']): Record<string, string | null | undefined> {
+  const values = body as Record<string, string | number | boolean | null | undefined>;
+  const texts = scheduledSettings.map((name) => [name, values[apiField(name)]] as const);
+  return Object.fromEntries(texts.map(([name, value]) => [name, value == null ? value : String(value)]));
 }
 
 /** What stays of a schedule that is changed: also what cannot be said here, like its protected ids, which are on the machines of its workers. */

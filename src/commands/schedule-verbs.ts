@@ -51,7 +51,7 @@ const add: Command = {
   name: 'add',
   summary: 'add a schedule: workers of the target that have its source make its runs',
   arguments: '<name>',
-  settings: [...scheduledSettings, ...where],
+  settings: [...scheduledSettings, ...where, ...server],
   options: [...addOptions, share, reason, json],
   examples: [
     [
@@ -67,6 +67,7 @@ const add: Command = {
       'a long list in parts, a part every night',
     ],
   ],
+  overServer: () => import('./server-schedule-add.ts'),
   load: () => import('./schedule-add.ts'),
 };
 

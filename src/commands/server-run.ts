@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { type ApiClient, withServer } from '../api/client.ts';
 import { namedTarget } from '../config/check-target.ts';
-import { type SettingName, settings, settingText } from '../config/settings.ts';
+import { apiField, type SettingName, settingText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { delimiterOf, type Format, formatOf } from '../input/input-options.ts';
@@ -140,9 +140,7 @@ const sentSettings: readonly SettingName[] = [...input, ...ofRuns].filter(
 /** How the list is read and deleted, as far as a setting of this command says so; else as the server has it. */
 function settingsOf({ config, sources }: Invocation): Record<string, string> {
   const given = sentSettings.filter((name) => sources[name] !== 'default');
-  return Object.fromEntries(
-    given.map((name) => [settings[name].flag.replaceAll('-', '_'), settingText(name, config[name]) ?? '']),
-  );
+  return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));
 }
 
 function timeLimits({ stopAt, maxDuration }: Invocation['options']) {

@@ -38,7 +38,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
-async function readRecords(api: ApiClient, target: Target): Promise<ScheduleRecord[]> {
+export async function readRecords(api: ApiClient, target: Target): Promise<ScheduleRecord[]> {
   await refuseUnknownTarget(api, target);
   const request = { method: 'GET', path: `/targets/${target.fp}/schedules` } as const;
   return (await api.json<{ items: ScheduleRecord[] }>(request)).items;
@@ -87,9 +87,16 @@ async function startedIn(api: ApiClient, path: string, id: string) {
   return { outcome: 'started', run: id, rows, ids, ...left } as const;
 }
 
-type Placed = Record<string, unknown> & { warnings: string[] };
+/** The answer to an order, with its target. */
+export type Placed = Record<string, unknown> & { warnings: string[] };
 
 /** What a command prints: it names the target itself. */
-function withoutPlace({ fp: _, target: __, account: ___, warnings: ____, ...facts }: Placed): Record<string, unknown> {
+export function withoutPlace({
+  fp: _,
+  target: __,
+  account: ___,
+  warnings: ____,
+  ...facts
+}: Placed): Record<string, unknown> {
   return facts;
 }

@@ -31,6 +31,11 @@ export function settingText<N extends SettingName>(name: N, value: Config[N]): s
   return writer ? writer(value) : String(value);
 }
 
+/** The name of a setting in queries and bodies of the API: that of its flag. */
+export function apiField(name: SettingName): string {
+  return settings[name].flag.replaceAll('-', '_');
+}
+
 /** The value of a setting for people: without parts that may be secret. */
 export function shownSetting<N extends SettingName>(name: N, value: Config[N]): string | null {
   const text = settingText(name, value);
