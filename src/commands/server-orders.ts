@@ -77,7 +77,8 @@ async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, 
     const failure = record && newEntry(before, record, 'failed');
     if (failure)
       throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
-    if (record && isCarriedOut(verb, before, record)) return { record, warnings };
+    if (record && (!options.detach || record.run.detached) && isCarriedOut(verb, before, record))
+      return { record, warnings };
     await sleep(pollMs);
   }
   throw new ExpungeError('UNREACHABLE', `the server ${api.url} has not said yet whether it could ${verb} run ${id}`, {

@@ -265,6 +265,30 @@ describe('an order with --server', () => {
     expect(resumed).toMatchObject({ code: 0, stderr: expect.stringContaining('was resumed, but is paused by now') });
   });
 
+  test('to detach a run ends once the run is detached, not while it is merely running', async () => {
+    const api = await openApi(onTestFinished);
+    const { harness, redis } = api;
+    const run = await liveRun(harness, 'r-00005');
+    const detach = (isDetached: number) => redis.hset(keys.run(run), 'detached', isDetached);
+    let looks = 0;
+    const way = await openRelay(
+      api.url,
+      async ({ url }) => {
+        if (looks > 0 && url!.endsWith('/record') && ++looks === 4) await detach(1);
+        return false;
+      },
+      async ({ method }) => {
+        if (method !== 'POST') return false;
+        looks = 1;
+        return (await detach(0)) >= 0; // the server has not got so far
+      },
+    );
+    const env = { ...(await overServer(api, 'operate')), EXPUNGE_SERVER: way };
+    const done = await harness.expunge(['resume', run, '--detach'], { env });
+    expect(done.code, done.stderr).toBe(0);
+    expect(looks).toBeGreaterThanOrEqual(4);
+  });
+
   test('is not given without a confirmation, nor for a token that nobody made', async () => {
     const api = await openApi(onTestFinished);
     const { harness } = api;
