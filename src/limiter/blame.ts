@@ -26,8 +26,8 @@ export type Blame = {
   forgivable: number;
   /** What requests at the rate of this epoch were answered, fading over some seconds, and the time in which they were. */
   recent: { epoch: number; ms: number; answers: number; accepted: number; trouble: number };
-  /** The ramps in a row that were cut while still under what was known to be accepted: how many, their answers, and accepted a second in the last. */
-  early: { ramps: number; answers: number; refused: number; perSecond: number };
+  /** The ramps in a row that were cut early: how many, their answers, accepted a second in the last, and how long requests were sent and held. */
+  early: { ramps: number; answers: number; refused: number; perSecond: number; openMs: number; waitedMs: number };
   trial: Trial | null;
   /** Until then no trial begins. */
   restUntilMs: number;
@@ -52,12 +52,13 @@ type Judged = { blame: Blame; counts: Counts; rate: LearnedRate | null };
 type Counts = { accepted: number; refused: number; currentAccepted: number; currentRefused: number };
 
 const nothingSeen = { epoch: 0, ms: 0, answers: 0, accepted: 0, trouble: 0 };
-const noEarlyEnd = { ramps: 0, answers: 0, refused: 0, perSecond: 0 };
+const noEarlyEnd = { ramps: 0, answers: 0, refused: 0, perSecond: 0, openMs: 0, waitedMs: 0 };
 
 const rules = {
   recentMs: 5_000,
   rare: 0.05, // a ramp that meets the limit has a smaller share of refusals, …
-  early: 2, // … so many that were cut earlier, or had more, and …
+  early: 2, // … so many that were cut earlier, or had more, …
+  earlyBlocked: 5, // … or so many where they made all processes wait, as the first that meet an unknown limit are early, too, and …
   earlyRefused: 3, // … so many refusals in them are worth a trial, …
   mostShare: 0.5, // … up to this share: more is a limit that fell
   errorShare: 0.1, // of the answers: errors are worth a trial, …
@@ -108,18 +109,16 @@ export function blame(before: Blame, rate: LearnedRate, sums: Sums): Judged {
     of === 'refused' ? (next.early.refused - 1) / next.early.answers : next.recent.trouble / next.recent.answers;
   const low = Math.min(rate.low || rate.rate, rate.rate);
   const accepted = of === 'refused' ? next.early.perSecond : acceptedBefore(next.recent, rate, share);
-  const perSecond = of === 'refused' ? low * (1 - share) : Math.min(low, accepted); // errors also come of rates above low
-  const lower = step(rate, perSecond * rules.margin, 'ramp', sums.now);
-  const trial: Trial = {
-    sinceMs: sums.now,
-    acceptedBefore: accepted,
-    answers: 0,
-    refused: 0,
-    share,
-    of,
-    rate: { ...rate, low },
-  };
+  const most = of === 'refused' ? Math.min(low * (1 - share), acceptedWithWaits(next.early)) : Math.min(low, accepted); // errors also come of rates above low
+  const lower = step(rate, most * rules.margin, 'ramp', sums.now);
+  const nothing = { answers: 0, refused: 0 };
+  const trial: Trial = { sinceMs: sums.now, acceptedBefore: accepted, ...nothing, share, of, rate: { ...rate, low } };
   return { blame: { ...next, trial, early: noEarlyEnd }, counts, rate: lower };
+}
+
+/** A second, waits included: where a limit asks for waits, it surely accepts that. */
+function acceptedWithWaits({ answers, refused, openMs, waitedMs }: Blame['early']): number {
+  return waitedMs === 0 ? Number.POSITIVE_INFINITY : ((answers - refused) * 1_000) / (openMs + waitedMs);
 }
 
 /** Errors are no reason to go faster, nor to go slower before they are known to be throttling. */
@@ -200,7 +199,8 @@ function acceptedBefore({ ms, accepted }: Blame['recent'], { phase, rate }: Lear
 function worthATrial(state: Blame, sums: Sums, isThrottling: boolean): Trial['of'] | null {
   const { recent, early, restUntilMs } = state;
   if (sums.now < restUntilMs || sums.holdUntil > sums.now) return null;
-  const isEarly = early.ramps >= rules.early && early.refused >= rules.earlyRefused;
+  const ramps = early.waitedMs > 0 ? rules.earlyBlocked : rules.early;
+  const isEarly = early.ramps >= ramps && early.refused >= rules.earlyRefused;
   if (isEarly && early.refused > rules.leastShare * early.answers) return 'refused';
   const isWorth = recent.trouble >= rules.errors && recent.trouble >= rules.errorShare * recent.answers;
   const isOutage = recent.trouble > rules.mostErrors * recent.answers;
@@ -273,14 +273,15 @@ export function abandonTrial(blame: Blame): Blame {
   return { ...blame, trial: null, early: noEarlyEnd };
 }
 
-/** Counts the ramps that are cut early. */
+/** Counts the ramps that are cut early: under what was known to be accepted, or before half of their time where that makes all processes wait. */
 export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedRate, seen: Observation): Blame {
   if (after.epoch === before.epoch || after.phase !== 'ramp' || before.phase !== 'ramp') return blame;
   const { accepted, refused } = before.sampleWindow;
   const bad = refused + seen.currentRefused;
   const answers = accepted + seen.currentAccepted + bad;
-  const isRare = bad < rules.rare * answers;
-  if (before.rate >= before.low && isRare) {
+  const waitedMs = Math.max(0, seen.blockedUntilMs - seen.now);
+  const isMet = before.rate >= before.low && (waitedMs === 0 || before.rampedMs >= before.rampMs / 2);
+  if (isMet && bad < rules.rare * answers) {
     const errors = blame.early.ramps === 0 ? followLimit(blame.errors, before.low) : blame.errors;
     return { ...blame, errors, early: noEarlyEnd };
   }
@@ -292,6 +293,8 @@ export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedR
     answers: sums.answers + answers,
     refused: sums.refused + bad,
     perSecond: ((accepted + seen.currentAccepted) * 1_000) / Math.max(1, answeredMs),
+    openMs: sums.openMs + before.sampleWindow.openMs,
+    waitedMs: sums.waitedMs + waitedMs,
   };
   return { ...blame, early };
 }

@@ -104,13 +104,19 @@ function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
 
 /** Each of these refusals makes all processes wait, so the limit is derived from few of them: by how far the ramp got. */
 function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
-  const early = nextEarly(state);
+  const supposed = nextEarly(state, isKnown(state) ? state.early : state.early + state.short);
+  const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
   const share = acceptedShare(state.sampleWindow);
   const isDeep = state.rampedMs < rules.fallMs && share < rules.deepShare;
   const sustained = isKnown(state) ? rules.sustained * acceptedRate(state.sampleWindow) : 0;
-  const low = isDeep ? state.rate * Math.max(rules.deepest, share) : Math.max(sustained, limitOnRamp(state, early));
+  const low = isDeep ? state.rate * Math.max(rules.deepest, share) : Math.max(sustained, limitOnRamp(state, supposed));
   const isHasty = low < state.from * rules.fallen;
-  return settle({ ...state, early }, seen, { low, high: low + (state.rate - low) * rules.doubt }, isHasty);
+  return settle(
+    { ...state, early, short: supposed - early },
+    seen,
+    { low, high: low + (state.rate - low) * rules.doubt },
+    isHasty,
+  );
 }
 
 /** The ramp went on long enough to show what is accepted. */

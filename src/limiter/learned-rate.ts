@@ -30,6 +30,8 @@ export type LearnedRate = {
   climbMs: number;
   /** How many ramps began above the limit though they began at what was thought to be it: see ramp.ts. */
   early: number;
+  /** How many more those were of late that ended too soon to say anything of a burst: that the limit is not known yet explains them as well. */
+  short: number;
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;
   /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
@@ -70,6 +72,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     to: 0,
     climbMs: rules.climbMs,
     early: 0,
+    short: 0,
     fellAtMs: 0,
     demand: { sent: 0, allowed: 0, reports: 0, busy: 0 },
     sampleWindow: emptySampleWindow,

@@ -87,9 +87,9 @@ export function limitOnRamp(state: LearnedRate, early: number): number {
   return low;
 }
 
-/** The next `early`: one more after a ramp that began above the limit, one less after one that came later than its burst allows. */
-export function nextEarly(state: LearnedRate): number {
-  const { early, from, rampedMs, rampMs } = state;
+/** The `early` after this one: one more after a ramp that began above the limit, one less after one that came later than its burst allows. */
+export function nextEarly(state: LearnedRate, early: number): number {
+  const { from, rampedMs, rampMs } = state;
   const limit = limitOnRamp(state, early);
   if (limit < from * rules.fallen) return 0;
   if (limit < from * (1 - rules.surelyAbove)) return early + 1;

@@ -361,6 +361,22 @@ for (const stallMs of [40, 100])
     from: 60,
     want: { used: 0.85, refused: 0.005 },
   });
+add('headers', '300 per 1 s, Retry-After only, stalls of 40 ms, the first 15 to 45 s', {
+  server: () => s.retryAfterReset(s.fixedWindow(300, 1000, false)),
+  latencyMs: stalls(40),
+  seconds: 45,
+  from: 15,
+  seeds: 4,
+  want: { used: 0.9, refused: 0.005 },
+});
+add('headers', '20 per 1 s, Retry-After only, stalls of 40 ms on the way', {
+  server: () => s.retryAfterReset(s.fixedWindow(20, 1000, false)),
+  latencyMs: stalls(40),
+  seconds: 240,
+  from: 60,
+  seeds: 4,
+  want: { used: 0.85, refused: 0.005 },
+});
 add('headers', '3000 per 60 s, Retry-After only', {
   server: () => s.retryAfterReset(s.fixedWindow(50, 60_000, false)),
   seconds: 600,

@@ -189,14 +189,28 @@ describe('Retry-After', () => {
     expect(seeking).toMatchObject({ phase: 'ramp', low: 320, high: 640, rampMs: 5000 });
   });
 
-  it('is blamed on a larger burst when ramps began above the limit again and again', () => {
+  /** After three ramps that lasted so long and were then refused though they began at what was thought to be the limit. */
+  const afterThreeRamps = (openMs: number) => {
     let state = onRamp(0);
-    for (const now of [3000, 6000, 9000]) {
-      state = { ...state, rampedMs: 1500, lookedAtMs: now - 100 };
+    for (const now of [5000, 10_000, 15_000]) {
+      const sampleWindow = { ...state.sampleWindow, openMs, allowed: openMs, accepted: 0.9 * openMs };
+      state = { ...state, rampedMs: 1500, lookedAtMs: now - 100, sampleWindow };
       state = learn(state, { now, accepted: 98, refused: 1, blockedUntilMs: now + 1000 });
     }
-    expect(state.early).toBe(3);
+    return state;
+  };
+
+  it('is blamed on a larger burst when ramps began above the limit again and again', () => {
+    const state = afterThreeRamps(2_500);
+    expect(state).toMatchObject({ early: 3, short: 0 });
+    expect(state.rampMs).toBeGreaterThan(11_000);
+  });
+
+  it('tells nothing of a burst where the ramps were short: the limit is lower, and the next ramp needs no time for a burst', () => {
+    const state = afterThreeRamps(500);
+    expect(state).toMatchObject({ early: 0, short: 3 });
     expect(state.low).toBeLessThan(900);
+    expect(afterThreeRamps(500).rampMs).toBeLessThan(afterThreeRamps(2_500).rampMs);
   });
 });
 
