@@ -32,8 +32,8 @@ export type Cycle = {
   beforeFirst: { perSecond: number; known: number };
   /** Until then outages are no throttling, because they came at a much lower rate, too. */
   exemptUntilMs: number;
-  /** Refused since something was accepted last, and since when. */
-  dry: { refused: number; sinceMs: number };
+  /** Refused since something was accepted last, since when, how many waits the server asked for in that time, and the end of the last. */
+  dry: { refused: number; sinceMs: number; waits: number; waitsUntilMs: number };
   /** The last cycle that ended by a wait that the server asked for: its length, and that of the wait. */
   last: { lengthMs: number; heldMs: number };
 };
@@ -45,7 +45,8 @@ type Step = { closed: Closed | null; cycle: Cycle; rate: LearnedRate };
 
 const rules = {
   dryAnswers: 10, // so many refused answers …
-  dryMs: 150, // … over this time, and none accepted: nothing is left
+  dryMs: 150, // … over this time, and none accepted: nothing is left, …
+  dryWaits: 3, // … as where a wait that the server asked for ends and the next one begins, and so many did
   longHoldMs: 5_000, // a wait that is longer closes: one probe shows whether it is over
   gapMs: 100, // between probes at first, …
   gapShare: 0.15, // … then this part of the time since it closed, …
@@ -73,7 +74,6 @@ const rules = {
 const hasty = { ...noCost, isHasty: true };
 
 export function firstCycle(now: number): Cycle {
-  const dry = { refused: 0, sinceMs: now };
   return {
     openedMs: now,
     accepted: 0,
@@ -84,14 +84,14 @@ export function firstCycle(now: number): Cycle {
     shortOutages: 0,
     beforeFirst: { perSecond: 0, known: 0 },
     exemptUntilMs: 0,
-    dry,
+    dry: notDry(now),
     last: { lengthMs: 0, heldMs: 0 },
   };
 }
 
 /** Counts on, and closes where nothing is accepted. */
 export function whileOpen(state: Step, seen: Observation, sums: Sums): Step {
-  const { now, blockedMs, blockedUntilMs } = seen;
+  const { now, blockedUntilMs } = seen;
   const cycle = sums.recall > 0 ? begunAnew(state.cycle, now) : countOn(state.cycle, seen, sums);
   const close = (closed: Omit<Closed, 'probeGapMs'>, probeGapMs: number): Step => ({
     ...{ closed: { ...closed, probeGapMs }, cycle, rate: state.rate },
@@ -99,12 +99,28 @@ export function whileOpen(state: Step, seen: Observation, sums: Sums): Step {
   if (sums.alarm) return close({ ...sums.alarm, sinceMs: now }, rules.outageGapMs);
   if (blockedUntilMs - now >= rules.longHoldMs)
     return close({ kind: 'held', why: '', sinceMs: now, askedMs: blockedUntilMs - now }, rules.gapMs);
-  const isDry = sums.accepted === 0 && blockedMs === 0 && blockedUntilMs <= now;
-  const dry = cycle.dry.refused + seen.currentRefused;
-  cycle.dry = isDry && dry > 0 ? { ...cycle.dry, refused: dry } : { refused: 0, sinceMs: now };
-  if (cycle.dry.refused >= rules.dryAnswers && now - cycle.dry.sinceMs >= rules.dryMs)
+  cycle.dry = sums.accepted > 0 ? notDry(now) : dryer(cycle.dry, seen);
+  if (isDry(cycle.dry, now))
     return close({ kind: 'refused', why: 'the API throttles every request', sinceMs: cycle.dry.sinceMs }, rules.gapMs);
   return { closed: null, cycle, rate: state.rate };
+}
+
+function notDry(now: number): Cycle['dry'] {
+  return { refused: 0, sinceMs: now, waits: 0, waitsUntilMs: 0 };
+}
+
+function dryer(dry: Cycle['dry'], { now, blockedMs, blockedUntilMs, currentRefused }: Observation): Cycle['dry'] {
+  const isWaiting = blockedUntilMs > now;
+  const isNewWait = isWaiting && now >= dry.waitsUntilMs;
+  const waits = dry.waits + (isNewWait ? 1 : 0);
+  const refused = isWaiting || blockedMs > 0 ? 0 : dry.refused + currentRefused; // what was on its way when a wait began says nothing
+  if (refused === 0 && waits === 0) return notDry(now);
+  return { refused, waits, sinceMs: dry.sinceMs, waitsUntilMs: Math.max(dry.waitsUntilMs, blockedUntilMs) };
+}
+
+/** Whether nothing is left, though the server may ask for waits that are too short. */
+function isDry({ refused, sinceMs, waits }: Cycle['dry'], now: number): boolean {
+  return waits >= rules.dryWaits || (refused >= rules.dryAnswers && now - sinceMs >= rules.dryMs);
 }
 
 /** After a silence: what was accepted before it says nothing about the whole time. */
@@ -154,7 +170,7 @@ function open(state: Step, closed: Closed, seen: Observation, sums: Sums): Step 
     accepted: probes,
     refused: 0,
     trouble: 0,
-    dry: { refused: 0, sinceMs: now },
+    dry: notDry(now),
   };
   if (closed.kind === 'held') return { closed: null, ...afterHold(state.rate, cycle, next, closed.askedMs!) };
   if (closed.kind === 'refused') return { closed: null, ...afterDryness(state.rate, closed, cycle, next) };

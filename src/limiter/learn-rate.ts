@@ -107,7 +107,7 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
   const supposed = nextEarly(state, isKnown(state) ? state.early : state.early + state.short);
   const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
   const share = acceptedShare(state.sampleWindow);
-  const isDeep = state.rampedMs < rules.fallMs && share < rules.deepShare;
+  const isDeep = state.cycleMs === 0 && state.rampedMs < rules.fallMs && share < rules.deepShare; // else a window ends
   const sustained = isKnown(state) ? rules.sustained * acceptedRate(state.sampleWindow) : 0;
   const low = isDeep ? state.rate * Math.max(rules.deepest, share) : Math.max(sustained, limitOnRamp(state, supposed));
   const isHasty = low < state.from * rules.fallen;

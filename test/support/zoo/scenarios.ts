@@ -377,6 +377,19 @@ add('headers', '20 per 1 s, Retry-After only, stalls of 40 ms on the way', {
   seeds: 4,
   want: { used: 0.85, refused: 0.005 },
 });
+for (const [name, server, used, refused] of [
+  ['3000 per 60 s', () => s.fixedWindow(50, 60_000, false), 0.95, 0.005],
+  ['3000 per 10 s', () => s.fixedWindow(300, 10_000, false), 0.9, 0.005],
+  ['60 per 60 s', () => s.fixedWindow(1, 60_000, false), 0.8, 0.02],
+  ['sliding log 3000 per 60 s', () => s.slidingLog(50, 60_000), 0.95, 0.005],
+  ['sliding counter 3000 per 60 s', () => s.slidingCounter(50, 60_000), 0.95, 0.005],
+] as const)
+  add('headers', `${name}, Retry-After 1 whatever is left`, {
+    server: () => s.retryAfter(server(), 'seconds'),
+    seconds: 900,
+    from: 180,
+    want: { used, refused },
+  });
 add('headers', '3000 per 60 s, Retry-After only', {
   server: () => s.retryAfterReset(s.fixedWindow(50, 60_000, false)),
   seconds: 600,

@@ -61,6 +61,18 @@ describe('a target that refuses everything is closed', () => {
     expect(next(known(), waiting).closed).toBeNull();
   });
 
+  it('at the third wait that the server asks for, where nothing was accepted since before the first: waits of a second say nothing of a window of a minute', () => {
+    /** Each second one refusal and a wait of half a second; `then`: what is seen after it. */
+    const waits = (count: number, then: Look = {}) =>
+      Array.from({ length: 10 * count }, (_, n) => {
+        const holdUntil = startMs + 1_000 * Math.floor(n / 10) + 600;
+        return { holdUntil, ...(n % 10 === 0 ? { refused: 1 } : {}), ...(n % 10 === 7 ? then : {}) };
+      });
+    expect(next(known(), waits(2)).closed).toBeNull();
+    expect(next(known(), waits(3)).closed).toMatchObject({ kind: 'refused', sinceMs: startMs });
+    expect(next(known(), waits(9, { accepted: 1 })).closed).toBeNull();
+  });
+
   it('counted from the first refusal: time in which nothing was sent is not time without an answer', () => {
     const idle = next(known(), times(600, {}), 1_000);
     const closed = next(idle, times(3, { refused: 5 }));

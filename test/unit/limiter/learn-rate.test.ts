@@ -214,6 +214,16 @@ describe('Retry-After', () => {
   });
 });
 
+describe('a refusal at once after a wait', () => {
+  const refusedAtOnce = { now: 5_000, refused: 1, blockedUntilMs: 6_000 };
+
+  it('is a deep fall of the limit, unless the target has windows: then it is the end of one', () => {
+    const begun = { ...onRamp(0), lookedAtMs: 4_900 };
+    expect(learn(begun, refusedAtOnce).low).toBeLessThan(300);
+    expect(learnRate(begun, observation(refusedAtOnce), null, 60_000).low).toBeGreaterThan(400);
+  });
+});
+
 describe('recall', () => {
   it('goes on at nine tenths of what was learned', () => {
     const state = recallRate(onRamp(4000), 900_000);
