@@ -251,6 +251,8 @@ class World {
     }
     if (this.#perSecond === 0) this.#nextPermit = Math.max(this.#nextPermit, now);
     this.#perSecond = count === 0 ? 0 : sum / count;
+    // As a lease has it: a permit of a slower rate is not waited for.
+    this.#nextPermit = Math.min(this.#nextPermit, now + callEveryMs + 2_000 / Math.max(1e-3, this.#perSecond));
   }
 
   // ---- the target ----
