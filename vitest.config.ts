@@ -10,16 +10,22 @@ class ComputingFirst extends BaseSequencer {
   }
 }
 
+/** In full size their promises of time are of a machine that is theirs. */
+const alone = ['known-rate', 'hidden-limit', 'express-rate-limit'].map((name) => `test/chaos/${name}.test.ts`);
+
 const project = (name: string, folders: string[], testTimeout: number, size: 'short' | 'full' = 'short') => ({
   test: {
     name,
     include: folders.map((folder) => `test/${folder}/**/*.test.ts`),
-    isolate: name === 'prove', // the others keep nothing in modules, and start sooner without
+    exclude: size === 'full' ? alone : [],
+    isolate: size === 'full', // the others keep nothing in modules, and start sooner without
     provide: { size },
     testTimeout,
     hookTimeout: 120_000,
   },
 });
+
+const prove = (name: string) => project(name, ['chaos', 'containers', 'browser', 'prove'], 3_600_000, 'full').test;
 
 export default defineConfig({
   test: {
@@ -31,7 +37,10 @@ export default defineConfig({
       project('integration', ['integration'], 180_000),
       project('e2e', ['e2e'], 180_000),
       project('chaos', ['chaos', 'containers', 'browser'], 300_000),
-      project('prove', ['chaos', 'containers', 'browser', 'prove'], 3_600_000, 'full'),
+      { test: { ...prove('prove'), maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      {
+        test: { ...prove('prove-alone'), include: alone, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 } },
+      },
     ],
   },
 });
