@@ -125,9 +125,9 @@ export class ApiClient {
    * Posts what makes something. It comes with a key, so that after a lost answer it is sent again and answered the same: nothing is made
    * twice. One that is still being done is asked for until it is answered, as long as an answer may take.
    */
-  async create<T>(path: string, body: unknown): Promise<T> {
-    const request: ApiRequest = { method: 'POST', path, body, idempotencyKey: randomUUID(), isLong: true };
-    const until = performance.now() + this.#timeouts.longAnswer;
+  async create<T>(path: string, body: unknown, isLong = true): Promise<T> {
+    const request: ApiRequest = { method: 'POST', path, body, idempotencyKey: randomUUID(), ...(isLong && { isLong }) };
+    const until = performance.now() + (isLong ? this.#timeouts.longAnswer : this.#timeouts.answer);
     for (let lost = 0; ; ) {
       try {
         return await this.json<T>(request);

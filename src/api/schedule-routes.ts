@@ -13,7 +13,13 @@ import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
 const name = z.string().regex(namePattern, `expected a name of ${nameRule}`);
-const setting = z.string().min(1).max(500).nullable().optional().describe('as text for its flag; null = as by default');
+const setting = z
+  .string()
+  .min(1)
+  .max(8_000)
+  .nullable()
+  .optional()
+  .describe('as text for its flag; null = as by default');
 const flag = z.boolean().nullable().optional().describe('null = as by default');
 
 const replace = z.boolean().optional().describe('change the schedule of that name: what is not given stays as it is');
@@ -21,22 +27,22 @@ const replace = z.boolean().optional().describe('change the schedule of that nam
 const definition = z.strictObject({
   target: z.string().length(16).describe('fingerprint of the target'),
   name,
-  cron: z.string().min(1).max(200).describe('five fields, or six with seconds'),
+  cron: z.string().min(1).max(1_000).describe('five fields, or six with seconds'),
   tz: z.string().min(1).max(100).optional().describe('UTC by default'),
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
   max_deletes: z.int().min(1),
   ...{ overlap: z.enum(overlapPolicies).optional(), missed: z.enum(missedPolicies).optional() },
-  ...{
-    grace_seconds: z.number().gt(0).max(31_536_000).optional(),
-    max_growth: z.number().gt(1).max(1_000_000).optional(),
-  },
+  ...{ grace_seconds: z.number().min(0).optional(), max_growth: z.number().gt(1).optional() },
   ...{ at_most: z.int().min(0).optional().describe('0 = all'), retry_failed: z.boolean().optional() },
   ...{ allow_empty: z.boolean().optional(), priority: z.enum(priorities).optional(), replace },
   ...{ resource: z.enum(resources).nullable().optional(), resource_column: setting, column: setting, no_header: flag },
   ...{ format: setting, delimiter: setting, limit: setting, allow_id_chars: setting, allow_placeholders: flag },
   ...{ expect_rejected: flag, expect_count: setting, canary: setting, max_failures: setting, on_status: setting },
   ...{ expect_absent: flag, rate: setting, burst: setting, window: setting, keep: setting },
-  reason,
+  reason: reason
+    .removeDefault()
+    .optional()
+    .describe('why; where a schedule is changed without one, it keeps the one it has'),
 });
 
 /** What steers schedules. Their lists come from named sources only: nobody can name a command, a file or a URL here. */
@@ -107,9 +113,10 @@ type AddCall = Call<unknown, z.output<typeof definition>>;
 async function add({ deps, caller, body }: AddCall) {
   const target = await knownTargetOf(deps.session, body.target);
   const before = body.replace === true ? await readSchedule(deps.session.redis, target.fp, body.name) : null;
-  const kept = before === null || before.state === 'removed' ? null : keptOf(before);
+  const kept = before === null || before.state === 'removed' ? null : keptOf(before, body.reason === undefined);
   const options = { ...kept?.options, ...given(optionsOf(body)) };
   const settings = { keep: defaultKeep, ...withoutNulls({ ...kept?.settings, ...given(settingsOf(body)) }) };
+  if (settings.rate === undefined && body.burst == null) delete settings.burst; // it says nothing, and would be refused
   const order: Order = { verb: 'schedule add', args: [body.name], options, settings, target };
   const { lines, warnings } = await invokeVerb(deps, caller, order, () => import('../commands/schedule-add.ts'));
   return { ...lastFacts(lines), fp: target.fp, target: target.baseUrl, account: target.account, warnings };
@@ -121,8 +128,8 @@ function optionsOf(body: AddCall['body']) {
   return {
     ...{ cron: body.cron, tz: body.tz, from: body.from, reason: body.reason },
     ...{ overlap: body.overlap, missed: body.missed, priority: body.priority, maxGrowth: body.max_growth },
-    ...{ grace: body.grace_seconds && body.grace_seconds * 1_000, allowEmpty: body.allow_empty, replace: body.replace },
-    ...{ atMost: body.at_most, retryFailed: body.retry_failed },
+    ...{ grace: body.grace_seconds === undefined ? undefined : Math.round(1_000 * body.grace_seconds) },
+    ...{ allowEmpty: body.allow_empty, replace: body.replace, atMost: body.at_most, retryFailed: body.retry_failed },
   };
 }
 
@@ -134,8 +141,11 @@ function settingsOf(body: AddCall['body']): Record<string, string | null | undef
 }
 
 /** What stays of a schedule that is changed: also what cannot be said here, like its protected ids, which are on the machines of its workers. */
-function keptOf({ tz, overlap, missed, priority, maxGrowth, graceMs, allowEmpty, ...schedule }: Schedule) {
-  const { atMost, retryFailed, heartbeat, note, protectedList, settings } = schedule;
+function keptOf(
+  { tz, overlap, missed, priority, maxGrowth, graceMs, allowEmpty, ...schedule }: Schedule,
+  isNoteKept: boolean,
+) {
+  const { atMost, retryFailed, heartbeat: keptHeartbeat, note, protectedList, settings } = schedule;
   const options = {
     tz,
     overlap,
@@ -145,11 +155,11 @@ function keptOf({ tz, overlap, missed, priority, maxGrowth, graceMs, allowEmpty,
     allowEmpty,
     atMost,
     retryFailed,
-    heartbeat,
+    keptHeartbeat,
     // A file that the settings of this server add is read anew.
     protectedList: settings.protect === undefined ? undefined : protectedList,
   };
-  return { options: { ...options, grace: graceMs, note }, settings };
+  return { options: { ...options, grace: graceMs, ...(isNoteKept && { note }) }, settings };
 }
 
 function given<T extends object>(all: T): Partial<T> {

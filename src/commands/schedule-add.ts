@@ -13,7 +13,7 @@ import { type Definition, type Schedule, settingTexts } from '../schedule/schedu
 import { addSchedule, readSchedule } from '../schedule/schedule-store.ts';
 import { checkTiming, nextSlots, type Timing } from '../schedule/slots.ts';
 import { addedText, differences } from '../terminal/schedule-text.ts';
-import { type Invocation, jsonLines } from './command.ts';
+import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { unknownLiveness } from './liveness.ts';
 import { scheduleFacts, withNotifiers } from './schedule-work.ts';
 import { refuseLoneBurst, type Session, sayUnlessJson, whoAmI, withRedis } from './session.ts';
@@ -31,7 +31,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const add = async (session: Session) => {
     const before = await readSchedule(session.redis, target.fp, name);
     const now = Date.now();
-    const reason = textOf(options, 'reason');
+    const reason = reasonOf(options);
     const replace = options.replace === true;
     const order = { at: now, by: 'operator', who: whoAmI(invocation.env), reason, replace, protectedList } as const;
     const done = await addSchedule(session.redis, target.fp, name, definition, order);
@@ -43,7 +43,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     if (before?.settings.protect !== undefined && protect === undefined)
       stderr.write(`warning: it no longer protects the ids of ${before.settings.protect}\n`);
     if (!listeners) warnOfSource(invocation, schedule, listeners);
-    jsonLines(stdout, options.json)('schedule', await scheduleFacts(session, target, schedule, now));
+    jsonLines(stdout, options.json)('schedule', { done, ...(await scheduleFacts(session, target, schedule, now)) });
     return 0;
   };
   return withRedis(invocation, sayUnlessJson(invocation), add, true);
@@ -85,8 +85,9 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     ...{ atMost, retryFailed },
     priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),
-    heartbeat: readHeartbeat(textOf(options, 'heartbeat'), config),
-    note: textOf(options, 'reason') || textOf(options, 'note'), // a change over HTTP without a reason leaves it as it was
+    // What a change over HTTP does not say stays as it was.
+    heartbeat: readHeartbeat(textOf(options, 'heartbeat'), config) || textOf(options, 'keptHeartbeat'),
+    note: reasonOf(options) || textOf(options, 'note'),
   };
 }
 

@@ -74,7 +74,7 @@ async function steer(invocation: Invocation, api: ApiClient, before: RunRecord, 
   if (verb === 'cancel') sayOf(invocation)(waitsForAnswers);
   for (let n = 0; n < pollsAtMost; n++) {
     const record = await readRecord(api, id).catch(unlessAway);
-    const failure = record && newEntry(before, record, 'failed');
+    const failure = record && newEntry(before, record, 'failed', verb);
     if (failure)
       throw new ExpungeError('USAGE', String(failure.error), { next: `see its status: expunge status ${id} --audit` });
     if (record && (!options.detach || record.run.detached) && isCarriedOut(verb, before, record))
@@ -93,8 +93,10 @@ function isCarriedOut(verb: string, before: RunRecord, now: RunRecord): boolean 
 }
 
 /** The last action of this kind in the audit trail, unless it was there before; `failed`: an order that the server took, and could not carry out. */
-function newEntry(before: RunRecord, now: RunRecord, kind: string) {
-  const [old, last] = [before, now].map(({ audit }) => audit.findLast(({ action }) => action === kind));
+function newEntry(before: RunRecord, now: RunRecord, kind: string, order?: string) {
+  const [old, last] = [before, now].map(({ audit }) =>
+    audit.findLast((entry) => entry.action === kind && (order === undefined || entry.order === order)),
+  );
   return last?.at === old?.at ? undefined : last;
 }
 

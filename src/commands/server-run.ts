@@ -139,7 +139,8 @@ const sentSettings: readonly SettingName[] = [...input, ...ofRuns].filter(
 
 /** How the list is read and deleted, as far as a setting of this command says so; else as the server has it. */
 function settingsOf({ config, sources }: Invocation): Record<string, string> {
-  const given = sentSettings.filter((name) => sources[name] !== 'default');
+  const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst without a rate says nothing
+  const given = sentSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
   return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));
 }
 

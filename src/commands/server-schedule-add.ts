@@ -2,13 +2,15 @@ import { withServer } from '../api/client.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { apiField, type Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import type { Target } from '../model/target.ts';
 import { type Definition, scheduledSettings } from '../schedule/schedule.ts';
-import { addedText, differences } from '../terminal/schedule-text.ts';
+import { addedText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { readDefinition } from './schedule-add.ts';
 import { type Placed, readRecords, withoutPlace } from './server-schedules.ts';
+import { unlessAway } from './server-status.ts';
 import { sayUnlessJson, warnOn } from './session.ts';
+
+type Added = Placed & { done: 'added' | 'same' | 'changed' };
 
 /**
  * `schedule add` by the API of a server, in whose audit trail the name of the token stands. What cannot be said over a server stays as it is where
@@ -24,13 +26,17 @@ export async function execute(invocation: Invocation): Promise<number> {
     const find = async () => (await readRecords(api, target)).find(({ schedule }) => schedule.name === name)?.schedule;
     const before = (await find()) ?? null;
     const body = { target: target.fp, name, ...bodyOf(definition, config), reason: reasonOf(options) };
-    const answer = await api.create<Placed>('/schedules', { ...body, replace: options.replace === true });
-    const schedule = await find();
-    if (schedule === undefined) throw removedMeanwhile(target, name);
-    const done = before === null ? 'added' : differences(before, schedule).length > 0 ? 'changed' : 'same';
-    stderr.write(`${addedText(done, schedule, Date.now(), before, verbosity === 'quiet')}\n`);
+    const { done, ...answer } = await api.create<Added>(
+      '/schedules',
+      { ...body, replace: options.replace === true },
+      false,
+    );
+    jsonLines(stdout, options.json)('schedule', { done, ...withoutPlace(answer) });
+    const schedule = await find().catch(unlessAway);
+    const isQuiet = verbosity === 'quiet';
+    if (schedule) stderr.write(`${addedText(done, schedule, Date.now(), before, isQuiet, null)}\n`);
+    else stderr.write(`Schedule ${name}: ${done}. What the server has now is not known.\n`);
     warnOn(stderr, answer.warnings);
-    jsonLines(stdout, options.json)('schedule', withoutPlace(answer));
     return 0;
   });
 }
@@ -47,17 +53,14 @@ function refuseUnsent({ options, config }: Invocation): void {
 }
 
 /** The whole definition: what it does not say is as by default. */
-function bodyOf({ settings: texts, ...definition }: Definition, { maxDeletes, ...config }: Config) {
+function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition, config: Config) {
   const { cron, tz, from, overlap, missed, priority, graceMs, maxGrowth, allowEmpty, atMost, retryFailed } = definition;
+  const given: Definition['settings'] = { ...texts, ...(config.rate !== undefined && { burst }) }; // a burst alone says nothing
   const sent = scheduledSettings.filter((name) => name !== 'protect' && name !== 'maxDeletes');
-  const values = sent.map((name) => (config[name] === true ? true : (texts[name] ?? null)));
+  const values = sent.map((name) => (config[name] === true ? true : (given[name] ?? null)));
   return {
     ...Object.fromEntries(sent.map((name, i) => [apiField(name), values[i]])),
-    ...{ cron, tz, from, overlap, missed, priority, max_deletes: maxDeletes, grace_seconds: graceMs / 1_000 },
+    ...{ cron, tz, from, overlap, missed, priority, max_deletes: config.maxDeletes, grace_seconds: graceMs / 1_000 },
     ...{ max_growth: maxGrowth, allow_empty: allowEmpty, at_most: atMost, retry_failed: retryFailed },
   };
-}
-
-function removedMeanwhile({ baseUrl }: Target, name: string): ExpungeError {
-  return new ExpungeError('USAGE', `schedule ${name} of ${baseUrl} was removed by somebody else meanwhile`);
 }

@@ -68,7 +68,7 @@ const units = [
 ] as const;
 
 /** In the largest unit that divides it: 30d, 90s, 1500ms. */
-function durationText(ms: number): string {
+export function durationText(ms: number): string {
   const [unit, size] = units.find(([, length]) => ms > 0 && ms % length === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
 }

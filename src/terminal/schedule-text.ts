@@ -1,7 +1,7 @@
 import cronstrue from 'cronstrue';
 import { originsOf } from '../config/parse-setting.ts';
-import { settings as settingRows } from '../config/settings.ts';
-import { count, duration, plural, roughly } from '../format.ts';
+import { durationText, settings as settingRows } from '../config/settings.ts';
+import { count, plural, roughly } from '../format.ts';
 import type { Target } from '../model/target.ts';
 import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
 import type { Definition, HistoryEntry, Schedule } from '../schedule/schedule.ts';
@@ -12,7 +12,7 @@ import { columns, plainLine } from './style.ts';
 /** `At 03:00, Europe/Berlin`. */
 export function whenText({ cron, tz }: Timing): string {
   const words = cronstrue.toString(cron, { use24HourTimeFormat: true, throwExceptionOnParseError: false });
-  return `${/^An error/.test(words) ? cron : words}, ${tz}`;
+  return plainLine(`${/^An error/.test(words) ? cron : words}, ${tz}`);
 }
 
 const overlapTexts = {
@@ -21,24 +21,25 @@ const overlapTexts = {
   'cancel-other': 'If the last run has not ended, it is cancelled.',
 };
 
-/** Says what `schedule add` did. `before`: the schedule that had the name. */
+/** Says what `schedule add` did. `before`: the schedule that had the name; `tryIt`: null where nothing can try it. */
 export function addedText(
   done: 'added' | 'same' | 'changed',
   schedule: Schedule,
   now: number,
   before: Schedule | null,
   isQuiet = false,
+  tryIt: string | null = `expunge schedule run ${schedule.name} --dry-run`,
 ): string {
   const { name, from, settings, overlap } = schedule;
   const next = nextSlots(schedule, now, 3).map((slot) => describeSlot(schedule.tz, slot).local);
-  const what = settings.resource ?? `ids by ${settings.resourceColumn}`;
+  const what = settings.resource ?? `ids by ${plainLine(settings.resourceColumn ?? '')}`;
   return [
     `Schedule ${name} ${{ added: 'added', same: 'exists already, with these settings', changed: 'changed' }[done]}: ${whenText(schedule)}; ${what} from ${from}, at most ${count(Number(settings.maxDeletes))} ids a run.`,
     `  Next  ${next.join(' · ')}`,
     ...(done === 'changed' && before !== null ? [`  Changed  ${differences(before, schedule).join(' · ')}`] : []),
     ...keptText(schedule, 'It'),
     `  ${overlapTexts[overlap]}`,
-    ...(isQuiet ? [] : [`  Try it  expunge schedule run ${name} --dry-run`]),
+    ...(isQuiet || tryIt === null ? [] : [`  Try it  ${tryIt}`]),
     ...(schedule.state === 'paused'
       ? [`  It is paused.${isQuiet ? '' : ` Resume: expunge schedule resume ${name}`}`]
       : []),
@@ -68,12 +69,12 @@ export function differences(before: Definition, after: Definition): string[] {
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter((name) => was[name] !== is[name]);
   const shown = (name: string, value = 'none') =>
     name === 'heartbeat' && value !== 'none' ? originsOf([value]) : value;
-  return names.map((name) => `--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`);
+  return names.map((name) => plainLine(`--${name} ${shown(name, was[name])} → ${shown(name, is[name])}`));
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
   const { graceMs, maxGrowth, allowEmpty, heartbeat, atMost, retryFailed } = others;
-  const own = { cron, tz, from, overlap, missed, priority, grace: duration(graceMs) };
+  const own = { cron, tz, from, overlap, missed, priority, grace: durationText(graceMs) };
   const guards = {
     'max-growth': String(maxGrowth),
     'allow-empty': String(allowEmpty),

@@ -100,7 +100,9 @@ describe('schedules with --server', () => {
         env: { EXPUNGE_USER: 'test-operate' },
       });
       const over = await harness.expunge(['schedule', 'add', 'there', ...words], { env });
-      const alike = (text: string) => facts(withoutPlace(text.replaceAll('there', 'here')));
+      // Over a server nothing can be tried.
+      const alike = (text: string) =>
+        facts(withoutPlace(text.replaceAll('there', 'here'))).replace(/ {2}Try it .*\n/, '');
       expect([over.code, alike(over.stdout), alike(over.stderr)]).toEqual([
         direct.code,
         alike(direct.stdout),
@@ -133,9 +135,40 @@ describe('schedules with --server', () => {
     const all = [...list, ...counts, ...brakes, ...slots, ...rest, '--window', 'Mon-Fri 22:00-06:00 Europe/Berlin'];
     const changed = await add(...daily, ...all, '--tz', 'Europe/Berlin', '--replace', '--reason', 'policy');
     expect(changed.stderr).toContain('--at-most none → 10');
+    await add(...daily, ...all, '--grace', '3605s', '--replace');
+    expect((await add(...daily, ...all, '--grace', '3605s')).stderr).toContain('exists already, with these settings');
     const columns = ['--cron', '0 4 * * *', '--resource-column', 'kind', '--column', 'id'];
     const back = await add(...columns, '--replace', '--reason', 'policy', '--json');
     expect(JSON.parse(back.stdout)).toMatchObject({ at_most: null, settings: { resourceColumn: 'kind' } });
+  });
+
+  test('keep their heartbeat and their protected ids where they are replaced, and no reason of before', async () => {
+    const { harness, redis, envOf } = await openWithSchedules();
+    const { fp } = harness.target;
+    const words = ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'views', '--max-deletes', '5'];
+    const secrets = ['--heartbeat', 'http://monitor.local/ping', '--allow-http', 'monitor.local'];
+    const protect = ['--protect', harness.list(['v-9']), '--reason', 'policy'];
+    const here = await harness.expunge(['schedule', 'add', 'new', ...words, ...secrets, ...protect]);
+    expect(here.code, here.stderr).toBe(0);
+    const env = { ...(await envOf('operate')), EXPUNGE_BURST: '5' };
+    const done = await harness.expunge(['schedule', 'add', 'new', ...words, '--grace', '1001ms', '--replace'], { env });
+    expect(done.code, done.stderr).toBe(0);
+    expect(done.stderr).toContain('--grace 10min → 1001ms · --reason policy → none');
+    expect(await readSchedule(redis, fp, 'new')).toMatchObject({
+      ...{ heartbeat: 'http://monitor.local/ping', protectedList: { ids: 1 }, note: '', graceMs: 1_001 },
+      settings: { resource: 'views', maxDeletes: '5', protect: expect.any(String) },
+    });
+  });
+
+  test('say nothing that steers the terminal', async () => {
+    const { harness, envOf } = await openWithSchedules();
+    const env = await envOf('operate');
+    const words = ['--cron', '0 3 * * *', '--from', 'expired', '--resource', 'views', '--max-deletes', '5'];
+    const add = (...more: string[]) => harness.expunge(['schedule', 'add', 'new', ...words, ...more], { env });
+    await add('--reason', 'a \u001b[2J\nSchedule new removed');
+    const done = await add('--replace');
+    expect(done.stderr).toContain('--reason a  Schedule new removed → none');
+    expect(done.stderr).not.toContain('\u001b');
   });
 
   test('are not added with what the server does not have', async () => {
