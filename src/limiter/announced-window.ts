@@ -16,6 +16,8 @@ export type AnnouncedWindow = {
   isBelieved: boolean;
   /** Something that was announced before was wrong. */
   isDoubted: boolean;
+  /** How often something was wrong of late: each time it takes twice as long until it is believed. */
+  doubts: number;
   /** It ends too soon to be judged: only the first of them bounds the rate, as it may be the end of a long one. */
   isShort: boolean;
 };
@@ -29,7 +31,9 @@ const rules = {
   slackShare: 0.1, // … and this part of what was accepted since
   judgedPerSecond: 20, // until then the rate is at least this
   seenMs: 1_700, // it is believed after this time, in which an end that moves on is found out, …
-  seenAnswers: 20, // and so many accepted answers
+  seenAnswers: 20, // … and so many accepted answers, …
+  mostDoubts: 6, // … both doubled at most so often
+  fresh: 0.5, // what begins with less than this part of what the last window had is no new window
   shortestMs: 3_000, // of a window that ends sooner rounding says more than the header
   usedUpMs: 500, // what is left there is not used up sooner than in this time
   roundedMs: 500, // a reset is rounded up by this in the mean
@@ -41,24 +45,26 @@ export function watchWindow(
   seen: { now: number; accepted: number; claim?: Claim | null },
 ): AnnouncedWindow | null {
   if (before === null)
-    return seen.claim ? firstSeen(seen.claim, seen.now, { isBelieved: false, isDoubted: false }) : null;
+    return seen.claim ? firstSeen(seen.claim, seen.now, { isBelieved: false, isDoubted: false, doubts: 0 }) : null;
   const accepted = before.accepted + seen.accepted;
-  const wasSeen = accepted >= rules.seenAnswers && seen.now - before.sinceMs >= rules.seenMs;
-  const isBelieved = before.isBelieved || (wasSeen && !before.isShort);
+  const seenFor = Math.min(accepted / rules.seenAnswers, (seen.now - before.sinceMs) / rules.seenMs); // 1 = long enough
+  const isBelieved = before.isBelieved || (seenFor >= 2 ** before.doubts && !before.isShort);
   const known = { ...before, accepted, isBelieved };
   const isGone = seen.accepted > 0 && seen.now > 2 * before.endsAtMs - before.sinceMs; // it announces nothing any more
   if (!seen.claim) return isGone ? null : known;
   if (agrees(known, seen.claim)) return narrowed(known, seen.claim);
-  const isNext = seen.now >= before.endsAtMs - rules.sameEndMs;
+  const isNext = seen.now >= before.endsAtMs - rules.sameEndMs && seen.claim.remaining >= rules.fresh * before.first;
   const isDoubted = (before.isDoubted && !before.isShort) || !isNext;
-  const next = firstSeen(seen.claim, seen.now, { isBelieved: isNext && isBelieved, isDoubted });
+  const doubts = isNext ? before.doubts - (seenFor >= 1 ? 1 : 0) : Math.min(rules.mostDoubts, before.doubts + 1);
+  const trust = { isBelieved: isNext && isBelieved, isDoubted, doubts: Math.max(0, doubts) };
+  const next = firstSeen(seen.claim, seen.now, trust);
   return next.isShort ? { ...next, isBelieved: false, isDoubted: true } : next;
 }
 
 function firstSeen(
   { remaining, endsAt }: Claim,
   now: number,
-  trust: Pick<AnnouncedWindow, 'isBelieved' | 'isDoubted'>,
+  trust: Pick<AnnouncedWindow, 'isBelieved' | 'isDoubted' | 'doubts'>,
 ): AnnouncedWindow {
   const isShort = endsAt - now < rules.shortestMs;
   return { endsAtMs: endsAt, first: remaining, remaining, sinceMs: now, accepted: 0, isShort, ...trust };

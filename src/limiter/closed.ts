@@ -34,8 +34,8 @@ export type Cycle = {
   exemptUntilMs: number;
   /** Refused since something was accepted last, since when, how many waits the server asked for in that time, and the end of the last. */
   dry: { refused: number; sinceMs: number; waits: number; waitsUntilMs: number };
-  /** The last cycle that ended by a wait that the server asked for: its length, and that of the wait. */
-  last: { lengthMs: number; heldMs: number };
+  /** The last cycle that ended by a wait that the server asked for: its length, that of the wait, and what was accepted in it. */
+  last: { lengthMs: number; heldMs: number; accepted: number };
 };
 
 type Opened = Cycle & { openedMs: number };
@@ -85,7 +85,7 @@ export function firstCycle(now: number): Cycle {
     beforeFirst: { perSecond: 0, known: 0 },
     exemptUntilMs: 0,
     dry: notDry(now),
-    last: { lengthMs: 0, heldMs: 0 },
+    last: { lengthMs: 0, heldMs: 0, accepted: 0 },
   };
 }
 
@@ -229,15 +229,18 @@ function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number
   if (cycle.openedMs === null) return { cycle: next, rate: same };
   const lengthMs = now - cycle.openedMs;
   if (cycle.accepted === 0) return { cycle: { ...next, openedMs: cycle.openedMs }, rate: same };
-  const after = { ...next, last: { lengthMs, heldMs } };
+  const after = { ...next, last: { lengthMs, heldMs, accepted: cycle.accepted } };
   const isSame = Math.abs(lengthMs - cycle.last.lengthMs) < rules.sameMs + rules.sameShare * lengthMs;
-  const low = (cycle.accepted * 1_000) / lengthMs;
+  // Where a window counts a part of the one before it, as a sliding one does, little is accepted in each second cycle.
+  const ofBoth = ((cycle.accepted + cycle.last.accepted) * 1_000) / (lengthMs + cycle.last.lengthMs);
+  const low = Math.max(ofBoth, (cycle.accepted * 1_000) / lengthMs);
   if (!isSame || Math.abs(heldMs - cycle.last.heldMs) < rules.otherHoldMs || low > rate.low)
     return { cycle: after, rate: same };
+  const high = Math.max(low, (cycle.last.accepted * 1_000) / cycle.last.lengthMs);
   const cost = { refused: cycle.refused, blockedMs: 0 };
   return {
     cycle: { ...after, windowMs: lengthMs, isGuess: false },
-    rate: startRamp(rate, { low, high: low }, cost, now, lengthMs),
+    rate: startRamp(rate, { low, high }, cost, now, lengthMs),
   };
 }
 

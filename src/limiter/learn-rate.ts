@@ -7,7 +7,7 @@ import {
   seeMore,
   step,
 } from './learned-rate.ts';
-import { type Bounds, limitOnRamp, meanOnRamp, nextEarly, noCost, rateOn, startRamp } from './ramp.ts';
+import { type Bounds, burstMs, limitOnRamp, meanOnRamp, nextEarly, noCost, rateOn, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
 
 /**
@@ -37,6 +37,7 @@ export function recallRate(state: LearnedRate, now: number): LearnedRate {
 }
 
 function follow(state: LearnedRate, seen: Observation, openMs: number, ceiling: number): LearnedRate {
+  if (state.phase === 'measure' && state.rate > ceiling) return settleUnmeasured(state, seen); // it cannot be held any more
   if (state.phase === 'measure') return measure(state, seen);
   if (seen.currentRefused > 0) return state.phase === 'seek' ? endSeek(state, seen) : endRamp(state, seen);
   if (state.phase === 'seek' && state.rate < state.low) return { ...state, rate: state.low }; // a ceiling had lowered it
@@ -108,7 +109,7 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
   const early = isKnown(state) ? supposed : Math.min(state.early, supposed);
   const share = acceptedShare(state.sampleWindow);
   const isDeep = state.cycleMs === 0 && state.rampedMs < rules.fallMs && share < rules.deepShare; // else a window ends
-  const sustained = isKnown(state) ? rules.sustained * acceptedRate(state.sampleWindow) : 0;
+  const sustained = isKnown(state) ? withoutBurst(state, supposed) * acceptedRate(state.sampleWindow) : 0;
   const low = isDeep ? state.rate * Math.max(rules.deepest, share) : Math.max(sustained, limitOnRamp(state, supposed));
   const isHasty = low < state.from * rules.fallen;
   return settle(
@@ -117,6 +118,11 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
     { low, high: low + (state.rate - low) * rules.doubt },
     isHasty,
   );
+}
+
+/** The part of what was accepted on the ramp that a burst does not explain. */
+function withoutBurst({ sampleWindow: { openMs } }: LearnedRate, early: number): number {
+  return Math.min(rules.sustained, openMs / (openMs + burstMs(early)));
 }
 
 /** The ramp went on long enough to show what is accepted. */

@@ -67,7 +67,7 @@ function rampLength(
  * The burst a target seems to allow, in milliseconds of its limit: the shortest until ramps began above the limit again and
  * again, which happens while a larger burst hides that they do.
  */
-function burstMs(early: number): number {
+export function burstMs(early: number): number {
   return Math.min(rules.longestBurstMs, rules.shortestBurstMs * 2 ** Math.max(0, early - 1));
 }
 

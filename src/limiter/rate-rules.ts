@@ -41,7 +41,7 @@ export const rateRules = {
   backClimbMs: 1_000, // … `climbMs` in that time
   deepShare: 0.5, // fewer accepted answers than this share, right after a wait, are a deep fall, …
   deepest: 0.25, // … by this factor at most
-  sustained: 0.98, // the limit is at least what was accepted on a whole ramp, times this
+  sustained: 0.98, // the limit is at least what was accepted on a whole ramp, times this, and without a burst
   tightOver: 0.002, // ends at `high`, at least this share over `low`, …
   tightUnder: 0.25, // … and begins under `low` by this part of that distance
   doubt: 0.25, // `high` is this part of the way from the limit that was found to the rate that was refused

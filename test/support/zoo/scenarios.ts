@@ -390,6 +390,27 @@ for (const [name, server, used, refused] of [
     from: 180,
     want: { used, refused },
   });
+for (const [q, w] of [
+  [600, 60],
+  [2000, 60],
+  [300, 30],
+] as const)
+  add('headers', `sliding counter ${q} per ${w} s, x-epoch-ms to the end of its window`, {
+    server: () => s.telling(s.slidingCounter(q / w, w * 1_000, 'end'), 'x-epoch-ms'),
+    seconds: 18 * w,
+    from: 3 * w,
+    want: { used: 0.95, refused: 0.01 },
+  });
+for (const [q, w, used] of [
+  [100, 60, 0.6],
+  [100, 10, 0.6],
+] as const)
+  add('headers', `sliding counter ${q} per ${w} s, Retry-After to the end of its window`, {
+    server: () => s.retryAfterReset(s.slidingCounter(q / w, w * 1_000, 'end')),
+    seconds: 18 * w,
+    from: 3 * w,
+    want: { used, refused: 0.03 }, // each refusal costs the rest of a window
+  });
 add('headers', '3000 per 60 s, Retry-After only', {
   server: () => s.retryAfterReset(s.fixedWindow(50, 60_000, false)),
   seconds: 600,

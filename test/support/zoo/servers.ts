@@ -141,8 +141,8 @@ function quotaOf(limit: number, left: number, resetMs: number, periodMs: number)
   return { limit, remaining: Math.max(0, left), resetMs, windowS: periodMs / 1000 };
 }
 
-/** The last window counts by the part of it that is not a period ago. */
-export function slidingCounter(perSecond: number, periodMs: number): Server {
+/** The last window counts by the part of it that is not a period ago. `resets`: what it tells of its reset, a period or the end of its window. */
+export function slidingCounter(perSecond: number, periodMs: number, resets: 'period' | 'end' = 'period'): Server {
   const limit = perPeriod(perSecond, periodMs);
   let window = 0;
   let [before, current] = [0, 0];
@@ -167,7 +167,8 @@ export function slidingCounter(perSecond: number, periodMs: number): Server {
     ...limit,
     quota: (now) => {
       roll(now);
-      return quotaOf(limit.count(), Math.floor(limit.count() - used(now)), periodMs, periodMs);
+      const resetMs = resets === 'period' ? periodMs : (window + 1 - 0.37) * periodMs - now;
+      return quotaOf(limit.count(), Math.floor(limit.count() - used(now)), resetMs, periodMs);
     },
   };
 }

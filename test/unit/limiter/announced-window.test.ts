@@ -31,6 +31,17 @@ describe('what a server announces is believed', () => {
     expect(watched(trueOnes(5_000, 0.5))?.isBelieved).toBe(true);
   });
 
+  it('anew after twice as long, where what follows is no new window: a sliding one has next to nothing left then', () => {
+    const first = watched(trueOnes(59_900))!;
+    expect(first).toMatchObject({ isBelieved: true, doubts: 0 });
+    const sliding = (until: number) =>
+      looks([60_100, until], { remaining: (n) => 100 - n, endsAt: () => 120_000, perLook: 1 });
+    expect(watched(sliding(60_200), first)).toMatchObject({ isBelieved: false, isDoubted: true, doubts: 1 });
+    expect(announcedRate(watched(sliding(62_000), first), 62_000)).toBeNull();
+    expect(watched(sliding(63_400), first)?.isBelieved).toBe(false);
+    expect(watched(sliding(64_300), first)?.isBelieved).toBe(true);
+  });
+
   it('also where others use the limit, too, and where answers overtake each other', () => {
     const hurried = looks([0, 3_000], { remaining: (n) => 3_000 - 9 * n, endsAt: () => 60_000 });
     expect(watched(hurried)?.isBelieved).toBe(true);

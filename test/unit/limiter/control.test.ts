@@ -121,9 +121,10 @@ describe('a ceiling', () => {
     const known = follow(looks, first).at(-1)!;
     expect(known.rate.rate).toBeLessThanOrEqual(240 / 6.5);
     expect(known.rate.rate).toBeGreaterThan(20);
-    const spent = { now: 10_100, accepted: 1, claim: { remaining: 0, endsAt: 20_000 } };
-    const states = follow([spent, { now: 15_000 }, { now: 20_001 }, { now: 20_101 }], known);
-    expect(states[1]!.rate.rate).toBeLessThanOrEqual(0.05);
+    const begun = { now: 10_100, accepted: 1, claim: { remaining: 290, endsAt: 20_000 } };
+    const spent = { now: 11_000, accepted: 9, claim: { remaining: 0, endsAt: 20_000 } }; // by others
+    const states = follow([begun, spent, { now: 15_000 }, { now: 20_001 }, { now: 20_101 }], known);
+    expect(states[2]!.rate.rate).toBeLessThanOrEqual(0.05);
     expect(states.at(-1)!.rate.rate).toBeGreaterThanOrEqual(20);
   });
 });
