@@ -11,9 +11,12 @@ class ComputingFirst extends BaseSequencer {
 }
 
 /** In full size their promises of time are of a machine that is theirs. */
-const alone = ['known-rate', 'hidden-limit', 'express-rate-limit', 'told-to-wait', 'slow-runs', 'takeover'].map(
-  (name) => `test/chaos/${name}.test.ts`,
-);
+const alone = [
+  ...['known-rate', 'hidden-limit', 'express-rate-limit', 'told-to-wait', 'slow-runs', 'takeover'].map(
+    (name) => `test/chaos/${name}.test.ts`,
+  ),
+  'test/prove/soak.test.ts',
+];
 
 const project = (name: string, folders: string[], testTimeout: number, size: 'short' | 'full' = 'short') => ({
   test: {
