@@ -1,4 +1,4 @@
-import { type LearnedRate, type Observation, step } from './learned-rate.ts';
+import { type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules } from './rate-rules.ts';
 import type { Sums } from './sums.ts';
@@ -279,7 +279,7 @@ export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedR
   const { accepted, refused } = before.sampleWindow;
   const bad = refused + seen.currentRefused;
   const answers = accepted + seen.currentAccepted + bad;
-  const waitedMs = Math.max(0, seen.blockedUntilMs - seen.now);
+  const waitedMs = waitLeftMs(seen);
   const isMet = before.rate >= before.low && (waitedMs === 0 || before.rampedMs >= before.rampMs / 2);
   if (isMet && bad < rules.rare * answers) {
     const errors = blame.early.ramps === 0 ? followLimit(blame.errors, before.low) : blame.errors;

@@ -111,8 +111,7 @@ function notDry(now: number): Cycle['dry'] {
 
 function dryer(dry: Cycle['dry'], { now, blockedMs, blockedUntilMs, currentRefused }: Observation): Cycle['dry'] {
   const isWaiting = blockedUntilMs > now;
-  const isNewWait = isWaiting && now >= dry.waitsUntilMs;
-  const waits = dry.waits + (isNewWait ? 1 : 0);
+  const waits = dry.waits + (isWaiting && now >= dry.waitsUntilMs ? 1 : 0);
   const refused = isWaiting || blockedMs > 0 ? 0 : dry.refused + currentRefused; // what was on its way when a wait began says nothing
   if (refused === 0 && waits === 0) return notDry(now);
   return { refused, waits, sinceMs: dry.sinceMs, waitsUntilMs: Math.max(dry.waitsUntilMs, blockedUntilMs) };

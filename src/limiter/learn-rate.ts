@@ -6,6 +6,7 @@ import {
   type Observation,
   seeMore,
   step,
+  waitLeftMs,
 } from './learned-rate.ts';
 import { type Bounds, burstMs, limitOnRamp, meanOnRamp, nextEarly, noCost, rateOn, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
@@ -155,11 +156,10 @@ function settleUnmeasured(state: LearnedRate, seen: Observation): LearnedRate {
 }
 
 function settle(state: LearnedRate, seen: Observation, bounds: Bounds, isHasty = false): LearnedRate {
-  const blockedMs = Math.max(0, seen.blockedUntilMs - seen.now);
   return startRamp(
     state,
     bounds,
-    { refused: state.sampleWindow.refusedInAll, blockedMs, isHasty },
+    { refused: state.sampleWindow.refusedInAll, blockedMs: waitLeftMs(seen), isHasty },
     openFrom(seen),
     state.cycleMs,
   );
@@ -167,7 +167,7 @@ function settle(state: LearnedRate, seen: Observation, bounds: Bounds, isHasty =
 
 /** Whether a Retry-After is in force, or came and ended since the last update. */
 function isBlocked(seen: Observation): boolean {
-  return seen.blockedUntilMs > seen.now || seen.blockedMs > 0;
+  return waitLeftMs(seen) > 0 || seen.blockedMs > 0;
 }
 
 /** When requests may be sent again. */

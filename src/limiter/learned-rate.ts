@@ -138,6 +138,11 @@ export function acceptedRate(sampleWindow: SampleWindow): number {
   return (sampleWindow.allowed / Math.max(1, sampleWindow.openMs)) * 1000 * acceptedShare(sampleWindow);
 }
 
+/** How long the server still asks to wait, in ms. */
+export function waitLeftMs({ now, blockedUntilMs }: Observation): number {
+  return Math.max(0, blockedUntilMs - now);
+}
+
 /** What all processes observed of the target since the last update. Times are ms of the Redis clock. */
 export type Observation = {
   now: number;
