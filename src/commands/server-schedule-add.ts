@@ -8,7 +8,7 @@ import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { readDefinition } from './schedule-add.ts';
 import { type Placed, readRecords, withoutPlace } from './server-schedules.ts';
 import { unlessAway } from './server-status.ts';
-import { sayUnlessJson, warnOn } from './session.ts';
+import { refuseLoneBurst, sayUnlessJson, warnOn } from './session.ts';
 
 type Added = Placed & { done: 'added' | 'same' | 'changed' };
 
@@ -19,6 +19,7 @@ type Added = Placed & { done: 'added' | 'same' | 'changed' };
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, config, stdout, stderr, verbosity } = invocation;
   refuseUnsent(invocation);
+  refuseLoneBurst(invocation, null);
   const target = namedTarget(config);
   const [name = ''] = args;
   const definition = readDefinition(invocation);

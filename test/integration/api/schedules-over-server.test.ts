@@ -179,6 +179,7 @@ describe('schedules with --server', () => {
       [['--protect', harness.list(['v-1'])], 'do not have this file'],
       [['--heartbeat', 'https://hc.example.com/1'], 'takes no URLs'],
       [['--account', 'nobody'], 'knows no target'],
+      [['--burst', '5'], '--burst needs a rate'],
       [['--from', 'https://evil.example.com'], 'expected the name of a source'],
     ] as const) {
       const refused = await harness.expunge(['schedule', 'add', 'new', ...words, ...more], { env });
