@@ -23,7 +23,8 @@ async function openOther({ harness }: Api, verb: 'dashboard' | 'worker') {
   const args = verb === 'worker' ? ['worker', '--http', '0'] : ['dashboard', '--port', '0'];
   const server = harness.start(args);
   const url = await until('it listens', () => /http:\/\/[\d.]+:\d+/.exec(server.stdout + server.stderr)?.[0]);
-  await until('it has reached Redis', async () => (await statusAt(url, '')) !== 503);
+  const headers = { authorization: 'Bearer nobody' }; // only Redis can tell that nobody has this token
+  await until('it has reached Redis', async () => (await fetch(`${url}/api/v1/me`, { headers })).status === 401);
   return { server, url };
 }
 
