@@ -135,17 +135,22 @@ describe('one caller', () => {
   });
 });
 
+/** How many commands Redis has carried out. */
+async function commandsOf({ redis }: Api): Promise<number> {
+  return Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))![1]);
+}
+
 describe('ten thousand ended runs', () => {
-  test('are listed in pages, each run once, and each page within 300 ms', async () => {
+  test('are listed in pages, each run once, and each page reads only its own runs', async () => {
     const api = await openApi(onTestFinished);
     await writeManyRuns(api.redis, 10_000);
     await api.call('read', '/runs?limit=1');
     const seen: string[] = [];
-    const times: number[] = [];
+    const commands: number[] = [];
     for (let cursor = ''; ; ) {
-      const at = performance.now();
+      const before = await commandsOf(api);
       const { body, status, text } = await api.call('read', `/runs?limit=500${cursor}`);
-      times.push(performance.now() - at);
+      commands.push((await commandsOf(api)) - before);
       expect(status, text).toBe(200);
       seen.push(...body.items.map(({ run }: { run: string }) => run));
       if (body.next === null) break;
@@ -153,15 +158,11 @@ describe('ten thousand ended runs', () => {
     }
     expect([seen.length, new Set(seen).size]).toEqual([10_000, 10_000]);
     expect(seen).toEqual([...seen].sort().reverse());
-    const at = performance.now();
     const narrow = await api.call('read', '/runs?q=list-4711.csv');
-    times.push(performance.now() - at);
     expect(narrow.body.items).toMatchObject([{ files: ['list-4711.csv'] }]);
     const halted = await api.call('read', '/runs?state=halted,paused&limit=10');
     expect(halted.body.items.map(({ state }: { state: string }) => state)).not.toContain('completed');
-    const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
-    console.log(`page: median ${Math.round(median)} ms, slowest ${Math.round(times.at(-1)!)} ms`);
-    expect(median).toBeLessThan(300);
+    expect(Math.max(...commands)).toBeLessThan(600); // one a run, and a few of others
   });
 
   test('cost the overview nothing once they are known to have ended', async () => {
