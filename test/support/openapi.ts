@@ -77,8 +77,8 @@ const listText = fc.oneof(fc.constant('id\na\nb\n'), fc.string(), fc.constant(''
 
 function partOf(values: readonly string[]): fc.Arbitrary<string> {
   const other = fc.oneof(
-    fc.string({ minLength: 1, maxLength: 50 }),
-    fc.constantFrom('..', '.', '%00', 'a:b', '{', '*'),
+    fc.string({ minLength: 1, maxLength: 50 }).filter((text) => !/^\.\.?$/.test(text)), // with those a URL names another path
+    fc.constantFrom('...', '%00', 'a:b', '{', '*'),
   );
   return values.length === 0
     ? other
