@@ -114,10 +114,9 @@ function changesOf(node: Node, text: string): string[] {
     case 'AssignmentExpression': {
       const isText =
         operator === '+' && [left, right].some((side) => /^['`]/.test(source(side)) || /text/i.test(source(side)));
-      const [leftEnd, rightStart] = [(left as Node).end, (right as Node).start];
-      const between = text.slice(leftEnd, rightStart); // with parentheses, if there are any
-      const swapped = isText ? [] : (swaps[operator] ?? []).map((to) => between.replace(operator, to));
-      changes.push(...swapped.map((to) => text.slice(node.start, leftEnd) + to + text.slice(rightStart, node.end)));
+      const swapped = isText ? [] : (swaps[operator] ?? []);
+      const side = node.type === 'AssignmentExpression' ? source : (of: unknown) => `(${source(of)})`; // ?? and && do not mix without
+      changes.push(...swapped.map((to) => `${side(left)} ${to} ${side(right)}`));
       break;
     }
     case 'UpdateExpression':
