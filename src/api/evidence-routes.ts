@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } from '../commands/explain.ts';
+import { cursorAt, refuseUnwritten, WrittenRows, writeNews } from '../commands/follow-report.ts';
+import { type Verification, verify } from '../commands/report.ts';
 import type { Session } from '../commands/session.ts';
 import { messageOf } from '../errors.ts';
 import { htmlReport } from '../ledger/html-report.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
-import { writeReport } from '../ledger/report.ts';
+import { type Sink, writeReport } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
 import { isSuccess, sumOutcomes } from '../model/outcome.ts';
 import { resources } from '../model/resource.ts';
@@ -23,6 +25,15 @@ const reportQuery = z.strictObject({
   spreadsheet_safe: z.enum(['true', 'false']).default('false'),
 });
 
+const outcomesQuery = z.strictObject({
+  from: z
+    .string()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe('a cursor of these lines, with + and the number of rows behind it'),
+});
+
 const types = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson', html: 'text/html; charset=utf-8' };
 
 /** What became of rows and ids. */
@@ -36,6 +47,21 @@ export const evidenceRoutes: readonly Route[] = [
     ...{ method: 'get', path: '/runs/{run}/report', role: 'read', summary: 'what became of every row, as a file' },
     ...{ query: reportQuery, answer: null, type: 'text/csv' },
     handle: report,
+  }),
+  route({
+    ...{
+      method: 'get',
+      path: '/runs/{run}/outcomes',
+      role: 'read',
+      summary: 'rows that have an outcome since a cursor',
+    },
+    ...{ query: outcomesQuery, answer: null, type: 'application/x-ndjson' },
+    handle: outcomes,
+  }),
+  route({
+    ...{ method: 'get', path: '/runs/{run}/verification', role: 'read', summary: 'whether every row has one outcome' },
+    answer: shapes.verification,
+    handle: verification,
   }),
   route({
     ...{ method: 'get', path: '/explain/{resource}/{id}', role: 'read', summary: 'what became of an id in each run' },
@@ -70,21 +96,43 @@ async function report({ deps, params, query }: Call<z.output<typeof reportQuery>
   const end = deps.streams.begin('downloads');
   if (format === 'html') return new Response(await htmlReport(deps.session.redis, run).finally(end), { headers });
   const style = { format, only, spreadsheetSafe: safe === 'true' && format === 'csv' };
-  return new Response(rowsOf(deps, run, style, end), { headers });
+  const write = (sink: Sink) => writeReport(readOutcomes(deps.session.redis, run), style, sink);
+  return new Response(textOf(deps, run, write, end), { headers });
 }
 
-/** The rows as the reader takes them; calls `end` once it has all or has left. If Redis goes meanwhile the connection breaks: a part never looks whole. */
-function rowsOf(
-  { session, log }: ApiDeps,
+/** Lines as `report --follow` writes them, up to what is known now; the summary is the last one of a run that has ended. */
+async function outcomes({ deps, params, query }: Call<z.output<typeof outcomesQuery>>): Promise<Response> {
+  const { redis } = deps.session;
+  const run = await findRunById(deps.session, params.run!);
+  refuseUnwritten(run);
+  const cursor = parsedAs('query.from', query.from ?? '', () => cursorAt(run, query.from));
+  const end = deps.streams.begin('downloads');
+  const write = (sink: Sink) => {
+    const written = new WrittenRows(sink, run.id, query.from ?? null, neverAborted);
+    return writeNews(redis, run.id, cursor, written);
+  };
+  return new Response(textOf(deps, run, write, end), { headers: { 'content-type': types.ndjson } });
+}
+
+const neverAborted = new AbortController().signal; // a reader that has left is seen when it is written to
+
+async function verification({ deps: { session, streams }, params }: Call): Promise<Verification> {
+  const run = await findRunById(session, params.run!);
+  const end = streams.begin('downloads');
+  return verify(session.redis, run).finally(end);
+}
+
+/** What is written as the reader takes it; calls `end` once it has all or has left. If Redis goes meanwhile the connection breaks: a part never looks whole. */
+function textOf(
+  { log }: ApiDeps,
   run: Run,
-  style: Parameters<typeof writeReport>[1],
+  write: (sink: Sink) => Promise<unknown>,
   end: () => void,
 ): ReadableStream<Uint8Array> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  const sink = (text: string) => writer.write(encoder.encode(text)).then(...isWritten);
-  writeReport(readOutcomes(session.redis, run), style, sink)
+  write((text) => writer.write(encoder.encode(text)).then(...isWritten))
     .then(() => writer.close())
     .catch((error) => {
       log.warn({ run: run.id, reason: messageOf(error) }, 'a report over HTTP broke off');

@@ -54,6 +54,11 @@ export const runDetail = runSummary.extend({
   audit,
 });
 
+export const verification = z.object({
+  ...{ run: text, retry_of: optional(text), retried_by: z.array(text), adds_up: z.boolean(), problem: optional(text) },
+  ...{ rows: count, pending: count, ...counts },
+});
+
 export const runRecord = z
   .looseObject({
     run: z.looseObject({ id: text, state: states }),

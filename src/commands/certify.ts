@@ -3,26 +3,32 @@ import { writeFileSync } from 'node:fs';
 import { ExpungeError, messageOf, readNamedFile } from '../errors.ts';
 import { count } from '../format.ts';
 import { type CertificateOptions, writeCertificate } from '../ledger/certificate.ts';
-import { readOutcomes } from '../ledger/outcome-rows.ts';
+import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import { isSealed, type Run } from '../ledger/run.ts';
-import { checkConservation, tallyLedger } from '../ledger/tally.ts';
-import type { RedisClient } from '../redis/client.ts';
 import { systemCode } from '../system-errors.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { sinkOf } from './report-sink.ts';
 import { sayOn } from './session.ts';
 
+/** A run, its rows in input order, and a count of them in the ledger: from Redis, or from a server. */
+export type Evidence = {
+  run: Run;
+  rows(): AsyncIterable<OutcomeRow[]>;
+  verify(): Promise<{ problem: string | null }>;
+};
+
 /** `report --certificate` of a run that has ended, to a file or to stdout. Returns the exit code. Repeating it gives the same bytes. */
-export async function certify(invocation: Invocation, redis: RedisClient, run: Run): Promise<number> {
+export async function certify(invocation: Invocation, evidence: Evidence): Promise<number> {
+  const { run } = evidence;
   const { options, stdout, stderr } = invocation;
   const { output, signKey, hashIds } = options as { output?: string; signKey?: string; hashIds?: string };
-  await refuseUncertain(redis, run);
+  await refuseUncertain(evidence);
   const certificate = {
     key: signKey === undefined ? null : readSignKey(signKey),
     salt: hashIds === undefined ? null : readSalt(hashIds),
   };
-  const write = (sink: Sink) => writeCertificate(readOutcomes(redis, run), run, certificate, sink);
+  const write = (sink: Sink) => writeCertificate(evidence.rows(), run, certificate, sink);
   const { rows, root } = await (output === undefined
     ? write(sinkOf(stdout, run.id))
     : writeReportFile(output, run.id, write));
@@ -34,12 +40,12 @@ export async function certify(invocation: Invocation, redis: RedisClient, run: R
 }
 
 /** A certificate says what became of every row for good, so the run has to be sealed, and its ledger to add up. */
-async function refuseUncertain(redis: RedisClient, run: Run): Promise<void> {
+async function refuseUncertain({ run, verify }: Evidence): Promise<void> {
   if (!isSealed(run.state))
     throw new ExpungeError('USAGE', `run ${run.id} is ${run.state}; only a run that has ended can be certified`, {
       next: `wait for its end: expunge status ${run.id} --watch`,
     });
-  const problem = checkConservation(run, await tallyLedger(redis, run));
+  const { problem } = await verify();
   if (problem !== null) throw new ExpungeError('INTERNAL', `run ${run.id} is not certified: ${problem}`);
 }
 

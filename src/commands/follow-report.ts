@@ -14,6 +14,8 @@ import { sinkOf } from './report-sink.ts';
 import { type Session, sayOn } from './session.ts';
 
 const pollMs = 1_000;
+const cursorFacts = { v: 1, type: 'cursor' };
+const cursorStart = JSON.stringify(cursorFacts).slice(0, -1); // as its line begins
 
 /** Throws USAGE for what a report that grows cannot be, and for --from without --follow. */
 export function refuseBesideFollow({ options }: Invocation): void {
@@ -37,56 +39,89 @@ export function refuseBesideFollow({ options }: Invocation): void {
   );
 }
 
-/**
- * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, when it says
- * how to go on. A Redis that does not answer is asked again. Only reads, so it can be cut anywhere, repeated, and done twice at once.
- */
-export async function followReport(invocation: Invocation, session: Session, run: Run): Promise<number> {
+/** `report --follow` where Redis can be reached. */
+export async function followReport(invocation: Invocation, { redis }: Session, run: Run): Promise<number> {
   refuseUnwritten(run);
-  const { options, stdout, stderr, outputClosed } = invocation;
-  const text = options.from as string | undefined;
-  const cursor = text === undefined ? firstCursor(run.chunks) : decodeCursor(run.id, run.chunks, text);
-  const interrupts = listenForInterrupts(invocation, () => {});
-  const stop = AbortSignal.any([interrupts.signal, outputClosed]);
-  const say = sayOn(stderr);
-  const written = new WrittenRows(sinkOf(stdout, run.id), run.id, text ?? null, stop);
-  try {
-    const isWhole = await writeUntilSealed(session.redis, run, cursor, { written, stop, say });
-    if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
-    say(`Go on: expunge report ${run.id} --follow${written.goOn === null ? '' : ` --from ${written.goOn}`}`);
-    return interrupts.exit()!;
-  } finally {
-    interrupts.dispose();
-  }
+  const cursor = cursorAt(run, invocation.options.from as string | undefined);
+  let seen = '';
+  const look = async (written: WrittenRows) => {
+    const progress = await readProgress(redis, run.id);
+    if (progress === seen) return 'more';
+    const found = await writeNews(redis, run.id, cursor, written);
+    seen = progress;
+    return found;
+  };
+  return follow(invocation, run, look, (error) => (isRedisError(error) ? describeRedisError(error) : null));
 }
 
-function refuseUnwritten({ id, state, command }: Run): void {
+/** Throws USAGE for a run of which there are no rows yet. */
+export function refuseUnwritten({ id, state, command }: Run): void {
   if (state !== 'preparing') return;
   throw new ExpungeError('USAGE', `run ${id} can't be followed: its list was not written completely`, {
     next: `run its command again: ${command}`,
   });
 }
 
-type Deps = { written: WrittenRows; stop: AbortSignal; say: (line: string) => void };
+/** The cursor in a text as `--follow` prints it, or that of the beginning. Throws USAGE for any other text. */
+export function cursorAt({ id, chunks }: Run, text: string | undefined): FollowCursor {
+  return text === undefined ? firstCursor(chunks) : decodeCursor(id, chunks, text);
+}
+
+/** What a look at a run has found: all of an ended run is written, there is more to come, or nobody reads any more. */
+type Found = 'all' | 'more' | 'closed';
+
+/** Writes what is new of a run since the cursor, and the summary once it has ended. Only reads. */
+export async function writeNews(
+  redis: RedisClient,
+  id: string,
+  cursor: FollowCursor,
+  written: WrittenRows,
+): Promise<Found> {
+  const run = await tallyIfSealed(redis, await readRunAgain(redis, id));
+  for await (const part of followOutcomes(redis, run, cursor)) if (!(await written.add(part))) return 'closed';
+  if (!isSealed(run.state)) return 'more';
+  return (await written.end(run)) ? 'all' : 'closed';
+}
+
+/**
+ * Writes the rows of a run as their outcomes become known, until it ends; then its summary. Returns 0, or 130 or 143 after a signal, when it says
+ * how to go on. Who does not answer is asked again: `awayOf` says so of an error, or null. Only reads, so it can be cut anywhere, repeated, and
+ * done twice at once.
+ */
+export async function follow(
+  { options, stdout, stderr, outputClosed, ...context }: Invocation,
+  { id }: Run,
+  look: (written: WrittenRows) => Promise<Found>,
+  awayOf: (error: unknown) => string | null,
+): Promise<number> {
+  const interrupts = listenForInterrupts(context, () => {});
+  const stop = AbortSignal.any([interrupts.signal, outputClosed]);
+  const say = sayOn(stderr);
+  const written = new WrittenRows(sinkOf(stdout, id), id, (options.from as string | undefined) ?? null, stop);
+  try {
+    const isWhole = await lookUntilAll(() => look(written), { stop, say, awayOf });
+    if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
+    say(`Go on: expunge report ${id} --follow${written.goOn === null ? '' : ` --from ${written.goOn}`}`);
+    return interrupts.exit()!;
+  } finally {
+    interrupts.dispose();
+  }
+}
+
+type Deps = { stop: AbortSignal; say: (line: string) => void; awayOf: (error: unknown) => string | null };
 
 /** Whether all was written: false if `stop` came first, or nobody reads any more. */
-async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowCursor, deps: Deps): Promise<boolean> {
-  const { written, stop, say } = deps;
-  let seen = '';
+async function lookUntilAll(look: () => Promise<Found>, { stop, say, awayOf }: Deps): Promise<boolean> {
   let isAway = false;
   while (!stop.aborted) {
     try {
-      const progress = await readProgress(redis, id);
-      if (progress !== seen) {
-        const run = await tallyIfSealed(redis, await readRunAgain(redis, id));
-        for await (const part of followOutcomes(redis, run, cursor)) if (!(await written.add(part))) return false;
-        if (isSealed(run.state)) return written.end(run);
-        seen = progress;
-      }
+      const found = await look();
+      if (found !== 'more') return found === 'all';
       isAway = false;
     } catch (error) {
-      if (!isRedisError(error)) throw error;
-      if (!isAway) say(`warning: ${describeRedisError(error)}; asking again`);
+      const away = awayOf(error);
+      if (away === null) throw error;
+      if (!isAway) say(`warning: ${away}; asking again`);
       isAway = true;
     }
     await sleepUntilAborted(pollMs, stop);
@@ -94,8 +129,8 @@ async function writeUntilSealed(redis: RedisClient, { id }: Run, cursor: FollowC
   return false;
 }
 
-/** What was written to stdout, line by line, and from where another process can go on. */
-class WrittenRows {
+/** What was written to a reader, line by line, and from where another process can go on. */
+export class WrittenRows {
   readonly #sink: Sink;
   readonly #run: string;
   readonly #stop: AbortSignal;
@@ -119,11 +154,21 @@ class WrittenRows {
     if (this.#stop.aborted) return false;
     const text = reportText(rows, { format: 'ndjson', spreadsheetSafe: false });
     const lines = isCorrection ? text.replaceAll(/\}$/gm, ',"correction":true}') : text;
-    if (!(await this.#sink(`${JSON.stringify({ v: 1, type: 'cursor', run: this.#run, cursor })}\n${lines}`)))
-      return false;
+    if (!(await this.#sink(`${JSON.stringify({ ...cursorFacts, run: this.#run, cursor })}\n${lines}`))) return false;
     this.#cursor = cursor;
     this.#rows = rows.length;
     return !this.#stop.aborted;
+  }
+
+  /** Writes whole lines that another process has written like this. */
+  async copy(lines: readonly string[]): Promise<boolean> {
+    if (this.#stop.aborted || !(await this.#sink(`${lines.join('\n')}\n`))) return false;
+    for (const line of lines) {
+      const isCursor = line.startsWith(cursorStart);
+      if (isCursor) this.#cursor = JSON.parse(line).cursor;
+      this.#rows = isCursor ? 0 : this.#rows + 1;
+    }
+    return true;
   }
 
   /** Writes the summary of the sealed run, the last line. */

@@ -12,10 +12,11 @@ import { type ReportFormat, type Sink, writeReport, writeReportFile } from '../l
 import { isSealed, type Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
 import { checkConservation, sealTally, sumInWords, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
+import type { OutcomeCounts } from '../model/outcome.ts';
 import type { Selection } from '../model/selection.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { retryLines } from '../terminal/retry-text.ts';
-import { certify, refuseBesideCertificate } from './certify.ts';
+import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, type JsonLines, jsonLines } from './command.ts';
 import { followReport, refuseBesideFollow } from './follow-report.ts';
 import { sinkOf } from './report-sink.ts';
@@ -33,7 +34,7 @@ export async function execute(invocation: Invocation): Promise<number> {
     const found = await findRun(session, args[0]);
     if (options.follow === true) return followReport(invocation, session, found);
     const run = await tallyIfSealed(session.redis, found);
-    if (options.certificate === true) return certify(invocation, session.redis, run);
+    if (options.certificate === true) return certify(invocation, evidenceIn(session.redis, run));
     const { output = null, only = null, verify = false } = options as Record<string, never>;
     const { format = 'csv', spreadsheetSafe = false } = options as Record<string, never>;
     for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
@@ -44,7 +45,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** The files of `--join`, or null. Throws USAGE for what is no CSV file: lines have no columns, and a pipe is read once. */
-async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
+export async function openJoined({ options, config }: Invocation): Promise<JoinedFiles | null> {
   const paths = options.join as string[] | undefined;
   if (paths === undefined) return null;
   const files = await openInputs(paths);
@@ -81,7 +82,7 @@ export type ReportDeps = {
 /** Writes the report of a run, or verifies it. Returns the exit code; throws INTERNAL if it cannot be written as a whole. */
 export async function reportRun(deps: ReportDeps): Promise<number> {
   refuseTogether(deps);
-  if (deps.verify) return verifyRun(deps);
+  if (deps.verify) return showVerification(await verify(deps.redis, deps.run), deps);
   if (deps.join !== null) await checkJoined(deps.join, deps.run, readOutcomes(deps.redis, deps.run));
   await (deps.output === null ? writeRows(deps, sinkOf(deps.out, deps.run.id)) : toFile(deps, deps.output));
   return exitCodes.OK.exit;
@@ -108,7 +109,19 @@ export function refuseTogether({ verify, only, join, spreadsheetSafe, format }: 
     });
 }
 
-async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number> {
+/** What a count of every row of a run found; `problem`: what does not add up, or null. As `--json` prints it. */
+export type Verification = OutcomeCounts & {
+  run: string;
+  retry_of: string | null;
+  retried_by: readonly string[];
+  adds_up: boolean;
+  problem: string | null;
+  rows: number;
+  pending: number;
+};
+
+/** Counts every row of a run in the ledger. Throws USAGE for a run whose list was not written completely. */
+export async function verify(redis: RedisClient, run: Run): Promise<Verification> {
   if (run.state === 'preparing') {
     throw new ExpungeError('USAGE', `run ${run.id} can't be verified: its list was not written completely`, {
       next: `run its command again: ${run.command}`,
@@ -117,18 +130,20 @@ async function verifyRun({ redis, run, say, print }: ReportDeps): Promise<number
   const sealed = await sealTally(redis, run);
   const tally = await tallyLedger(redis, sealed);
   const problem = checkConservation(sealed, tally);
-  say(problem ?? `adds up: ${sumInWords(tally)}`);
   const { counts, pending } = tally;
-  print('verification', {
-    run: run.id,
-    ...retryFacts(run),
-    adds_up: problem === null,
-    problem,
-    rows: run.rows,
-    pending,
-    ...counts,
-  });
-  return problem === null ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
+  const facts = { run: run.id, ...retryFacts(run), adds_up: problem === null, problem, rows: run.rows, pending };
+  return { ...facts, ...counts };
+}
+
+/** Says and prints what a count found. Returns the exit code. */
+export function showVerification(found: Verification, { say, print }: Pick<ReportDeps, 'say' | 'print'>): number {
+  say(found.problem ?? `adds up: ${sumInWords({ counts: found, pending: found.pending })}`);
+  print('verification', found);
+  return found.adds_up ? exitCodes.OK.exit : exitCodes.INTERNAL.exit;
+}
+
+function evidenceIn(redis: RedisClient, run: Run): Evidence {
+  return { run, rows: () => readOutcomes(redis, run), verify: () => verify(redis, run) };
 }
 
 /** All rows in a file count as the delivered report, like those that the command of the run writes; the first one stays recorded. */

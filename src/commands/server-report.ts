@@ -1,67 +1,114 @@
 import { type ApiClient, withServer } from '../api/client.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { count } from '../format.ts';
+import { checkJoined, writeJoined } from '../ledger/join-report.ts';
+import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
 import { retryFacts } from '../ledger/summary.ts';
-import type { Selection } from '../model/selection.ts';
 import { retryLines } from '../terminal/retry-text.ts';
+import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, jsonLines } from './command.ts';
-import { type ReportDeps, refuseJsonBesideRows, refuseTogether } from './report.ts';
+import { refuseBesideFollow } from './follow-report.ts';
+import {
+  openJoined,
+  type ReportDeps,
+  refuseJsonBesideRows,
+  refuseTogether,
+  showVerification,
+  type Verification,
+} from './report.ts';
 import { sinkOf } from './report-sink.ts';
+import { followOver } from './server-follow.ts';
 import { readRecord } from './server-status.ts';
 import { sayOf, sayOn } from './session.ts';
 
-/** `report` by the API of a server: what is downloaded does not count as the delivered report of the run. */
+/**
+ * `report` by the API of a server, which sends the rows; what is made of them is made here. What is downloaded does not count as the delivered
+ * report of the run.
+ */
 export async function execute(invocation: Invocation): Promise<number> {
   const { args, options, stdout, stderr } = invocation;
-  refuseBesideServer(invocation);
+  refuseBesideFollow(invocation);
   refuseJsonBesideRows(invocation);
-  const { format = 'csv', spreadsheetSafe = false, only = null } = options as Partial<Wanted>;
-  refuseTogether({ format, spreadsheetSafe, only, join: null, verify: false });
+  refuseBesideCertificate(invocation);
+  const { format = 'csv', spreadsheetSafe = false, only = null, verify = false } = options as Partial<Wanted>;
+  const say = sayOn(stderr);
+  const print = jsonLines(stdout, options.json);
   return withServer(invocation, sayOf(invocation), async (api) => {
     const { run } = await readRecord(api, args[0]);
+    if (options.follow === true) return followOver(invocation, api, run);
+    if (options.certificate === true) return certify(invocation, evidenceOver(api, run));
     for (const line of retryLines(run)) sayOf(invocation)(`Run ${run.id}: ${line}`);
-    const text = download(api, run, { format, spreadsheetSafe, only });
+    const join = await openJoined(invocation);
+    refuseTogether({ format, spreadsheetSafe, only, join, verify });
+    if (verify) return showVerification(await verifyOver(api, run), { say, print });
+    if (join !== null) await checkJoined(join, run, rowsOver(api, run));
+    const write = (sink: Sink) =>
+      join === null
+        ? writeAll(download(api, run, { format, spreadsheetSafe, only }), format, sink)
+        : writeJoined(join, run, rowsOver(api, run), only, sink);
     const path = options.output as string | undefined;
     if (path === undefined) {
-      await writeAll(text, format === 'csv', sinkOf(stdout, run.id));
+      await write(sinkOf(stdout, run.id));
       return exitCodes.OK.exit;
     }
-    const lines = await writeReportFile(path, run.id, (sink) => writeAll(text, format === 'csv', sink));
-    const rows = format === 'html' ? run.rows : lines - (format === 'csv' ? 1 : 0); // without the header
-    sayOn(stderr)(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
-    jsonLines(stdout, options.json)('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
+    const written = await writeReportFile(path, run.id, write);
+    const rows = format === 'html' ? run.rows : written;
+    say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
+    print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
     return exitCodes.OK.exit;
   });
 }
 
-type Wanted = Pick<ReportDeps, 'format' | 'spreadsheetSafe'> & { only: Selection | null };
+type Wanted = Pick<ReportDeps, 'format' | 'spreadsheetSafe' | 'only' | 'verify'>;
 
-function download(api: ApiClient, { id }: Run, { format, spreadsheetSafe, only }: Wanted): AsyncGenerator<string> {
+function download(api: ApiClient, { id }: Run, { format, spreadsheetSafe, only }: Omit<Wanted, 'verify'>) {
   const query = { format, spreadsheet_safe: String(spreadsheetSafe), only: only?.join(',') };
   return api.text({ method: 'GET', path: `/runs/${id}/report`, query, isLong: true });
 }
 
-/** Throws USAGE for what only the ledger itself can tell. */
-function refuseBesideServer({ options }: Invocation): void {
-  const other = ['join', 'certificate', 'verify', 'follow', 'from'].find((name) => options[name] !== undefined);
-  if (other === undefined) return;
-  throw new ExpungeError('USAGE', `--${other} needs Redis itself: a server only sends reports of one moment`, {
-    next: `omit --${other}, or do it where Redis can be reached, without --server`,
+/** What the server counts, in its ledger. */
+function verifyOver(api: ApiClient, { id }: Run): Promise<Verification> {
+  return api.json({ method: 'GET', path: `/runs/${id}/verification`, isLong: true });
+}
+
+function evidenceOver(api: ApiClient, run: Run): Evidence {
+  return { run, rows: () => rowsOver(api, run), verify: () => verifyOver(api, run) };
+}
+
+/** The rows of a run in input order, as they come. Throws UNREACHABLE where they break off, INTERNAL if they are not all. */
+async function* rowsOver(api: ApiClient, run: Run): AsyncGenerator<OutcomeRow[]> {
+  let rows = 0;
+  let rest = '';
+  for await (const text of download(api, run, { format: 'ndjson', spreadsheetSafe: false, only: null })) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop()!;
+    rows += lines.length;
+    if (lines.length > 0) yield lines.map(rowIn);
+  }
+  if (rows === run.rows && rest === '') return;
+  throw new ExpungeError('INTERNAL', `the server sent ${count(rows)} of ${count(run.rows)} rows of run ${run.id}`, {
+    next: 'try it again',
   });
 }
 
-/** Writes the text until its reader closes, and returns how many lines it has; a line end within quotes of a CSV ends none. */
-async function writeAll(text: AsyncIterable<string>, isCsv: boolean, sink: Sink): Promise<number> {
+/** The row in a line of NDJSON. */
+function rowIn(line: string): OutcomeRow {
+  const { settled_at: settledAt, ...row } = JSON.parse(line);
+  return { ...row, settledAt };
+}
+
+/** Writes the text until its reader closes, and returns how many rows it has; a line end within quotes of a CSV ends none. */
+async function writeAll(text: AsyncIterable<string>, format: Wanted['format'], sink: Sink): Promise<number> {
   let lines = 0;
   let isQuoted = false;
   for await (const part of text) {
     for (const [sign] of part.matchAll(/["\n]/g)) {
-      if (sign === '"') isQuoted = isCsv && !isQuoted;
+      if (sign === '"') isQuoted = format === 'csv' && !isQuoted;
       else if (!isQuoted) lines += 1;
     }
     if (!(await sink(part))) break;
   }
-  return lines;
+  return lines - (format === 'csv' ? 1 : 0); // without the header
 }

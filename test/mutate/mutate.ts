@@ -183,7 +183,7 @@ async function main(asked: readonly string[]): Promise<void> {
   const readCache = (): Cache => (existsSync(cacheFile) ? JSON.parse(readFileSync(cacheFile, 'utf8')) : {});
   const before = readCache();
   const unit = testsIn('test/unit');
-  const integration = testsIn('test/integration/{delete,ledger}');
+  const integration = testsIn('test/integration/{delete,http,ledger}');
   const files = sourcesIn(asked);
   const using = new Map(
     files.map((file) => [file, [...unit, ...integration].filter((test) => distances(test).has(file))]),

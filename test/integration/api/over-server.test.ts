@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request } from 'node:http';
+import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/api/token-store.ts';
@@ -32,10 +32,26 @@ async function openRelay(url: string, isLost: Judge, isLate: Judge = () => false
     });
     return asked.pipe(sent);
   });
-  relay.listen(0, '127.0.0.1');
-  await once(relay, 'listening');
-  onTestFinished(async () => void relay.close());
-  return `http://127.0.0.1:${(relay.address() as AddressInfo).port}`;
+  return listen(relay);
+}
+
+/** Starts a server on this machine until the test is over, and returns its URL. */
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A way to the server on which reports lose their last line, and end as if they were whole. */
+async function openCutting(url: string): Promise<string> {
+  const cutting = createServer(async ({ url: path, headers }, answer) => {
+    const got = await fetch(url + path, { headers: { authorization: headers.authorization! } });
+    const text = await got.text();
+    answer.writeHead(got.status, { 'content-type': got.headers.get('content-type')! });
+    answer.end(/\/report\b/.test(path!) ? text.slice(0, text.lastIndexOf('\n', text.length - 2) + 1) : text);
+  });
+  return listen(cutting);
 }
 
 /** Counts the requests for a run. */
@@ -85,6 +101,7 @@ describe('a command with --server', () => {
   test('prints of runs and of a target what it prints where Redis can be reached, without Redis', async () => {
     const api = await openWithRuns();
     const { harness, ended, waiting, ids } = api;
+    harness.file('other.csv', 'id\nnowhere\n');
     const env = await overServer(api, 'read');
     const lines: string[][] = [
       ...[['runs'], ['runs', '--json'], ['runs', '--sort', 'failed', '--limit', '1'], ['runs', '--state', 'paused']],
@@ -107,7 +124,16 @@ describe('a command with --server', () => {
         ['explain', 'annotations', ids[17]!, '--json'],
         ['explain', 'annotations', ids[0]!, '--json'],
       ],
-      ['report', ended, '--spreadsheet-safe'],
+      ...[
+        ['report', ended, '--spreadsheet-safe'],
+        ['report', ended, '--verify'],
+        ['report', ended, '--verify', '--json'],
+        ['report', ended, '--follow'],
+        ['report', ended, '--certificate'],
+        ['report', ended, '--certificate', '--hash-ids', 'salt'],
+        ['report', ended, '--join', 'old.csv', '--resource', 'annotations'],
+        ['report', ended, '--join', 'old.csv', '--only', 'absent,rejected'],
+      ],
     ];
     for (const line of lines) {
       const direct = await harness.expunge(line);
@@ -117,11 +143,16 @@ describe('a command with --server', () => {
         stderr: withoutPlace(direct),
       });
       expect(over.code, over.stderr).toBe(0);
-      expect(over.stdout.length, line.join(' ')).toBeGreaterThan(5);
+      expect((over.stdout + over.stderr).length, line.join(' ')).toBeGreaterThan(5);
     }
     for (const line of [
       ['explain', 'views', 'nowhere'],
       ['explain', 'wrong', 'x'],
+      ['report', waiting, '--certificate'],
+      ['report', ended, '--join', 'other.csv'],
+      ['report', ended, '--join', 'old.csv', '--verify'],
+      ['report', ended, '--sign-key', 'key.pem'],
+      ['report', ended, '--follow', '--from', 'AQAAAAAA'],
     ]) {
       const [direct, over] = [await harness.expunge(line), await harness.expunge(line, { env })];
       expect({ ...over, stderr: withoutPlace(over) }).toEqual({ ...direct, stderr: withoutPlace(direct) });
@@ -134,6 +165,21 @@ describe('a command with --server', () => {
     const [a, b] = ['over.csv', 'direct.csv'].map((name) => readFileSync(`${harness.folder}/${name}`, 'utf8'));
     expect(a).toBe(b);
   });
+
+  test.for([['--certificate'], ['--join', 'old.csv']])(
+    'makes nothing of a part of the rows, and leaves the file as it was: %s',
+    async (options) => {
+      const api = await openWithRuns();
+      const { harness, ended, url } = api;
+      const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: await openCutting(url) };
+      harness.file('out', 'as it was');
+      const done = await harness.expunge(['report', ended, ...options, '-o', 'out'], { env });
+      expect([done.code, done.stdout, done.stderr]).toEqual([
+        ...[1, '', expect.stringContaining(`the server sent 21 of 22 rows of run ${ended}`)],
+      ]);
+      expect(readFileSync(`${harness.folder}/out`, 'utf8')).toBe('as it was');
+    },
+  );
 
   test('says as little as without it of a run that is not there, with the same exit code', async () => {
     const { harness, ...api } = await openApi(onTestFinished);

@@ -1,6 +1,10 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { openApi } from '../../support/api.ts';
 import { followInPieces, nothingReceived, type Received, receive, seeded } from '../../support/follow.ts';
-import { type AtEnd, openHarness } from '../../support/harness.ts';
+import { type AtEnd, type HarnessOptions, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import type { Running } from '../../support/processes.ts';
 
@@ -8,15 +12,20 @@ const ids = makeIds('f', 4_000);
 const list = [...ids, ...ids.slice(0, 40), 'a/b', 'a/c'];
 const settings = { EXPUNGE_RETRY_DELAYS: '50ms,50ms,50ms,50ms,50ms' };
 
+/** Where a follower reads: from Redis, or from a server behind a way that breaks every second answer off. */
+type Source = 'Redis' | 'a server';
+
 /** A detached run of this list, and a worker if there is a rate for it. */
-async function openRun(atEnd: AtEnd, rate: string | null) {
+async function openRun(atEnd: AtEnd, rate: string | null, source: Source = 'Redis') {
   const faults = { 'status-503': 0.03, 'status-409': 0.02, 'status-503-executed': 0.02 };
-  const harness = await openHarness(atEnd, { objects: annotations(ids), faults });
+  const options = { objects: annotations(ids), faults };
+  const { harness, env } =
+    source === 'Redis' ? { harness: await openHarness(atEnd, options), env: {} } : await openServer(atEnd, options);
   if (rate !== null) await harness.worker(['--rate', rate], settings);
   const how = ['--resource', 'annotations', '--on-status', '409=failed', '--detach', '--yes'];
   expect((await harness.run([harness.list(list), ...how])).code).toBe(0);
   const { id } = await harness.onlyRun();
-  const follow = (args: string[] = []) => harness.start(['report', id, '--follow', ...args]);
+  const follow = (args: string[] = []) => harness.start(['report', id, '--follow', ...args], env);
   const followed = async (args: string[] = []) => {
     const running = follow(args);
     const { code } = await running.ended;
@@ -25,15 +34,43 @@ async function openRun(atEnd: AtEnd, rate: string | null) {
   return { harness, id, follow, followed };
 }
 
+async function openServer(atEnd: AtEnd, options: HarnessOptions) {
+  const { harness, url, token } = await openApi(atEnd, options);
+  const env = { EXPUNGE_SERVER_TOKEN: await token('read'), REDIS_URL: 'redis://127.0.0.1:1' };
+  return { harness, env: { ...env, EXPUNGE_SERVER: await openBreakingWay(url, atEnd) } };
+}
+
+/** Every second answer with rows ends in the middle, and its connection breaks. */
+async function openBreakingWay(url: string, atEnd: AtEnd): Promise<string> {
+  let answers = 0;
+  const way = createServer(async ({ url: path, headers }, answer) => {
+    const got = await fetch(url + path, { headers: { authorization: headers.authorization! } });
+    const text = await got.text();
+    answer.writeHead(got.status, { 'content-type': got.headers.get('content-type')! });
+    const isBroken = path!.includes('/outcomes') && text.length > 0 && ++answers % 2 === 1;
+    if (!isBroken) return answer.end(text);
+    return answer.write(text.slice(0, text.length / 2), () => answer.destroy());
+  });
+  way.listen(0, '127.0.0.1');
+  await once(way, 'listening');
+  atEnd(async () => void way.close());
+  return `http://127.0.0.1:${(way.address() as AddressInfo).port}`;
+}
+
 const byLine = (a: { line: number }, b: { line: number }) => a.line - b.line;
 const untimed = (rows: Received['rows']) => rows.map((row) => ({ ...row, settled_at: '' })).sort(byLine); // ten ids share a time
 const interrupt = (running: Running) => running.signal('SIGINT');
 
 describe('report --follow', () => {
-  test.for([1, 2, 3])(
-    'that is cut anywhere and gone on with has each row of the report once, seed %i',
-    async (seed, { onTestFinished }) => {
-      const { harness, id, follow, followed } = await openRun(onTestFinished, '1500/s');
+  test.for([
+    [1, 'Redis'],
+    [2, 'Redis'],
+    [3, 'Redis'],
+    [4, 'a server'],
+  ] as const)(
+    'that is cut anywhere and gone on with has each row of the report once: seed %i, from %s',
+    async ([seed, source], { onTestFinished }) => {
+      const { harness, id, follow, followed } = await openRun(onTestFinished, '1500/s', source);
       const { received, cuts } = await followInPieces(follow, interrupt, seeded(seed));
       expect(cuts).toBeGreaterThanOrEqual(5);
       const { stdout } = await harness.expunge(['report', id, '--format', 'ndjson']);
