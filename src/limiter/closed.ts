@@ -229,7 +229,8 @@ function afterHold(rate: LearnedRate, cycle: Cycle, next: Opened, heldMs: number
   const lengthMs = now - cycle.openedMs;
   if (cycle.accepted === 0) return { cycle: { ...next, openedMs: cycle.openedMs }, rate: same };
   const after = { ...next, last: { lengthMs, heldMs, accepted: cycle.accepted } };
-  const isSame = Math.abs(lengthMs - cycle.last.lengthMs) < rules.sameMs + rules.sameShare * lengthMs;
+  const hasLast = cycle.last.lengthMs > 0; // else the first cycle looks like one of no length, if it is short
+  const isSame = hasLast && Math.abs(lengthMs - cycle.last.lengthMs) < rules.sameMs + rules.sameShare * lengthMs;
   // Where a window counts a part of the one before it, as a sliding one does, little is accepted in each second cycle.
   const ofBoth = ((cycle.accepted + cycle.last.accepted) * 1_000) / (lengthMs + cycle.last.lengthMs);
   const low = Math.max(ofBoth, (cycle.accepted * 1_000) / lengthMs);

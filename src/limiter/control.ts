@@ -30,7 +30,7 @@ export type TargetControl = {
 };
 
 /** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
-const stateVersion = 5;
+const stateVersion = 6;
 
 /** The next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -90,7 +90,7 @@ function nextRate(
 /** Whatever set the rate. */
 function within(state: TargetControl, ceiling: number | null): TargetControl {
   const { rate } = state.rate;
-  const most = ceiling ?? rules.mostPerSecond;
+  const most = Math.min(rules.mostPerSecond, ceiling ?? rules.mostPerSecond); // a server may announce any number
   return { ...state, rate: { ...state.rate, rate: Math.min(most, Math.max(rules.leastPerSecond, rate)) } };
 }
 

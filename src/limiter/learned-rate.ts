@@ -32,6 +32,8 @@ export type LearnedRate = {
   early: number;
   /** How many more those were of late that ended too soon to say anything of a burst: that the limit is not known yet explains them as well. */
   short: number;
+  /** The limit (a second) that was known well last, and has not fallen since; 0 = none. */
+  known: number;
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;
   /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
@@ -73,6 +75,7 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     climbMs: rules.climbMs,
     early: 0,
     short: 0,
+    known: 0,
     fellAtMs: 0,
     demand: { sent: 0, allowed: 0, reports: 0, busy: 0 },
     sampleWindow: emptySampleWindow,

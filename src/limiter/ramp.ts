@@ -18,17 +18,20 @@ export function startRamp(state: LearnedRate, bounds: Bounds, cost: Cost, fromMs
   const high = Math.max(bounds.high, low);
   const line =
     cost.blockedMs > 0 ? tightLine(low, high) : { from: low * (1 - rules.under), to: high * (1 + rules.over) };
-  const fellAtMs = isFall(state, low) ? fromMs : state.fellAtMs;
+  const known = knownLimit(state);
+  const hasFallen = low < known * rules.fallen;
+  const fellAtMs = hasFallen ? fromMs : state.fellAtMs;
   const sinceFallMs = fellAtMs === 0 ? Number.POSITIVE_INFINITY : fromMs - fellAtMs;
   const rampMs = rampLength(low, high / low - 1, cost, burstMs(state.early), sinceFallMs, cycleMs, state.latencyMs);
   const usualClimbMs = cost.blockedMs > 0 && sinceFallMs < rules.backMs ? rules.backClimbMs : rules.climbMs;
   const climbMs = Math.max(usualClimbMs, cycleMs, rules.climbLatencies * state.latencyMs);
-  return step({ ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, fellAtMs }, line.from, 'ramp', fromMs);
+  const next = { ...state, ...line, low, high, rampMs, climbMs, rampedMs: 0, fellAtMs, known: hasFallen ? 0 : known };
+  return step(next, line.from, 'ramp', fromMs);
 }
 
-/** Whether a limit that was known well is much lower now. One that was refused at once was never known: it is still being looked for. */
-function isFall({ low, high, rampedMs }: Bounds & { rampedMs: number }, next: number): boolean {
-  return high < low * rules.knownWell && next < low * rules.fallen && rampedMs >= rules.knownMs;
+/** The limit that was known well last, by the ramp that ends or one before. One that was refused at once says nothing: it is still being looked for. */
+function knownLimit({ low, high, rampedMs, known }: LearnedRate): number {
+  return high < low * rules.knownWell && rampedMs >= rules.knownMs ? low : known;
 }
 
 /** After a Retry-After the target's burst is full again, and the next refusal is dear: no need to go far from the bounds. */

@@ -24,6 +24,18 @@ describe('a target that nothing is known of', () => {
   });
 });
 
+describe('a wait that an outage cuts short', () => {
+  it('right at the beginning is not compared with a cycle before it, for there is none', () => {
+    const waits = { now: 1, accepted: 1, refused: 1, holdUntil: 5_001, ceiling: 1_000 };
+    const away = { now: 2, accepted: 1, alarm, ceiling: 1_000 };
+    const states = follow(
+      [waits, away, { now: 3, accepted: 1, ceiling: 1_000 }],
+      control(null, sums({ now: 0, ceiling: 1_000 })),
+    );
+    for (const { rate } of states) expect([rate.rate, rate.low, rate.high, rate.to].every(Number.isFinite)).toBe(true);
+  });
+});
+
 describe('a state of another version', () => {
   it('is replaced: the bounds of its rate stay, in a new epoch', () => {
     const known = { ...first.rate, phase: 'ramp', rate: 98, low: 100, high: 101, epoch: 7 } as const;

@@ -165,6 +165,19 @@ describe('Retry-After', () => {
     expect([refusedAfter(2_100).fellAtMs, refusedAfter(1_900).fellAtMs]).toEqual([3_200, 0]);
   });
 
+  it('that comes again at once, each time at less, is one fall: by what was known well before', () => {
+    const known = onRamp(9_000, { low: 1_000, high: 1_005 });
+    const fell = [300, 400, 500].reduce(
+      ({ state, now }, nextMs) => {
+        const seen = { now: now + nextMs, accepted: 40, refused: 3, blockedUntilMs: now + nextMs + 1_000 };
+        return { state: learn(state, seen), now: now + nextMs + 1_000 };
+      },
+      { state: known, now: 9_000 },
+    ).state;
+    expect(fell.low).toBeLessThan(700);
+    expect([fell.fellAtMs > 0, fell.climbMs]).toEqual([true, 1_000]);
+  });
+
   it('is a wait, not a new rate: the limit lies so far under the refused rate that a burst of 50 ms was sent above it', () => {
     const next = learn(onRamp(4000), blocked);
     expect(next.low).toBeGreaterThan(975);
