@@ -7,7 +7,7 @@ const rules = {
   stepDown: 1.25, // after a doubling that did not, the limit goes down in steps of this factor, …
   dear: 0.2, // … until one costs this part of its size in throughput, …
   deepest: 2, // … or the limit is this factor lower than before
-  restAtMostMs: 30_000, // until fewer than all are tried again, which costs a little
+  restAtMostMs: 30_000, // until fewer than all are tried again, which costs a little; at first sooner, twice as late each time
   restMs: 5_000, // until the next doubling is tried, once neither more nor less was better
   spreadMs: 110, // until every process works with a new limit
   windowMs: 90, // the least time in which a limit is judged, …
@@ -40,6 +40,8 @@ export type InFlight = {
   /** Answers of before this moment belong to the limit before. */
   judgeFromMs: number;
   restUntilMs: number;
+  /** How long the next rest with all slots lasts: the first trial comes while the target's queue still fills, and shows nothing. */
+  restAtMostMs: number;
   lossAtMs: number;
   /** Answers and losses, fading within some seconds: now and then an answer is lost on any way. */
   losses: { answers: number; lost: number };
@@ -69,6 +71,7 @@ export function firstInFlight(now: number, most: number): InFlight {
     lookedAtMs: now,
     judgeFromMs: now,
     restUntilMs: now,
+    restAtMostMs: rules.restMs,
     lossAtMs: 0,
     losses: { answers: 0, lost: 0 },
     window: emptyWindow,
@@ -146,8 +149,11 @@ function stepDown(state: InFlight, latencyMs: number, most: number): InFlight {
 /** Less costs throughput: back to the last limit, and stay there for a while. */
 function rest(state: InFlight, latencyMs: number, most: number): InFlight {
   const limit = state.limit * rules.stepDown;
-  const restUntilMs = state.lookedAtMs + (limit < most ? rules.restMs : rules.restAtMostMs);
-  return change({ ...state, restUntilMs }, limit, 'hold', latencyMs, most);
+  if (limit < most)
+    return change({ ...state, restUntilMs: state.lookedAtMs + rules.restMs }, limit, 'hold', latencyMs, most);
+  const restUntilMs = state.lookedAtMs + state.restAtMostMs;
+  const restAtMostMs = Math.min(rules.restAtMostMs, 2 * state.restAtMostMs);
+  return change({ ...state, restUntilMs, restAtMostMs }, limit, 'hold', latencyMs, most);
 }
 
 function fade({ losses, lookedAtMs }: InFlight, { now, latency, lost }: Observation): InFlight['losses'] {
