@@ -20,6 +20,7 @@ type ApiRequest = {
   idempotencyKey?: string;
   /** The server reads or writes a whole list before it answers, or between two parts of its answer. */
   isLong?: true;
+  signal?: AbortSignal;
 };
 
 type Settings = Pick<Config, 'server' | 'serverTokenFile'>;
@@ -140,12 +141,13 @@ export class ApiClient {
     }
   }
 
-  /** The text of an answer as it comes. Throws UNREACHABLE where it breaks off. */
-  async *text(request: ApiRequest): AsyncGenerator<string> {
-    const { body } = await this.#send(request);
+  /** The text of an answer of this media type as it comes. Throws UNREACHABLE where it breaks off. */
+  async *text(request: ApiRequest, type: string): AsyncGenerator<string> {
+    const answer = await this.#send(request);
+    if (!isOfType(answer, type)) throw notOurs(this.url, describeAnswer(answer));
     const decoder = new TextDecoder();
     try {
-      for await (const part of body) yield decoder.decode(part as Uint8Array, { stream: true });
+      for await (const part of answer.body) yield decoder.decode(part as Uint8Array, { stream: true });
     } catch (error) {
       throw this.#unreachable(error, request);
     }
@@ -166,8 +168,8 @@ export class ApiClient {
     const silentMs = request.isLong ? this.#timeouts.longAnswer : this.#timeouts.answer;
     const { pathname } = new URL(this.url);
     const path = `${pathname.replace(/\/$/, '')}/api/v1${request.path}${queryOf(request)}`;
-    const { headers, body } = bodyOf(request);
-    const options = { path, method: request.method, headersTimeout: silentMs, bodyTimeout: silentMs, body };
+    const [{ headers, body }, { method, signal }] = [bodyOf(request), request];
+    const options = { path, method, headersTimeout: silentMs, bodyTimeout: silentMs, body, ...(signal && { signal }) };
     const own = { authorization: this.#authorization, 'user-agent': `expunge/${readVersion()}` };
     let answer: Answer;
     try {

@@ -3,7 +3,7 @@ import { type Appearance, appearancesIn, noRunHas, type Search, searchRuns } fro
 import { cursorAt, refuseUnwritten, WrittenRows, writeNews } from '../commands/follow-report.ts';
 import { type Verification, verify } from '../commands/report.ts';
 import type { Session } from '../commands/session.ts';
-import { messageOf } from '../errors.ts';
+import { ExpungeError, messageOf } from '../errors.ts';
 import { htmlReport } from '../ledger/html-report.ts';
 import { type OutcomeRow, readOutcomes } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReport } from '../ledger/report.ts';
@@ -107,11 +107,18 @@ async function outcomes({ deps, params, query }: Call<z.output<typeof outcomesQu
   refuseUnwritten(run);
   const cursor = parsedAs('query.from', query.from ?? '', () => cursorAt(run, query.from));
   const end = deps.streams.begin('downloads');
-  const write = (sink: Sink) => {
+  const write = async (sink: Sink) => {
     const written = new WrittenRows(sink, run.id, query.from ?? null, neverAborted);
-    return writeNews(redis, run.id, cursor, written);
+    // What does not pass is told: of a connection that breaks, a reader would ask again for ever.
+    const lost = await writeNews(redis, run.id, cursor, written).then(() => null, onlyInternal);
+    if (lost !== null) await sink(`${JSON.stringify({ v: 1, type: 'problem', detail: lost.message })}\n`);
   };
   return new Response(textOf(deps, run, write, end), { headers: { 'content-type': types.ndjson } });
+}
+
+function onlyInternal(error: unknown): ExpungeError {
+  if (error instanceof ExpungeError && error.code === 'INTERNAL') return error;
+  throw error;
 }
 
 const neverAborted = new AbortController().signal; // a reader that has left is seen when it is written to

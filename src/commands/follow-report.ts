@@ -68,7 +68,7 @@ export function cursorAt({ id, chunks }: Run, text: string | undefined): FollowC
 }
 
 /** What a look at a run has found: all of an ended run is written, there is more to come, or nobody reads any more. */
-type Found = 'all' | 'more' | 'closed';
+export type Found = 'all' | 'more' | 'closed';
 
 /** Writes what is new of a run since the cursor, and the summary once it has ended. Only reads. */
 export async function writeNews(
@@ -91,18 +91,23 @@ export async function writeNews(
 export async function follow(
   { options, stdout, stderr, outputClosed, ...context }: Invocation,
   { id }: Run,
-  look: (written: WrittenRows) => Promise<Found>,
+  look: (written: WrittenRows, stop: AbortSignal) => Promise<Found>,
   awayOf: (error: unknown) => string | null,
 ): Promise<number> {
   const interrupts = listenForInterrupts(context, () => {});
   const stop = AbortSignal.any([interrupts.signal, outputClosed]);
   const say = sayOn(stderr);
   const written = new WrittenRows(sinkOf(stdout, id), id, (options.from as string | undefined) ?? null, stop);
-  try {
-    const isWhole = await lookUntilAll(() => look(written), { stop, say, awayOf });
-    if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
+  const sayHowToGoOn = () =>
     say(`Go on: expunge report ${id} --follow${written.goOn === null ? '' : ` --from ${written.goOn}`}`);
+  try {
+    const isWhole = await lookUntilAll(() => look(written, stop), { stop, say, awayOf });
+    if (isWhole || !interrupts.signal.aborted) return exitCodes.OK.exit;
+    sayHowToGoOn();
     return interrupts.exit()!;
+  } catch (error) {
+    if (written.goOn !== null) sayHowToGoOn();
+    throw error;
   } finally {
     interrupts.dispose();
   }
@@ -119,6 +124,7 @@ async function lookUntilAll(look: () => Promise<Found>, { stop, say, awayOf }: D
       if (found !== 'more') return found === 'all';
       isAway = false;
     } catch (error) {
+      if (stop.aborted) return false;
       const away = awayOf(error);
       if (away === null) throw error;
       if (!isAway) say(`warning: ${away}; asking again`);

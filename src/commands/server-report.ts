@@ -19,7 +19,7 @@ import {
   type Verification,
 } from './report.ts';
 import { sinkOf } from './report-sink.ts';
-import { followOver } from './server-follow.ts';
+import { followOver, wholeLines } from './server-follow.ts';
 import { readRecord } from './server-status.ts';
 import { sayOf, sayOn } from './session.ts';
 
@@ -61,11 +61,13 @@ export async function execute(invocation: Invocation): Promise<number> {
   });
 }
 
+const mediaTypes = { csv: 'text/csv', ndjson: 'application/x-ndjson', html: 'text/html' };
+
 type Wanted = Pick<ReportDeps, 'format' | 'spreadsheetSafe' | 'only' | 'verify'>;
 
 function download(api: ApiClient, { id }: Run, { format, spreadsheetSafe, only }: Omit<Wanted, 'verify'>) {
   const query = { format, spreadsheet_safe: String(spreadsheetSafe), only: only?.join(',') };
-  return api.text({ method: 'GET', path: `/runs/${id}/report`, query, isLong: true });
+  return api.text({ method: 'GET', path: `/runs/${id}/report`, query, isLong: true }, mediaTypes[format]);
 }
 
 /** What the server counts, in its ledger. */
@@ -80,14 +82,11 @@ function evidenceOver(api: ApiClient, run: Run): Evidence {
 /** The rows of a run in input order, as they come. Throws UNREACHABLE where they break off, INTERNAL if they are not all. */
 async function* rowsOver(api: ApiClient, run: Run): AsyncGenerator<OutcomeRow[]> {
   let rows = 0;
-  let rest = '';
-  for await (const text of download(api, run, { format: 'ndjson', spreadsheetSafe: false, only: null })) {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop()!;
+  for await (const lines of wholeLines(download(api, run, { format: 'ndjson', spreadsheetSafe: false, only: null }))) {
     rows += lines.length;
-    if (lines.length > 0) yield lines.map(rowIn);
+    yield lines.map(rowIn);
   }
-  if (rows === run.rows && rest === '') return;
+  if (rows === run.rows) return;
   throw new ExpungeError('INTERNAL', `the server sent ${count(rows)} of ${count(run.rows)} rows of run ${run.id}`, {
     next: 'try it again',
   });

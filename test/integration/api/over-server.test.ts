@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request, type Server } from 'node:http';
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Role } from '../../../src/api/token-store.ts';
@@ -43,15 +43,17 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A way to the server on which reports lose their last line, and end as if they were whole. */
-async function openCutting(url: string): Promise<string> {
-  const cutting = createServer(async ({ url: path, headers }, answer) => {
+/** A way to the server on which `end` ends the answers with rows. */
+async function openRowsWay(url: string, end: (answer: ServerResponse, text: string) => unknown): Promise<string> {
+  const way = createServer(async ({ url: path, headers }, answer) => {
     const got = await fetch(url + path, { headers: { authorization: headers.authorization! } });
     const text = await got.text();
-    answer.writeHead(got.status, { 'content-type': got.headers.get('content-type')! });
-    answer.end(/\/report\b/.test(path!) ? text.slice(0, text.lastIndexOf('\n', text.length - 2) + 1) : text);
+    answer.statusCode = got.status;
+    answer.setHeader('content-type', got.headers.get('content-type')!);
+    if (/\/(report|outcomes)\b/.test(path!)) end(answer, text);
+    else answer.end(text);
   });
-  return listen(cutting);
+  return listen(way);
 }
 
 /** Counts the requests for a run. */
@@ -171,7 +173,9 @@ describe('a command with --server', () => {
     async (options) => {
       const api = await openWithRuns();
       const { harness, ended, url } = api;
-      const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: await openCutting(url) };
+      const cut = (answer: ServerResponse, text: string) =>
+        answer.end(text.slice(0, text.lastIndexOf('\n', text.length - 2) + 1));
+      const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: await openRowsWay(url, cut) };
       harness.file('out', 'as it was');
       const done = await harness.expunge(['report', ended, ...options, '-o', 'out'], { env });
       expect([done.code, done.stdout, done.stderr]).toEqual([
@@ -180,6 +184,53 @@ describe('a command with --server', () => {
       expect(readFileSync(`${harness.folder}/out`, 'utf8')).toBe('as it was');
     },
   );
+
+  test('follows a run to its end, once, also where the connection breaks behind the last line', async () => {
+    const api = await openWithRuns();
+    const { harness, ended, url } = api;
+    const way = await openRowsWay(url, (answer, text) =>
+      answer.write(text, () => setTimeout(() => answer.destroy(), 100)),
+    );
+    const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: way };
+    const line = ['report', ended, '--follow'];
+    const [direct, over] = [await harness.expunge(line), await harness.expunge(line, { env })];
+    expect([over.code, over.stdout]).toEqual([0, direct.stdout]);
+  });
+
+  test('takes the page of a proxy for no rows', async () => {
+    const api = await openWithRuns();
+    const { harness, ended, url } = api;
+    const way = await openRowsWay(url, (answer) => answer.writeHead(200, { 'content-type': 'text/html' }).end('<p>\n'));
+    const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: way };
+    for (const option of ['--follow', '--format=ndjson', '--spreadsheet-safe']) {
+      const done = await harness.expunge(['report', ended, option], { env });
+      expect(done).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('it answers 200, text/html') });
+    }
+  });
+
+  test('ends a follower where Redis has lost a part of the run, as beside Redis', async () => {
+    const api = await openWithRuns();
+    const { harness, ended, redis } = api;
+    await redis.del(keys.manifest(ended, 0));
+    const env = await overServer(api, 'read');
+    const line = ['report', ended, '--follow'];
+    const [direct, over] = [await harness.expunge(line), await harness.expunge(line, { env })];
+    expect(direct.stderr).toContain('manifest chunk 0 is missing');
+    expect({ ...over, stderr: withoutPlace(over) }).toEqual({ ...direct, stderr: withoutPlace(direct) });
+    expect(over.code).toBe(1);
+  });
+
+  test('ends a follower at once at SIGINT, also while the server is silent, and tells how to go on', async () => {
+    const api = await openWithRuns();
+    const { harness, ended, url } = api;
+    const way = await openRowsWay(url, (answer, text) => answer.write(text.slice(0, text.indexOf('\n') + 1)));
+    const env = { ...(await overServer(api, 'read')), EXPUNGE_SERVER: way };
+    const running = harness.start(['report', ended, '--follow'], env);
+    await until('it has a cursor', () => running.stdout.includes('"type":"cursor"'));
+    running.signal('SIGINT');
+    expect((await running.ended).code).toBe(130);
+    expect(running.stderr).toContain(`Go on: expunge report ${ended} --follow --from `);
+  });
 
   test('says as little as without it of a run that is not there, with the same exit code', async () => {
     const { harness, ...api } = await openApi(onTestFinished);
