@@ -143,8 +143,7 @@ export class ApiClient {
 
   /** The text of an answer of this media type as it comes. Throws UNREACHABLE where it breaks off. */
   async *text(request: ApiRequest, type: string): AsyncGenerator<string> {
-    const answer = await this.#send(request);
-    if (!isOfType(answer, type)) throw notOurs(this.url, describeAnswer(answer));
+    const answer = await this.#send(request, type);
     const decoder = new TextDecoder();
     try {
       for await (const part of answer.body) yield decoder.decode(part as Uint8Array, { stream: true });
@@ -158,30 +157,31 @@ export class ApiClient {
   }
 
   async #read<T>(request: ApiRequest): Promise<{ value: T; isLate: boolean }> {
-    const answer = await this.#send(request);
-    if (!isOfType(answer, 'application/json')) throw notOurs(this.url, describeAnswer(answer));
+    const answer = await this.#send(request, 'application/json');
     const value = this.#parse<T>(await this.#textOf(answer, answerBytesAtMost, request));
     return { value, isLate: answer.statusCode === 202 };
   }
 
-  async #send(request: ApiRequest): Promise<Answer> {
+  /** The answer, which is of this media type. */
+  async #send(request: ApiRequest, type: string): Promise<Answer> {
     const silentMs = request.isLong ? this.#timeouts.longAnswer : this.#timeouts.answer;
     const { pathname } = new URL(this.url);
     const path = `${pathname.replace(/\/$/, '')}/api/v1${request.path}${queryOf(request)}`;
-    const [{ headers, body }, { method, signal }] = [bodyOf(request), request];
-    const options = { path, method, headersTimeout: silentMs, bodyTimeout: silentMs, body, ...(signal && { signal }) };
+    const { headers, body } = bodyOf(request);
+    const options = { path, method: request.method, headersTimeout: silentMs, bodyTimeout: silentMs, body };
     const own = { authorization: this.#authorization, 'user-agent': `expunge/${readVersion()}` };
     let answer: Answer;
     try {
       answer = await this.#dispatcher.request({
-        ...{ ...options, origin: new URL(this.url).origin },
+        ...{ ...options, origin: new URL(this.url).origin, signal: request.signal ?? null },
         headers: { ...headers, ...own },
       });
     } catch (error) {
       throw this.#unreachable(error, request);
     }
-    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-    throw await this.#refusal(answer, request);
+    if (answer.statusCode < 200 || answer.statusCode >= 300) throw await this.#refusal(answer, request);
+    if (!isOfType(answer, type)) throw notOurs(this.url, describeAnswer(answer));
+    return answer;
   }
 
   /** What an answer without success says, without the token, whoever repeats it. */

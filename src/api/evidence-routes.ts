@@ -101,17 +101,17 @@ async function report({ deps, params, query }: Call<z.output<typeof reportQuery>
 }
 
 /** Lines as `report --follow` writes them, up to what is known now; the summary is the last one of a run that has ended. */
-async function outcomes({ deps, params, query }: Call<z.output<typeof outcomesQuery>>): Promise<Response> {
+async function outcomes({ deps, params, query, context }: Call<z.output<typeof outcomesQuery>>): Promise<Response> {
   const { redis } = deps.session;
   const run = await findRunById(deps.session, params.run!);
   refuseUnwritten(run);
   const cursor = parsedAs('query.from', query.from ?? '', () => cursorAt(run, query.from));
   const end = deps.streams.begin('downloads');
   const write = async (sink: Sink) => {
-    const written = new WrittenRows(sink, run.id, query.from ?? null, neverAborted);
+    const written = new WrittenRows(sink, run.id, query.from ?? null, context.req.raw.signal);
     // What does not pass is told: of a connection that breaks, a reader would ask again for ever.
     const lost = await writeNews(redis, run.id, cursor, written).then(() => null, onlyInternal);
-    if (lost !== null) await sink(`${JSON.stringify({ v: 1, type: 'problem', detail: lost.message })}\n`);
+    if (lost !== null) await written.fail(lost.message);
   };
   return new Response(textOf(deps, run, write, end), { headers: { 'content-type': types.ndjson } });
 }
@@ -120,8 +120,6 @@ function onlyInternal(error: unknown): ExpungeError {
   if (error instanceof ExpungeError && error.code === 'INTERNAL') return error;
   throw error;
 }
-
-const neverAborted = new AbortController().signal; // a reader that has left is seen when it is written to
 
 async function verification({ deps: { session, streams }, params }: Call): Promise<Verification> {
   const run = await findRunById(session, params.run!);

@@ -14,8 +14,6 @@ import { sinkOf } from './report-sink.ts';
 import { type Session, sayOn } from './session.ts';
 
 const pollMs = 1_000;
-const cursorFacts = { v: 1, type: 'cursor' };
-const cursorStart = JSON.stringify(cursorFacts).slice(0, -1); // as its line begins
 
 /** Throws USAGE for what a report that grows cannot be, and for --from without --follow. */
 export function refuseBesideFollow({ options }: Invocation): void {
@@ -160,7 +158,7 @@ export class WrittenRows {
     if (this.#stop.aborted) return false;
     const text = reportText(rows, { format: 'ndjson', spreadsheetSafe: false });
     const lines = isCorrection ? text.replaceAll(/\}$/gm, ',"correction":true}') : text;
-    if (!(await this.#sink(`${JSON.stringify({ ...cursorFacts, run: this.#run, cursor })}\n${lines}`))) return false;
+    if (!(await this.#sink(`${lineOf('cursor', { run: this.#run, cursor })}${lines}`))) return false;
     this.#cursor = cursor;
     this.#rows = rows.length;
     return !this.#stop.aborted;
@@ -170,7 +168,7 @@ export class WrittenRows {
   async copy(lines: readonly string[]): Promise<boolean> {
     if (this.#stop.aborted || !(await this.#sink(`${lines.join('\n')}\n`))) return false;
     for (const line of lines) {
-      const isCursor = line.startsWith(cursorStart);
+      const isCursor = isLineOf('cursor', line);
       if (isCursor) this.#cursor = JSON.parse(line).cursor;
       this.#rows = isCursor ? 0 : this.#rows + 1;
     }
@@ -181,4 +179,18 @@ export class WrittenRows {
   async end(run: Run): Promise<boolean> {
     return this.#sink(`${JSON.stringify(summaryOf(run, exitOf(run), Date.now()))}\n`);
   }
+
+  /** Writes as the last line why there are no more, for who copies them. */
+  async fail(detail: string): Promise<boolean> {
+    return this.#sink(lineOf('problem', { detail }));
+  }
+}
+
+function lineOf(type: 'cursor' | 'problem', facts: object): string {
+  return `${JSON.stringify({ v: 1, type, ...facts })}\n`;
+}
+
+/** Whether a line is of this type, which rows have not. */
+export function isLineOf(type: 'cursor' | 'problem' | 'summary', line: string): boolean {
+  return line.startsWith(`{"v":1,"type":"${type}"`);
 }

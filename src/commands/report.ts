@@ -152,9 +152,18 @@ async function noteReport({ redis, run, format, only, join }: ReportDeps, path: 
 }
 
 async function toFile(deps: ReportDeps, path: string): Promise<void> {
-  const { run, format, say, print } = deps;
+  const { run } = deps;
   const rows = await writeReportFile(path, run.id, (sink) => writeRows(deps, sink));
   if (isSealed(run.state) && (await isKept(path))) await noteReport(deps, resolve(path)).catch(() => {}); // the report is there
+  showWritten(deps, path, rows);
+}
+
+/** Says and prints what a file holds now. */
+export function showWritten(
+  { run, format, say, print }: Pick<ReportDeps, 'run' | 'format' | 'say' | 'print'>,
+  path: string,
+  rows: number,
+): void {
   say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
   print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
 }

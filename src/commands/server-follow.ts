@@ -3,7 +3,7 @@ import { ExpungeError, messageOf } from '../errors.ts';
 import type { Run } from '../ledger/run.ts';
 import { plainLine } from '../terminal/style.ts';
 import type { Invocation } from './command.ts';
-import { cursorAt, type Found, follow, refuseUnwritten, type WrittenRows } from './follow-report.ts';
+import { cursorAt, type Found, follow, isLineOf, refuseUnwritten, type WrittenRows } from './follow-report.ts';
 import { isAway } from './server-status.ts';
 
 /** `report --follow` by the API of a server, which is asked about once a second for what is new. */
@@ -20,16 +20,13 @@ async function copyNews(api: ApiClient, { id }: Run, written: WrittenRows, signa
   const text = api.text({ method: 'GET', path: `/runs/${id}/outcomes`, query, signal }, 'application/x-ndjson');
   for await (const lines of wholeLines(text)) {
     const last = lines.at(-1)!;
-    const problem = last.startsWith(problemStart) ? JSON.parse(lines.pop()!) : null;
+    const problem = isLineOf('problem', last) ? JSON.parse(lines.pop()!) : null;
     if (lines.length > 0 && !(await written.copy(lines))) return 'closed';
     if (problem !== null) throw new ExpungeError('INTERNAL', plainLine(String(problem.detail)));
-    if (last.startsWith(summaryStart)) return 'all';
+    if (isLineOf('summary', last)) return 'all';
   }
   return 'more';
 }
-
-const summaryStart = '{"v":1,"type":"summary"';
-const problemStart = '{"v":1,"type":"problem"';
 
 /** The lines of a text, as many as each part of it ends; what follows the last line end is none. */
 export async function* wholeLines(text: AsyncIterable<string>): AsyncGenerator<string[]> {

@@ -5,7 +5,6 @@ import { checkJoined, writeJoined } from '../ledger/join-report.ts';
 import type { OutcomeRow } from '../ledger/outcome-rows.ts';
 import { type Sink, writeReportFile } from '../ledger/report.ts';
 import type { Run } from '../ledger/run.ts';
-import { retryFacts } from '../ledger/summary.ts';
 import { retryLines } from '../terminal/retry-text.ts';
 import { certify, type Evidence, refuseBesideCertificate } from './certify.ts';
 import { type Invocation, jsonLines } from './command.ts';
@@ -16,6 +15,7 @@ import {
   refuseJsonBesideRows,
   refuseTogether,
   showVerification,
+  showWritten,
   type Verification,
 } from './report.ts';
 import { sinkOf } from './report-sink.ts';
@@ -54,9 +54,7 @@ export async function execute(invocation: Invocation): Promise<number> {
       return exitCodes.OK.exit;
     }
     const written = await writeReportFile(path, run.id, write);
-    const rows = format === 'html' ? run.rows : written;
-    say(format === 'html' ? `page in ${path}` : `${count(rows)} rows in ${path}`);
-    print('report', { run: run.id, rows, format, file: path, ...retryFacts(run) });
+    showWritten({ run, format, say, print }, path, format === 'html' ? run.rows : written);
     return exitCodes.OK.exit;
   });
 }

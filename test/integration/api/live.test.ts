@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { addToken } from '../../../src/api/token-store.ts';
+import { parseInfo } from '../../../src/redis/boot-check.ts';
 import { type Api, openApi } from '../../support/api.ts';
 import { liveRun } from '../../support/live-run.ts';
 import { writeManyRuns } from '../../support/many-runs.ts';
@@ -137,7 +138,7 @@ describe('one caller', () => {
 
 /** How many commands Redis has carried out. */
 async function commandsOf({ redis }: Api): Promise<number> {
-  return Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))![1]);
+  return Number(parseInfo(await redis.info('stats')).total_commands_processed);
 }
 
 describe('ten thousand ended runs', () => {

@@ -1,12 +1,11 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { openApi } from '../../support/api.ts';
 import { followInPieces, nothingReceived, type Received, receive, seeded } from '../../support/follow.ts';
 import { type AtEnd, type HarnessOptions, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
 import type { Running } from '../../support/processes.ts';
+import { openRowsWay } from '../../support/rows-way.ts';
 
 const ids = makeIds('f', 4_000);
 const list = [...ids, ...ids.slice(0, 40), 'a/b', 'a/c'];
@@ -41,20 +40,14 @@ async function openServer(atEnd: AtEnd, options: HarnessOptions) {
 }
 
 /** Every second answer with rows ends in the middle, and its connection breaks. */
-async function openBreakingWay(url: string, atEnd: AtEnd): Promise<string> {
+function openBreakingWay(url: string, atEnd: AtEnd): Promise<string> {
   let answers = 0;
-  const way = createServer(async ({ url: path, headers }, answer) => {
-    const got = await fetch(url + path, { headers: { authorization: headers.authorization! } });
-    const text = await got.text();
-    answer.writeHead(got.status, { 'content-type': got.headers.get('content-type')! });
-    const isBroken = path!.includes('/outcomes') && text.length > 0 && ++answers % 2 === 1;
+  const end = (answer: ServerResponse, text: string) => {
+    const isBroken = text.length > 0 && ++answers % 2 === 1;
     if (!isBroken) return answer.end(text);
     return answer.write(text.slice(0, text.length / 2), () => answer.destroy());
-  });
-  way.listen(0, '127.0.0.1');
-  await once(way, 'listening');
-  atEnd(async () => void way.close());
-  return `http://127.0.0.1:${(way.address() as AddressInfo).port}`;
+  };
+  return openRowsWay(url, end, atEnd);
 }
 
 const byLine = (a: { line: number }, b: { line: number }) => a.line - b.line;
