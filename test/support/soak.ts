@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Run, readRun } from '../../src/ledger/run.ts';
-import { chunkSize } from '../../src/model/row.ts';
 import type { RedisClient } from '../../src/redis/client.ts';
 import type { FaultTable } from '../../src/sandbox/faults.ts';
 import { type AtEnd, type Harness, openHarness } from './harness.ts';
@@ -26,8 +25,6 @@ export type Soaked = {
   /** Medians of the second fifth of the time, and of the last one. */
   early: Sample;
   late: Sample;
-  /** The keys of all runs that may be there at once: two that are deleted, and as many that are kept after their end. */
-  keysAtMost: number;
   /** Connections that the workers may have to the API. */
   lanes: number;
   words: string;
@@ -89,14 +86,8 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
     remaining: harness.sandbox.remaining(),
     counted: counted.reduce((sum, n) => sum + n, 0),
     ...{ idle, early, late, lanes: slots * workers },
-    keysAtMost: idle.keys + ownKeys + 4 * keysOfRun(lists[0]!.length),
     words: `${samples.length} samples in ${Math.round((performance.now() - startedAt) / 1_000)} s, ${strikes} strikes; idle ${textOf(idle)}; early ${textOf(early)}; late ${textOf(late)}`,
   };
-}
-
-/** A manifest and a ledger a chunk, and some of the run itself. */
-function keysOfRun(ids: number): number {
-  return 2 * Math.ceil(ids / chunkSize) + 15;
 }
 
 function listsFor(seconds: number, perSecond: number): string[][] {
