@@ -206,12 +206,6 @@ export class TargetLimiter {
     if (this.#reply?.closed === '') this.#close();
   }
 
-  /** The epoch changed during the call, so the outage was not recorded: it is reported again. */
-  #reportAgain(): void {
-    this.permits.drop();
-    this.#callAgain = true;
-  }
-
   /** Sends nothing more, and reports that at once. */
   #close(): void {
     this.permits.drop();
@@ -236,7 +230,7 @@ export class TargetLimiter {
         this.permits.drop();
       }
       if (reply.turn > 0) await this.#control(reply);
-      else if (this.#alarm !== null && call.epoch !== reply.epoch) this.#reportAgain();
+      else if (this.#alarm !== null && call.epoch !== reply.epoch) this.#callAgain = true; // the outage was not recorded
     } catch {
       // No answer, no new permits: the leased ones expire by themselves. The counted answers are lost, which delays learning a little.
     } finally {
@@ -282,7 +276,8 @@ export class TargetLimiter {
     const liveMs = this.#sender.isPaced ? besidePaceMs : undefined;
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
-    if (this.stopped !== null || isTooEarly) this.permits.drop();
+    const isUnreported = this.#alarm !== null && reply.closed === ''; // the lease was asked for before the outage
+    if (this.stopped !== null || isTooEarly || isUnreported) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
   }

@@ -3,12 +3,16 @@ import { replyNumbers, replyTexts } from '../../../src/limiter/script-fields.ts'
 import type { TargetReply } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 
-/** A limiter that got one permit for this moment from a Redis of the test's own, and passes its time there. */
-async function openLimiter({ isPaced }: { isPaced: boolean }) {
+/** A limiter that got one permit for this moment from a Redis of the test's own, and passes its time there. `redisMs`: how long a call takes. */
+async function openLimiter({ isPaced = false, permits = [1], redisMs = 0 }) {
   vi.useFakeTimers({ now: 1_000 });
   const nothing = [...replyNumbers.map((name) => [name, 0]), ...replyTexts.map((name) => [name, ''])];
-  const leases = [{ first: 1_000, gap: 1, count: 1 }];
-  const call = async () => ({ ...Object.fromEntries(nothing), now: Date.now(), ...leases.pop() }) as TargetReply;
+  const left = [...permits];
+  const call = async () => {
+    const lease = { first: Date.now(), gap: 1, count: left.shift() ?? 0 };
+    if (redisMs > 0) await new Promise((resolve) => setTimeout(resolve, redisMs));
+    return { ...Object.fromEntries(nothing), now: Date.now(), ...lease } as TargetReply;
+  };
   const limiter = new TargetLimiter({
     calls: { call, store: async () => false },
     ...{ process: 'p', rate: '', burst: null, slots: 1, clock: () => Date.now() },
@@ -34,5 +38,15 @@ describe('the permits of a target', () => {
     expect(limiter.permits.isDue(Date.now())).toBe(true);
     await vi.advanceTimersByTimeAsync(1);
     expect(limiter.permits.isDue(Date.now())).toBe(false);
+  });
+
+  test('that were asked for before an outage was seen are not used after it', async () => {
+    const limiter = await openLimiter({ permits: [1, 10], redisMs: 10 });
+    await vi.advanceTimersByTimeAsync(10);
+    expect(limiter.permits.isDue(Date.now())).toBe(true);
+    await vi.advanceTimersByTimeAsync(95); // the next call is on its way
+    for (let n = 0; n < 5; n++) limiter.observe(0, 'unreachable', 1, 'no route to host');
+    await vi.advanceTimersByTimeAsync(6);
+    expect(limiter.permits.inHand(Date.now())).toBe(0);
   });
 });
