@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { glob, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve, sep } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
 import { refusePlainHttp } from '../config/check-target.ts';
@@ -94,6 +95,7 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
     clearTimeout(timer);
     stop.removeEventListener('abort', stopIt);
     if (child.exitCode === null) endChild(child);
+    await closed(child.stderr);
     if (stderr !== '') onStderr(stderr);
   }
 }
@@ -117,9 +119,14 @@ async function endsSoon({ stdout }: Child): Promise<boolean> {
   for (let seen = -1; !stdout.closed && !stdout.readableEnded; ) {
     if (bytesRead() === seen && stdout.readableLength === 0) return false;
     seen = bytesRead();
-    await Promise.race([once(stdout, 'close'), sleep(graceMs)]).catch(() => {});
+    await closed(stdout);
   }
   return true;
+}
+
+/** Waits until a stream is closed, a second at most: a process that was left behind may hold it. */
+async function closed(stream: Readable): Promise<void> {
+  if (!stream.closed) await Promise.race([once(stream, 'close'), sleep(graceMs)]).catch(() => {});
 }
 
 /** Logs the stderr of a command, on this machine only: it may name hosts and users. */
