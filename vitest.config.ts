@@ -18,6 +18,9 @@ const alone = [
   'test/prove/soak.test.ts',
 ];
 
+/** What has workers, servers and browsers as a whole, and takes its time. */
+const services = ['chaos', 'services', 'containers', 'browser'];
+
 const project = (name: string, folders: string[], testTimeout: number, size: 'short' | 'full' = 'short') => ({
   test: {
     name,
@@ -30,7 +33,7 @@ const project = (name: string, folders: string[], testTimeout: number, size: 'sh
   },
 });
 
-const prove = (name: string) => project(name, ['chaos', 'containers', 'browser', 'prove'], 3_600_000, 'full').test;
+const prove = (name: string) => project(name, [...services, 'prove'], 3_600_000, 'full').test;
 
 export default defineConfig({
   test: {
@@ -41,7 +44,7 @@ export default defineConfig({
       project('unit', ['unit'], 30_000),
       project('integration', ['integration'], 180_000),
       project('e2e', ['e2e'], 180_000),
-      project('chaos', ['chaos', 'containers', 'browser'], 300_000),
+      project('chaos', services, 300_000),
       { test: { ...prove('prove'), maxWorkers: 2, sequence: { groupOrder: 1 } } },
       {
         test: { ...prove('prove-alone'), include: alone, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 } },

@@ -36,7 +36,6 @@ const work = `${folder}/${process.pid}`; // several may run at once
 /** Tests that say nothing about a mutant, or say it too slowly. */
 const leftOut = [
   'test/unit/tidy.test.ts', // about the text of the sources
-  'test/unit/limiter/zoo.test.ts', // simulated targets: so slow that mutants elsewhere time out in it
   'test/integration/ledger/doubt.test.ts', // servers of its own
   'test/integration/ledger/many-runs.test.ts', // 10,000 of them
 ];
