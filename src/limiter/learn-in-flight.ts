@@ -28,6 +28,8 @@ const rules = {
 /** How many requests the fleet has in flight: plain JSON, changed by `learnInFlight` alone. Times are Redis clock, ms. */
 export type InFlight = {
   limit: number;
+  /** What the processes that were there last may have in flight at all. */
+  most: number;
   /** hold: neither more nor less is known to be better · up, down: the last step went that way and is being judged. */
   trend: 'hold' | 'up' | 'down';
   /** Mean latency at the limit before the last step. */
@@ -64,6 +66,7 @@ const emptyWindow: Window = { openMs: 0, count: 0, sumMs: 0, squares: 0, reports
 export function firstInFlight(now: number, most: number): InFlight {
   return {
     limit: most,
+    most,
     trend: 'hold',
     latencyMs: 0,
     floor: rules.least,
@@ -86,8 +89,7 @@ export function firstInFlight(now: number, most: number): InFlight {
  * tried. Pure; called with every update.
  */
 export function learnInFlight(before: InFlight, seen: Observation, most: number): InFlight {
-  const state = { ...before, limit: Math.min(before.limit, most), lookedAtMs: seen.now };
-  state.losses = fade(before, seen);
+  const state = { ...ofFleet(before, most), lookedAtMs: seen.now, losses: fade(before, seen) };
   const isLossy = seen.lost > 0 && state.losses.lost >= rules.lossShare * state.losses.answers;
   if (isLossy && seen.now >= before.lossAtMs + rules.lossRestMs) return afterLoss(state, seen.now);
   if (before.lookedAtMs < state.judgeFromMs) return state;
@@ -95,65 +97,73 @@ export function learnInFlight(before: InFlight, seen: Observation, most: number)
   const latencyMs = Math.max(rules.leastLatencyMs, window.sumMs / Math.max(1, window.count));
   const isStarved = window.starved >= rules.hungry * window.reports;
   if (window.busy > 0 && window.openMs < rules.busyWindowMs) return { ...state, window };
-  if (isBusy(window)) return goBlind({ ...state, window: emptyWindow }, isStarved, latencyMs, most);
+  if (isBusy(window)) return goBlind({ ...state, window: emptyWindow }, isStarved, latencyMs);
   if (!isConclusive(window, latencyMs)) return { ...state, window };
-  return evaluate({ ...state, window: emptyWindow }, latencyMs, isStarved, most);
+  return evaluate({ ...state, window: emptyWindow }, latencyMs, isStarved);
 }
 
-function evaluate(state: InFlight, latencyMs: number, isStarved: boolean, most: number): InFlight {
-  const isHungry = isStarved && state.limit < most;
+/** A process that joins brings slots: where all were in use, also where fewer were just being tried, requests that wait may have more at once. */
+function ofFleet(before: InFlight, most: number): InFlight {
+  const hadAll = before.limit >= before.most || (before.trend === 'down' && before.floor === rules.least);
+  const state = { ...before, most, limit: Math.min(before.limit, most) };
+  if (!hadAll || most <= before.most) return state;
+  return { ...state, trend: 'hold', isBlind: false, restUntilMs: before.lookedAtMs, window: emptyWindow };
+}
+
+function evaluate(state: InFlight, latencyMs: number, isStarved: boolean): InFlight {
+  const isHungry = isStarved && state.limit < state.most;
   if (state.trend === 'hold') {
     if (!isStarved || state.lookedAtMs < state.restUntilMs) return state;
-    return state.isBlind || !isHungry ? tryLess(state, latencyMs, most) : double(state, latencyMs, most);
+    return state.isBlind || !isHungry ? tryLess(state, latencyMs) : double(state, latencyMs);
   }
   if (state.trend === 'up') {
-    if (throughputGain(state.latencyMs, latencyMs, 2) < rules.worthwhile) return turn(state, latencyMs, most);
-    return isHungry ? double(state, latencyMs, most) : { ...state, trend: 'hold' };
+    if (throughputGain(state.latencyMs, latencyMs, 2) < rules.worthwhile) return turn(state, latencyMs);
+    return isHungry ? double(state, latencyMs) : { ...state, trend: 'hold' };
   }
   const loss = throughputGain(latencyMs, state.latencyMs, rules.stepDown);
   const dear = state.floor > rules.least ? rules.dear : rules.worthwhile; // no doubling has shown that it goes with fewer
-  return loss < dear ? stepDown(state, latencyMs, most) : rest(state, latencyMs, most);
+  return loss < dear ? stepDown(state, latencyMs) : rest(state, latencyMs);
 }
 
 /** Latencies show nothing: more slots while requests wait for one. */
-function goBlind(state: InFlight, isStarved: boolean, latencyMs: number, most: number): InFlight {
-  if (!isStarved || state.limit >= most) return { ...state, trend: 'hold' };
-  return change({ ...state, isBlind: true, latencyMs }, state.limit * 2, 'hold', latencyMs, most);
+function goBlind(state: InFlight, isStarved: boolean, latencyMs: number): InFlight {
+  if (!isStarved || state.limit >= state.most) return { ...state, trend: 'hold' };
+  return change({ ...state, isBlind: true, latencyMs }, state.limit * 2, 'hold', latencyMs);
 }
 
 /** What was given blindly may be more than the target serves. */
-function tryLess(state: InFlight, latencyMs: number, most: number): InFlight {
+function tryLess(state: InFlight, latencyMs: number): InFlight {
   const seeing = { ...state, isBlind: false, floor: rules.least, latencyMs };
-  return change(seeing, state.limit / rules.stepDown, 'down', latencyMs, most);
+  return change(seeing, state.limit / rules.stepDown, 'down', latencyMs);
 }
 
 /** More slots for requests that wait. */
-function double(state: InFlight, latencyMs: number, most: number): InFlight {
-  return change({ ...state, latencyMs }, state.limit * 2, 'up', latencyMs, most);
+function double(state: InFlight, latencyMs: number): InFlight {
+  return change({ ...state, latencyMs }, state.limit * 2, 'up', latencyMs);
 }
 
 /** The doubling brought nothing: back, and one step lower to see whether even less would do. */
-function turn(state: InFlight, latencyMs: number, most: number): InFlight {
+function turn(state: InFlight, latencyMs: number): InFlight {
   const limit = state.limit / 2;
   const floor = limit / rules.deepest;
-  return change({ ...state, floor }, limit / rules.stepDown, 'down', latencyMs, most);
+  return change({ ...state, floor }, limit / rules.stepDown, 'down', latencyMs);
 }
 
 /** Less was as good: try still less, but not far below what was good before. */
-function stepDown(state: InFlight, latencyMs: number, most: number): InFlight {
+function stepDown(state: InFlight, latencyMs: number): InFlight {
   const limit = state.limit / rules.stepDown;
   if (limit < state.floor) return { ...state, trend: 'hold', restUntilMs: state.lookedAtMs + rules.restMs };
-  return change({ ...state, latencyMs }, limit, 'down', latencyMs, most);
+  return change({ ...state, latencyMs }, limit, 'down', latencyMs);
 }
 
 /** Less costs throughput: back to the last limit, and stay there for a while. */
-function rest(state: InFlight, latencyMs: number, most: number): InFlight {
+function rest(state: InFlight, latencyMs: number): InFlight {
   const limit = state.limit * rules.stepDown;
-  if (limit < most)
-    return change({ ...state, restUntilMs: state.lookedAtMs + rules.restMs }, limit, 'hold', latencyMs, most);
+  if (limit < state.most)
+    return change({ ...state, restUntilMs: state.lookedAtMs + rules.restMs }, limit, 'hold', latencyMs);
   const restUntilMs = state.lookedAtMs + state.restAtMostMs;
   const restAtMostMs = Math.min(rules.restAtMostMs, 2 * state.restAtMostMs);
-  return change({ ...state, restUntilMs, restAtMostMs }, limit, 'hold', latencyMs, most);
+  return change({ ...state, restUntilMs, restAtMostMs }, limit, 'hold', latencyMs);
 }
 
 function fade({ losses, lookedAtMs }: InFlight, { now, latency, lost }: Observation): InFlight['losses'] {
@@ -164,12 +174,18 @@ function fade({ losses, lookedAtMs }: InFlight, { now, latency, lost }: Observat
 /** Time-outs and resets: the target, or something on the way to it, has more than it can bear. */
 function afterLoss(state: InFlight, now: number): InFlight {
   const next = { ...state, lossAtMs: now, restUntilMs: now + rules.restMs };
-  return change(next, state.limit * rules.lossCut, 'hold', state.latencyMs, Number.POSITIVE_INFINITY);
+  return change(next, state.limit * rules.lossCut, 'hold', state.latencyMs);
 }
 
-function change(state: InFlight, limit: number, trend: InFlight['trend'], latencyMs: number, most: number): InFlight {
+function change(state: InFlight, limit: number, trend: InFlight['trend'], latencyMs: number): InFlight {
   const judgeFromMs = state.lookedAtMs + rules.spreadMs + latencyMs;
-  return { ...state, limit: Math.min(most, Math.max(rules.least, limit)), trend, judgeFromMs, window: emptyWindow };
+  return {
+    ...state,
+    limit: Math.min(state.most, Math.max(rules.least, limit)),
+    trend,
+    judgeFromMs,
+    window: emptyWindow,
+  };
 }
 
 /** How much throughput (limit ÷ latency) more slots bring: 1 = as much as slots, 0 = nothing, below 0 = they cost some. */

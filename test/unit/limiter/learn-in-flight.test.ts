@@ -5,16 +5,20 @@ import { observation } from '../../support/observations.ts';
 const most = 256;
 
 /** Looks every 100 ms while each process waits for a slot and answers take as long as the limit makes them. */
-function watch(state: InFlight, latencyAt: (limit: number) => number, seconds: number, more = {}): InFlight[] {
+function watch(
+  state: InFlight,
+  latencyAt: (limit: number) => number,
+  seconds: number,
+  more = {},
+  all = most,
+): InFlight[] {
   const states = [state];
   for (let look = 1; look <= seconds * 10; look++) {
     const before = states.at(-1)!;
     const ms = latencyAt(before.limit);
     const count = Math.round((before.limit / ms) * 100);
     const latency = { count, sumMs: count * ms, squares: count * ms ** 2 };
-    states.push(
-      learnInFlight(before, observation({ now: look * 100, latency, reports: 4, starved: 4, ...more }), most),
-    );
+    states.push(learnInFlight(before, observation({ now: look * 100, latency, reports: 4, starved: 4, ...more }), all));
   }
   return states;
 }
@@ -47,6 +51,22 @@ describe('the limit of requests in flight', () => {
   it('never exceeds what the fleet may have', () => {
     expect(firstInFlight(0, 4).limit).toBe(4);
     expect(learnInFlight({ ...firstInFlight(0, most), limit: 200 }, observation({ now: 100 }), 64).limit).toBe(64);
+  });
+
+  it('doubles at once when processes join where all were in use, also while fewer are being tried', () => {
+    const tried = watch(firstInFlight(0, 16), flat, 3, {}, 16);
+    expect(Math.min(...tried.map(({ limit }) => limit))).toBeLessThan(16);
+    for (const state of tried) {
+      const since = { ...state, lookedAtMs: 0, judgeFromMs: 0, restUntilMs: state.restUntilMs - state.lookedAtMs };
+      expect(watch(since, flat, 1.5, {}, 64).at(-1)!.limit).toBe(64);
+    }
+  });
+
+  it('stays what was found when processes join or leave', () => {
+    const found = watch(firstInFlight(0, most), queueAbove20, 30).at(-1)!;
+    expect(found.limit).toBeLessThan(30);
+    for (const now of [128, 512])
+      expect(learnInFlight({ ...found, trend: 'hold' }, observation({ now: 30_001 }), now).limit).toBe(found.limit);
   });
 
   it('settles where a target begins to queue', () => {
