@@ -51,7 +51,8 @@ const ticksAhead = 2.5;
 const admitEveryMs = 3;
 const saturatedAdmitEveryMs = 20;
 const waitingPerConnection = 4;
-const saturatingChunks = 4;
+const connectionsPerChunk = 16; // so many are kept busy by one chunk
+const saturatingAtLeast = 2; // so that one goes on while another ends
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
@@ -71,6 +72,7 @@ export class ConnectionPool {
   #answeredInTick = 0;
   #answeredBefore = 0;
   #admittedAt = Number.NEGATIVE_INFINITY;
+  #hasAskedSince = true; // whether a queue has asked for room since then
   #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
   #unpacedAt = Number.NEGATIVE_INFINITY; // when a queue without permits of its own last asked for room
 
@@ -100,6 +102,7 @@ export class ConnectionPool {
    */
   room(queue: FairQueue<QueuedRequest>, wanted: number): number {
     const now = this.#clock();
+    this.#hasAskedSince = true;
     if (!queue.isPaced) this.#unpacedAt = now;
     const all = this.#limits.isBlocked ? 0 : this.#sendableSoon(now);
     const left = all - this.#scheduler.length - this.#shares.reserved;
@@ -115,22 +118,25 @@ export class ConnectionPool {
 
   /**
    * Whether the pool can use one more chunk beside the leased ones: fewer than four requests per connection are queued. Admits at most
-   * one chunk in 3 ms, so that the requests of each count before the next one. With fast answers few chunks are enough; slow answers
-   * admit more. A saturated pool admits chunks only while a run waits for its share (`isRunWaiting`), one in 20 ms.
+   * one chunk in 3 ms, and none before the last one has asked for room (or 150 ms have passed), so that the requests of each count before the
+   * next one, and other processes get their share of few chunks. A saturated pool admits chunks only while a run waits for its share
+   * (`isRunWaiting`), one in 20 ms.
    */
   admit(leasedChunks: number, isRunWaiting: boolean): boolean {
     const now = this.#clock();
     const isSaturated = this.isSaturated(leasedChunks);
     if (isSaturated && !isRunWaiting) return false;
-    const everyMs = isSaturated ? saturatedAdmitEveryMs : admitEveryMs;
+    const everyMs = isSaturated ? saturatedAdmitEveryMs : this.#hasAskedSince ? admitEveryMs : shortageMs;
     if (this.#scheduler.length >= waitingPerConnection * this.size || now - this.#admittedAt < everyMs) return false;
     this.#admittedAt = now;
+    this.#hasAskedSince = false;
     return true;
   }
 
   /** Whether the leased chunks already ask for more room than there is: another chunk would only take room from them. */
   isSaturated(leasedChunks: number): boolean {
-    return leasedChunks >= saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
+    const enough = Math.max(saturatingAtLeast, Math.ceil(this.size / connectionsPerChunk));
+    return leasedChunks >= enough && this.#clock() - this.#shortageAt < shortageMs;
   }
 
   /** Appends the request to this queue. */

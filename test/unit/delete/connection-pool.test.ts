@@ -267,13 +267,19 @@ describe('room for requests that are not marked yet', () => {
 });
 
 describe('another chunk', () => {
-  test('is let in once in 3 ms', () => {
+  test('is let in once in 3 ms, and only when the last one has asked for room, or has not within 150 ms', () => {
     const { pool } = openPool();
+    const { queue } = openQueue();
     expect(pool.admit(0, false)).toBe(true);
+    pool.room(queue, 1);
     expect(pool.admit(1, false)).toBe(false);
     vi.setSystemTime(2);
     expect(pool.admit(1, false)).toBe(false);
     vi.setSystemTime(3);
+    expect(pool.admit(1, false)).toBe(true);
+    vi.setSystemTime(152);
+    expect(pool.admit(1, false)).toBe(false);
+    vi.setSystemTime(153);
     expect(pool.admit(1, false)).toBe(true);
   });
 
@@ -283,25 +289,33 @@ describe('another chunk', () => {
     limits.inFlightShare = 0;
     for (let n = 0; n < 7; n++) pool.submit(queue, request('a'));
     expect(pool.admit(1, false)).toBe(true);
-    vi.setSystemTime(10);
+    vi.setSystemTime(200);
     pool.submit(queue, request('a'));
     expect(pool.admit(1, false)).toBe(false);
   });
 
-  test('is not let in beside four that want more room than there is, but for a run that waits, once in 20 ms', () => {
-    const { pool } = openPool({ size: 1 });
-    const { queue } = openQueue();
-    pool.room(queue, 2);
-    expect(pool.isSaturated(3)).toBe(false);
-    expect(pool.isSaturated(4)).toBe(true);
-    expect(pool.admit(3, false)).toBe(true);
-    vi.setSystemTime(10);
-    expect(pool.admit(4, false)).toBe(false);
-    vi.setSystemTime(19);
-    expect(pool.admit(4, true)).toBe(false);
-    vi.setSystemTime(20);
-    expect(pool.admit(4, true)).toBe(true);
-  });
+  test.for([
+    [1, 2],
+    [16, 2],
+    [64, 4],
+    [65, 5],
+  ] as const)(
+    'beside %i connections: %i that want more room than there is crowd out any but that of a run that waits, once in 20 ms',
+    ([size, enough]) => {
+      const { pool } = openPool({ size });
+      const { queue } = openQueue();
+      pool.room(queue, 1_000);
+      expect(pool.isSaturated(enough - 1)).toBe(false);
+      expect(pool.isSaturated(enough)).toBe(true);
+      expect(pool.admit(enough - 1, false)).toBe(true);
+      vi.setSystemTime(10);
+      expect(pool.admit(enough, false)).toBe(false);
+      vi.setSystemTime(19);
+      expect(pool.admit(enough, true)).toBe(false);
+      vi.setSystemTime(20);
+      expect(pool.admit(enough, true)).toBe(true);
+    },
+  );
 
   test('finds them crowded for 150 ms after somebody wanted more than there was', () => {
     const { pool } = openPool({ size: 2 });
