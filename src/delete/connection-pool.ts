@@ -52,7 +52,7 @@ const admitEveryMs = 3;
 const saturatedAdmitEveryMs = 20;
 const waitingPerConnection = 4;
 const connectionsPerChunk = 16; // so many are kept busy by one chunk
-const saturatingAtLeast = 2; // so that one goes on while another ends
+const saturatingChunks = { least: 2, most: 4 }; // one goes on while another ends; most places for chunks are left to other runs
 const shortageMs = 150; // a chunk that waits for room asks ten times a second
 
 /**
@@ -72,7 +72,7 @@ export class ConnectionPool {
   #answeredInTick = 0;
   #answeredBefore = 0;
   #admittedAt = Number.NEGATIVE_INFINITY;
-  #hasAskedSince = true; // whether a queue has asked for room since then
+  #hasAskedSince = true; // whether a chunk has asked for room since then, or ended
   #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
   #unpacedAt = Number.NEGATIVE_INFINITY; // when a queue without permits of its own last asked for room
 
@@ -118,8 +118,8 @@ export class ConnectionPool {
 
   /**
    * Whether the pool can use one more chunk beside the leased ones: fewer than four requests per connection are queued. Admits at most
-   * one chunk in 3 ms, and none before the last one has asked for room (or 150 ms have passed), so that the requests of each count before the
-   * next one, and other processes get their share of few chunks. A saturated pool admits chunks only while a run waits for its share
+   * one chunk in 3 ms; and in 150 ms, while none has asked for room or ended since the last one, so that other processes get their share of
+   * few chunks. A saturated pool admits chunks only while a run waits for its share
    * (`isRunWaiting`), one in 20 ms.
    */
   admit(leasedChunks: number, isRunWaiting: boolean): boolean {
@@ -135,8 +135,14 @@ export class ConnectionPool {
 
   /** Whether the leased chunks already ask for more room than there is: another chunk would only take room from them. */
   isSaturated(leasedChunks: number): boolean {
-    const enough = Math.max(saturatingAtLeast, Math.ceil(this.size / connectionsPerChunk));
+    const { least, most } = saturatingChunks;
+    const enough = Math.min(most, Math.max(least, Math.ceil(this.size / connectionsPerChunk)));
     return leasedChunks >= enough && this.#clock() - this.#shortageAt < shortageMs;
+  }
+
+  /** A chunk has ended, or was given back: it may have asked for nothing. */
+  chunkEnded(): void {
+    this.#hasAskedSince = true;
   }
 
   /** Appends the request to this queue. */

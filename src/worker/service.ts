@@ -115,6 +115,7 @@ export function openService(
     (run) => watch.hasChunks(run) || watch.waits(run),
   );
   const isSaturated = () => senders.all.every(({ connections }) => connections.isSaturated(watch.chunks));
+  const handle = chunkHandler({ deleting, watch, credentials, isSaturated, abandon });
   const consumer = openConsumer({
     address,
     canTakeMore: () =>
@@ -124,7 +125,10 @@ export function openService(
         ({ connections, limits }) =>
           limits.throttledMs <= longestWaitMs && connections.admit(watch.chunks, waiting.hasAny),
       ),
-    handle: chunkHandler({ deleting, watch, credentials, isSaturated, abandon }),
+    handle: (job, stop) =>
+      handle(job, stop).finally(() => {
+        for (const { connections } of senders.all) connections.chunkEnded();
+      }),
     requeue: ({ run, chunk }) => deleting.enqueue(run, [chunk]),
     onDue: (run: string) => void feeder.feed(run).catch((error) => logRedisError(deleting, error)),
     log,

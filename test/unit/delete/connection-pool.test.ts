@@ -267,7 +267,7 @@ describe('room for requests that are not marked yet', () => {
 });
 
 describe('another chunk', () => {
-  test('is let in once in 3 ms, and only when the last one has asked for room, or has not within 150 ms', () => {
+  test('is let in once in 3 ms, and once in 150 ms while none has asked for room or ended', () => {
     const { pool } = openPool();
     const { queue } = openQueue();
     expect(pool.admit(0, false)).toBe(true);
@@ -280,6 +280,9 @@ describe('another chunk', () => {
     vi.setSystemTime(152);
     expect(pool.admit(1, false)).toBe(false);
     vi.setSystemTime(153);
+    expect(pool.admit(1, false)).toBe(true);
+    pool.chunkEnded();
+    vi.setSystemTime(156);
     expect(pool.admit(1, false)).toBe(true);
   });
 
@@ -298,13 +301,13 @@ describe('another chunk', () => {
     [1, 2],
     [16, 2],
     [64, 4],
-    [65, 5],
+    [4_096, 4],
   ] as const)(
     'beside %i connections: %i that want more room than there is crowd out any but that of a run that waits, once in 20 ms',
     ([size, enough]) => {
       const { pool } = openPool({ size });
       const { queue } = openQueue();
-      pool.room(queue, 1_000);
+      pool.room(queue, 5_000);
       expect(pool.isSaturated(enough - 1)).toBe(false);
       expect(pool.isSaturated(enough)).toBe(true);
       expect(pool.admit(enough - 1, false)).toBe(true);
