@@ -96,6 +96,7 @@ async function* readOutput(child: Child, { timeoutMs, stop, fail, onStderr }: Re
     stop.removeEventListener('abort', stopIt);
     if (child.exitCode === null) endChild(child);
     await closed(child.stderr);
+    child.stderr.destroy(); // a process that was left behind may hold it for ever
     if (stderr !== '') onStderr(stderr);
   }
 }
