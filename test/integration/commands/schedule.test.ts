@@ -204,6 +204,7 @@ describe('expunge schedule', () => {
     expect((await schedule('remove broken --yes')).code).toBe(0);
     const lines = (await schedule('list --json')).stdout.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line).name)).toEqual(['elsewhere', 'nightly']);
-    expect((await harness.expunge(['runs'])).stdout).toContain('expired.txt');
+    const listed = await harness.expunge(['runs']);
+    expect(listed.stdout, listed.stderr).toContain('expired.txt');
   });
 });

@@ -11,14 +11,17 @@ import {
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
-import { openTestRedis } from '../../support/redis.ts';
+import { openOwnRedis } from '../../support/own-redis.ts';
 
-let redis: RedisClient;
+let redis: RedisClient; // of its own: whoever listed runs meanwhile would meet these, which are none
 let id: string;
+const atEnd: (() => Promise<void>)[] = [];
 beforeAll(async () => {
-  redis = await openTestRedis();
+  redis = (await openOwnRedis((task) => void atEnd.push(task))).connect();
 });
-afterAll(() => redis.disconnect());
+afterAll(async () => {
+  for (const task of atEnd) await task();
+});
 beforeEach(() => {
   id = `test-${randomUUID()}`;
 });
