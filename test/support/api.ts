@@ -56,6 +56,7 @@ export async function openApi(
     const answer = await fetch(path.startsWith('//') ? url + path.slice(1) : `${url}/api/v1${path}`, {
       ...{ method, body: sent, redirect: 'manual', duplex: 'half' },
       headers: {
+        connection: 'close', // one that has rested may be closed by the server just now
         ...(role !== null && { authorization: `Bearer ${await token(role)}` }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...headers,
