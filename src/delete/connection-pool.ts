@@ -62,6 +62,7 @@ const shortageMs = 150; // a chunk that waits for room asks ten times a second
  */
 export class ConnectionPool {
   readonly size: number;
+  readonly #saturatingChunks: number;
   readonly #slots: Slot[];
   readonly #free: Slot[];
   readonly #limits: PoolLimits;
@@ -79,6 +80,8 @@ export class ConnectionPool {
   /** `clock`: monotonic ms. */
   constructor(size: number, open: () => PooledConnection, limits: PoolLimits, clock: () => number) {
     this.size = size;
+    const { least, most } = saturatingChunks;
+    this.#saturatingChunks = Math.min(most, Math.max(least, Math.ceil(size / connectionsPerChunk)));
     this.#limits = limits;
     this.#clock = clock;
     this.#slots = Array.from({ length: size }, () => this.#openSlot(open()));
@@ -135,9 +138,7 @@ export class ConnectionPool {
 
   /** Whether the leased chunks already ask for more room than there is: another chunk would only take room from them. */
   isSaturated(leasedChunks: number): boolean {
-    const { least, most } = saturatingChunks;
-    const enough = Math.min(most, Math.max(least, Math.ceil(this.size / connectionsPerChunk)));
-    return leasedChunks >= enough && this.#clock() - this.#shortageAt < shortageMs;
+    return leasedChunks >= this.#saturatingChunks && this.#clock() - this.#shortageAt < shortageMs;
   }
 
   /** A chunk has ended, or was given back: it may have asked for nothing. */

@@ -276,7 +276,7 @@ export class TargetLimiter {
     const liveMs = this.#sender.isPaced ? besidePaceMs : undefined;
     this.permits.add(lease, this.#options.clock(), reply.closed === '' ? liveMs : probeLivesMs);
     const isTooEarly = this.throttledMs > 0 && lease.firstMs < this.#options.clock() + this.throttledMs;
-    const isUnreported = this.#alarm !== null && reply.closed === ''; // the lease was asked for before the outage
+    const isUnreported = this.#alarm !== null && reply.closed === ''; // of an outage, which the lease does not know yet
     if (this.stopped !== null || isTooEarly || isUnreported) this.permits.drop();
     if (reply.count > 0) this.#till = String(reply.first + reply.gap * reply.count);
     this.#options.onChange();
