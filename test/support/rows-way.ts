@@ -18,7 +18,7 @@ export function openRowsWay(
   atEnd: AtEnd,
 ): Promise<string> {
   const way = createServer(async ({ url: path, headers }, answer) => {
-    const got = await fetch(url + path, { headers: { authorization: headers.authorization! } });
+    const got = await fetch(url + path, { headers: { authorization: headers.authorization!, connection: 'close' } });
     const text = await got.text();
     answer.statusCode = got.status;
     answer.setHeader('content-type', got.headers.get('content-type')!);

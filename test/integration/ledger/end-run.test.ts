@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import {
   expireRun,
   hasRemains,
@@ -24,12 +24,6 @@ afterAll(async () => {
 });
 beforeEach(() => {
   id = `test-${randomUUID()}`;
-});
-afterEach(async () => {
-  await redis.unlink(...parts(), ...small(), keys.run(id));
-  await redis.unlink(keys.list(id));
-  await redis.unlink(keys.targetRuns(id));
-  await redis.zrem(keys.runs, id);
 });
 
 const chunks = 260; // with their ledgers and the blocks more keys than one round trip takes

@@ -108,6 +108,14 @@ async function openStage(atEnd: AtEnd, ids: string[]) {
   return { harness, folder: join(harness.folder, 'results') };
 }
 
+/** A run that has ended under a worker without --results, and waits for its delivery. */
+async function openEnded(atEnd: AtEnd) {
+  const { harness, folder } = await openStage(atEnd, []);
+  await harness.worker();
+  const run = await endedRun(harness, makeIds('r', 5));
+  return { harness, folder, redis: harness.redis, target: harness.target, run };
+}
+
 describe.concurrent('a worker with --results', () => {
   test('puts the results of a run that ends into a folder of its own, readable by its owner only', async ({
     onTestFinished,
@@ -361,11 +369,8 @@ describe.concurrent('the results of a run that has ended', () => {
   test.for(['while', 'after'])(
     'are delivered once more where a process wakes that was suspended in its delivery, %s another one delivers',
     async (when, { expect, onTestFinished }) => {
-      const { harness } = await openStage(onTestFinished, []);
-      const { redis, target } = harness;
+      const { harness, redis, target, run } = await openEnded(onTestFinished);
       const receiver = await openReceiver(onTestFinished);
-      await harness.worker();
-      const run = await endedRun(harness, makeIds('r', 5));
       let wake = () => {};
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
@@ -407,10 +412,7 @@ describe.concurrent('the results of a run that has ended', () => {
     expect,
     onTestFinished,
   }) => {
-    const { harness, folder } = await openStage(onTestFinished, []);
-    const { redis } = harness;
-    await harness.worker();
-    const run = await endedRun(harness, makeIds('r', 5));
+    const { harness, folder, redis, run } = await openEnded(onTestFinished);
     await moveSet(await writeSet(redis, (await readRun(redis, run))!, folder, never)); // which was not recorded
     suspendAtFailedRename(onTestFinished, join(folder, run), async () => {
       await redis.del(keys.resultsLease(run)); // it expires meanwhile
@@ -473,10 +475,7 @@ describe.concurrent('the results of a run that has ended', () => {
     expect,
     onTestFinished,
   }) => {
-    const { harness, folder } = await openStage(onTestFinished, []);
-    const { redis } = harness;
-    await harness.worker();
-    const run = await endedRun(harness, makeIds('r', 5));
+    const { harness, folder, redis, run } = await openEnded(onTestFinished);
     const found = (await readRun(redis, run))!;
     const lease = { signal: never, isHeld: () => true };
     for (const before of [
@@ -490,10 +489,7 @@ describe.concurrent('the results of a run that has ended', () => {
   });
 
   test('that are put in once more while a worker takes them out stay in', async ({ expect, onTestFinished }) => {
-    const { harness, folder } = await openStage(onTestFinished, []);
-    const { redis, target } = harness;
-    await harness.worker();
-    const run = await endedRun(harness, makeIds('r', 5));
+    const { harness, folder, redis, target, run } = await openEnded(onTestFinished);
     const [seen] = await readUndelivered(redis, target.fp);
     await delivererTo(harness, folder).deliver();
     await requeueResults(redis, run, 'a lease that was lost');
