@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,19 +7,17 @@ import { type Done, runProgram } from '../support/processes.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const work = mkdtempSync(join(tmpdir(), 'expunge-package-'));
-const built = join(work, 'built');
 const modules = join(work, 'installed/node_modules');
 const installed = join(modules, 'expunge');
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 let packed: { size: number; files: { path: string }[] };
 
-// Built by the script that `npm publish` runs, packed, and unpacked beside its dependencies only: what is missing there is missing for users.
+// What the tests have built by the script that `npm publish` runs, packed, and unpacked beside its dependencies only: what is missing there is
+// missing for users.
 beforeAll(async () => {
-  copyProject();
-  await succeed(runProgram('npm', ['run', 'build'], { cwd: built }));
   const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', work];
-  const [answer] = Object.values(JSON.parse((await succeed(runProgram('npm', pack, { cwd: built }))).stdout));
+  const [answer] = Object.values(JSON.parse((await succeed(runProgram('npm', pack, { cwd: root }))).stdout));
   const { filename, ...rest } = answer as typeof packed & { filename: string };
   packed = rest;
   mkdirSync(installed, { recursive: true });
@@ -28,23 +26,6 @@ beforeAll(async () => {
 }, 120_000);
 
 afterAll(() => rmSync(work, { recursive: true, force: true }));
-
-function copyProject(): void {
-  const names = [
-    'src',
-    'tsconfig.json',
-    'tsconfig.build.json',
-    'package.json',
-    'README.md',
-    'LICENSE',
-    ...manifest.files,
-  ];
-  for (const name of names) {
-    if (name !== 'dist' && existsSync(join(root, name)))
-      cpSync(join(root, name), join(built, name), { recursive: true });
-  }
-  link(join(root, 'node_modules'), join(built, 'node_modules'));
-}
 
 function link(target: string, path: string): void {
   mkdirSync(dirname(path), { recursive: true });

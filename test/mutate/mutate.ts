@@ -38,6 +38,7 @@ const leftOut = [
   'test/unit/tidy.test.ts', // about the text of the sources
   'test/integration/ledger/doubt.test.ts', // servers of its own
   'test/integration/ledger/many-runs.test.ts', // 10,000 of them
+  'test/integration/limiter/target.test.ts', // of scripts, by targets in a time of their own
 ];
 
 type Fate = 'killed' | 'timeout' | 'survived' | 'not covered';
@@ -182,7 +183,7 @@ async function main(asked: readonly string[]): Promise<void> {
   const readCache = (): Cache => (existsSync(cacheFile) ? JSON.parse(readFileSync(cacheFile, 'utf8')) : {});
   const before = readCache();
   const unit = testsIn('test/unit');
-  const integration = testsIn('test/integration/{delete,http,ledger}');
+  const integration = testsIn('test/integration/{delete,http,ledger,limiter}');
   const files = sourcesIn(asked);
   const using = new Map(
     files.map((file) => [file, [...unit, ...integration].filter((test) => distances(test).has(file))]),

@@ -3,9 +3,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keys } from '../../src/redis/keys.ts';
-import { type OwnRedis, openOwnRedis } from '../support/own-redis.ts';
-import { bin, type ProgramOptions, runProgram } from '../support/processes.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { type OwnRedis, openOwnRedis } from '../../support/own-redis.ts';
+import { bin, type ProgramOptions, runProgram } from '../../support/processes.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'expunge-completion-'));
 const atEnd: (() => Promise<void>)[] = [];
@@ -43,8 +43,6 @@ type Shell = keyof typeof shells;
 /** What the command gets from a line with tabs in it that somebody types into a shell. */
 async function typed(shell: Shell, line: string, env: NodeJS.ProcessEnv = {}): Promise<string | undefined> {
   const [program, load] = shells[shell];
-  const { stdout } = await expunge(['completion', shell]);
-  writeFileSync(join(folder, `completion.${shell}`), stdout);
   const path = `${folder}:${process.env.PATH}`;
   const usual = { PATH: path, HOME: folder, SHELL: '/bin/sh', REDIS_URL: redis.url };
   const terminal = ['-qec', `stty cols 200 rows 50; ${program}`, '/dev/null'];
@@ -55,6 +53,11 @@ async function typed(shell: Shell, line: string, env: NodeJS.ProcessEnv = {}): P
 
 describe.each(Object.keys(shells) as Shell[])('in %s', (shell) => {
   const isHere = hasTerminals && has(shell, '-c', 'exit 0');
+
+  beforeAll(async () => {
+    const { stdout } = await expunge(['completion', shell]);
+    writeFileSync(join(folder, `completion.${shell}`), stdout);
+  });
 
   it.skipIf(!isHere).each([
     ['a verb and a flag', 'expunge pau\tr --reas\twhy', '<pause> <r> <--reason> <why>'],
