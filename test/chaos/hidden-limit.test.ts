@@ -61,40 +61,41 @@ describe.concurrent('a server that serves so many at once and lets others wait',
 });
 
 if (isFull) {
+  const limits = [300, 3_000];
   const forms = [null, 'seconds', 'imf-fixdate'] as const;
   const fleets = [1, 4];
-  const cases = (perSecond: number) =>
-    forms.flatMap((retryAfter) => fleets.map((workers) => ({ perSecond, retryAfter, workers })));
+  const cases = limits.flatMap((perSecond) =>
+    forms.flatMap((retryAfter) => fleets.map((workers) => ({ perSecond, retryAfter, workers }))),
+  );
 
-  /** Each of them takes minutes and a tenth of a core, so these are watched side by side. */
-  describe.concurrent('a low limit that nobody wrote down, for minutes', () => watch(300));
-  describe('a high limit that nobody wrote down, for minutes', () => watch(3_000));
-
-  function watch(perSecond: number): void {
-    test.for(cases(perSecond))(
+  describe('a limit that nobody wrote down, for minutes', () => {
+    test.each(cases)(
       'of $perSecond/s is used to 98 %, with 0.5 % refused: Retry-After $retryAfter, $workers processes',
-      async (hidden, { expect, onTestFinished }) => {
+      async (hidden) => {
         // One look for more costs everybody a second or two of Retry-After: it needs minutes to tell what share that is.
-        const watchS = hidden.retryAfter === null ? 60 : 180;
-        const fleet = { ...hidden, seconds: 35 + watchS, atEnd: onTestFinished };
-        const { used, refused, words } = await measureHiddenLimit(fleet, 30, watchS);
+        const watch = hidden.retryAfter === null ? 60 : 180;
+        const fleet = { ...hidden, seconds: 35 + watch, atEnd: onTestFinished };
+        const { used, refused, words } = await measureHiddenLimit(fleet, 30, watch);
         console.log(words);
         expect(used).toBeGreaterThanOrEqual(0.98);
         expect(refused).toBeLessThanOrEqual(0.005);
       },
     );
 
-    test.for(cases(perSecond))(
+    test.each(cases)(
       'of $perSecond/s that halves and doubles is followed: Retry-After $retryAfter, $workers processes',
-      async (hidden, { expect, onTestFinished }) => {
-        const fleet = { ...hidden, seconds: 95, atEnd: onTestFinished };
-        const { halved, doubled, words } = await measureChanges(fleet, 30, 30);
+      async (hidden) => {
+        const { halved, doubled, words } = await measureChanges(
+          { ...hidden, seconds: 95, atEnd: onTestFinished },
+          30,
+          30,
+        );
         console.log(words);
         expect(halved ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(20);
         expect(doubled ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(20);
       },
     );
-  }
+  });
 
   const capacities = [10, 100].flatMap((serviceMs) => [1, 4].map((workers) => ({ serviceMs, workers })));
 

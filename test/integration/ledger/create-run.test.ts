@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { claimList, findRunOfList, type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
+import { claimList, claimPlan, findRunOfList, findRunOfPlan, type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
 import { sentOutcomes } from '../../../src/model/outcome.ts';
@@ -301,4 +301,15 @@ describe('the id of the run of a list', () => {
     expect(await claimList(redis, list(), Date.now())).not.toBe(id);
     await redis.del(keys.ledger(id, 0));
   });
+});
+
+test('a plan that is carried out has one run for a year, whoever comes second', async ({ onTestFinished }) => {
+  const key = keys.plan(id, 'sha');
+  onTestFinished(async () => void (await redis.unlink(key)));
+  expect(await findRunOfPlan(redis, id, 'sha')).toBeNull();
+  expect(await claimPlan(redis, id, 'sha', 'first')).toBe('first');
+  expect(await claimPlan(redis, id, 'sha', 'second')).toBe('first');
+  expect(await findRunOfPlan(redis, id, 'sha')).toBe('first');
+  expect(await redis.pttl(key)).toBeGreaterThan(364 * 86_400_000);
+  expect(await redis.pttl(key)).toBeLessThanOrEqual(365 * 86_400_000);
 });

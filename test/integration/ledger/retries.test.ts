@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
-import { noteRetry, readRetried } from '../../../src/ledger/retries.ts';
+import { noteRetry, readRetried, withoutRowsOf } from '../../../src/ledger/retries.ts';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
@@ -76,4 +76,25 @@ test('a run names the last hundred runs that retry it, each once', async () => {
   expect([retriedBy.length, retriedBy[0], retriedBy.at(-1)]).toEqual([100, 'r2', 'r101']);
   await noteRetry(redis, 'test-gone', 'r1', order);
   expect(await redis.exists(keys.run('test-gone'), keys.audit('test-gone'))).toBe(0);
+});
+
+test('rows that another run retries are left out, and no others, however both are cut into pages', async () => {
+  await cancelled();
+  const retry = await writeTestRun(redis, [3]); // its rows stand in the lines 1 to 3 of the same file
+  const none = await writeTestRun(redis, []);
+  const at = (line: number, file = 0) => ({ file, line });
+  const left = async (retries: string[], pages: { file: number; line: number }[][]) => {
+    async function* all() {
+      yield* pages;
+    }
+    const runs = await Promise.all(retries.map(async (one) => (await readRun(redis, one))!));
+    const kept: string[][] = [];
+    for await (const page of withoutRowsOf(redis, runs, all())) kept.push(page.map(({ file, line }) => `${file}:${line}`));
+    return kept;
+  };
+  const pages = [[at(0), at(1)], [at(3), at(4)], [], [at(1, 1), at(3, 1)]];
+  expect(await left([retry], pages)).toEqual([['0:0'], ['0:4'], [], ['1:1', '1:3']]);
+  expect(await left([none, retry], pages)).toEqual([['0:0'], ['0:4'], [], ['1:1', '1:3']]);
+  expect(await left([none], pages)).toEqual([['0:0', '0:1'], ['0:3', '0:4'], [], ['1:1', '1:3']]);
+  for (const one of [retry, none]) await forgetRun(redis, one);
 });

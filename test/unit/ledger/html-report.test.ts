@@ -8,6 +8,7 @@ import { measuresOf } from '../../../src/ledger/measures.ts';
 import type { OutcomeRow } from '../../../src/ledger/outcome-rows.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
 import { idOutcomes } from '../../../src/model/outcome.ts';
+import { parseRate, storedRate } from '../../../src/model/rate.ts';
 import { tagsOf, textOf } from '../../support/html.ts';
 
 const start = 1_800_000_000_000;
@@ -158,6 +159,248 @@ describe('the page of a run', () => {
     });
     expect(Buffer.byteLength(page)).toBeLessThan(1_000_000);
     expect(page.match(/<h3>failed/g)).toHaveLength(50);
+  });
+});
+
+/** What each line of a page says: its headings, rows, names with their values, and captions. */
+function linesOf(page: string): string[] {
+  const parts = page.replace(/^[\s\S]*<main>/, '').split(/(?=<(?:h1|h2|h3|p|tr|dt|figure|div class="axis")\b)/);
+  return parts.map((part) => textOf(part).trim()).filter((line) => line !== '');
+}
+
+/** The shapes of each chart of a page. */
+function shapesOf(page: string): string[][] {
+  const figures = page.match(/<figure>[\s\S]*?<\/figure>/g) ?? [];
+  return figures.map((figure) => [...figure.matchAll(/<path[^>]*>/g)].map(([path]) => path));
+}
+
+describe('all that a page says', () => {
+  it('of a run that was halted', () => {
+    const audit: AuditEntry[] = [
+      { at: start - 5_000, action: 'submit', by: 'operator', who: 'ana', reason: '' },
+      { at: start + 2_000, action: 'rate', by: 'operator', who: '', reason: 'too fast', rate: '40/s', burst: null },
+      { at: start + 4_000, action: 'halt', by: 'guard', who: '', reason: '3 times 403' },
+    ];
+    const events = [
+      { at: start, event: 'state', text: 'running by ana' },
+      { at: start + 1_000, event: 'waiting', text: 'waiting: the API answers 503' },
+      { at: start + 1_500, event: 'resumed', text: 'sending again' },
+      { at: start + 2_000, event: 'rate_set', text: 'rate: 40/s' },
+    ] as const;
+    const points = [point(0), { ...point(1), achieved: null, latencyMs: null }, point(2), point(3)];
+    const measured = { requests: '400', refused: '12', refreshes: '2', workMs: '4000', heldMs: '1000' };
+    const limits = { allowed: '1600', limitedMs: '4000' };
+    const latencies = { l50: '10', l60: '80', l70: '10' };
+    const fields = {
+      ...{ state: 'halted', reason: '3 times 403', halt: 'forbidden', account: 'crm', baseUrl: 'https://api.example' },
+      ...{ rows: '1200', ids: '1100', deleted: '1000', absent: '20', failed: '30', unknown: '2', duplicate: '100' },
+      ...{ attempts: '1234', createdBy: 'ana', who: 'ana', note: 'old views', onStatus: '409=retry,423=wait' },
+      ...{
+        files: JSON.stringify(['a.csv', 'b.csv']),
+        sha256: 'abc123',
+        rate: storedRate(parseRate('400/s')),
+        burst: '20',
+        priority: 'high',
+      },
+      ...{ maxFailures: '5%', canary: '100 3:1', maxDeletes: '1500', expectAbsent: '1', detached: '1' },
+      ...{
+        doubt: 'Redis was away',
+        doubtSince: String(start),
+        retryOf: '20261119-1913-aaaa',
+        retriedBy: '20261121-1913-bbbb',
+      },
+      ...{ createdAt: String(start - 5_000), startedAt: String(start), endedAt: '', keepMs: '2592000000' },
+      ...{ activeMs: '4000', command: 'expunge run a.csv b.csv' },
+    };
+    const rows = [row(), row({ id: 'a-2' }), row({ code: 'http_403', outcome: 'unknown', excerpt: '' })];
+    const run = runOf('', fields);
+    const measures = measuresOf({ ...measured, ...limits, ...latencies });
+    const page = pageWith('', rows, { run, measures, audit, history: { points, events: [...events] } });
+    expect(linesOf(page)).toMatchInlineSnapshot(`
+      [
+        "Run 20261120-1913-mxmm",
+        "halted : 3 times 403",
+        "1,200 rows, 1,120 of them without a problem, 48 open · https://api.example (crm)",
+        "2027-01-15 08:00:00 UTC",
+        "Outcomes",
+        "outcome rows share meaning",
+        "deleted 1,000 83.3 % the API confirmed it with 204",
+        "absent 20 1.6 % was not there: 404 or 410",
+        "failed 30 2.5 % rejected by the API; presumably still exists",
+        "unknown 2 0.1 % may have been executed; no definite answer came",
+        "duplicate 100 8.3 % listed earlier; sent once",
+        "pending 48 4.0 % no outcome yet",
+        "all 1,200 100 %",
+        "Pace",
+        "deleting time 4 s",
+        "requests 400",
+        "attempts 1,234",
+        "achieved 97/s",
+        "allowed 400/s",
+        "throttled 12",
+        "waited 1 s",
+        "latency p50 18 ms, p95 43 ms, p99 43 ms",
+        "tokens fetched 2",
+        "Over time",
+        "Ids by outcome deleted absent gone_unconfirmed failed unknown not_attempted up to 279/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Requests allowed achieved up to 403/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Throttled 429 up to 3/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Retried errors, no answer up to 3/s 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Latency p95 p50 up to 20 ms 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Requests in flight, on average in flight up to 6.3 2027-01-15 08:00:00 UTC 2027-01-15 08:00:04 UTC",
+        "Shaded: nothing was sent. Dashed: an event. Of many waits, the longest are kept.",
+        "Events",
+        "at event",
+        "2027-01-15 08:00:00 UTC running by ana",
+        "2027-01-15 08:00:01 UTC waited 0.5 s: the API answers 503",
+        "2027-01-15 08:00:02 UTC rate: 40/s",
+        "Failures",
+        "failed · http_409 · 2",
+        "id row answer",
+        "a-1 old.csv:17 locked",
+        "a-2 old.csv:17 locked",
+        "unknown · http_403 · 1",
+        "id row answer",
+        "a-1 old.csv:17",
+        "Guards",
+        "halted by forbidden",
+        "canary 100 3:1",
+        "ids sent at most 1,500",
+        "failures at most 5%",
+        "absent ids expected",
+        "in doubt Redis was away",
+        "at what why",
+        "2027-01-15 08:00:04 UTC halt 3 times 403",
+        "Plan",
+        "list a.csv, b.csv",
+        "ids 1,100",
+        "sha256 abc123",
+        "target https://api.example",
+        "account crm",
+        "rate 400/s",
+        "burst 20",
+        "priority high",
+        "on status 409=retry, 423=wait",
+        "deleted by workers",
+        "retry of 20261119-1913-aaaa",
+        "retried by 20261121-1913-bbbb",
+        "kept for 30 d",
+        "submitted 2027-01-15 07:59:55 UTC",
+        "by ana",
+        "because old views",
+        "command expunge run a.csv b.csv",
+        "Who did what",
+        "at what who why",
+        "2027-01-15 07:59:55 UTC submit ana",
+        "2027-01-15 08:00:02 UTC rate rate 40/s burst none operator too fast",
+        "2027-01-15 08:00:04 UTC halt guard 3 times 403",
+      ]
+    `);
+    expect(shapesOf(page)).toMatchInlineSnapshot(`
+      [
+        [
+          "<path class="wait" d="M250 0h125V100h-125z"/>",
+          "<path class="mark" d="M0 0V100M500 0V100"/>",
+          "<path class="fill" style="--c:var(--s0)" d="M0 100h250V99.7h-250zM250 100h250V99.3h-250zM500 100h250V99h-250zM750 100h250V98.6h-250z"/>",
+          "<path class="fill" style="--c:var(--s1)" d="M0 99.7h250V93.5h-250zM250 99.3h250V92.8h-250zM500 99h250V92.1h-250zM750 98.6h250V91.4h-250z"/>",
+          "<path class="fill" style="--c:var(--s2)" d="M0 93.5h250V81.4h-250zM250 92.8h250V80.4h-250zM500 92.1h250V79.4h-250zM750 91.4h250V78.3h-250z"/>",
+          "<path class="fill" style="--c:var(--s3)" d="M0 81.4h250V63.5h-250zM250 80.4h250V62.2h-250zM500 79.4h250V60.8h-250zM750 78.3h250V59.4h-250z"/>",
+          "<path class="fill" style="--c:var(--s4)" d="M0 63.5h250V39.8h-250zM250 62.2h250V38.1h-250zM500 60.8h250V36.3h-250zM750 59.4h250V34.6h-250z"/>",
+          "<path class="fill" style="--c:var(--s5)" d="M0 39.8h250V10.2h-250zM250 38.1h250V8.1h-250zM500 36.3h250V6.1h-250zM750 34.6h250V4h-250z"/>",
+        ],
+        [
+          "<path class="wait" d="M250 0h125V100h-125z"/>",
+          "<path class="mark" d="M0 0V100M500 0V100"/>",
+          "<path class="step" style="--c:var(--s1)" d="M0 4.7H250V4.5H500V4.2H750V4H1000"/>",
+          "<path class="step" style="--c:var(--s0)" d="M0 76.9H250M500 76.7H750V76.7H1000"/>",
+        ],
+        [
+          "<path class="wait" d="M250 0h125V100h-125z"/>",
+          "<path class="mark" d="M0 0V100M500 0V100"/>",
+          "<path class="fill" style="--c:var(--s4)" d="M0 100h250V4h-250zM250 100h250V4h-250zM500 100h250V4h-250zM750 100h250V4h-250z"/>",
+        ],
+        [
+          "<path class="wait" d="M250 0h125V100h-125z"/>",
+          "<path class="mark" d="M0 0V100M500 0V100"/>",
+          "<path class="fill" style="--c:var(--s3)" d="M250 100h250V68h-250zM500 100h250V36h-250zM750 100h250V4h-250z"/>",
+        ],
+        [
+          "<path class="wait" d="M250 0h125V100h-125z"/>",
+          "<path class="mark" d="M0 0V100M500 0V100"/>",
+          "<path class="step" style="--c:var(--s4)" d="M0 6H250M500 4.7H750V4H1000"/>",
+          "<path class="step" style="--c:var(--s1)" d="M0 67.1H250M500 64H750V62.4H1000"/>",
+        ],
+        [
+          "<path class="wait" d="M250 0h125V100h-125z"/>",
+          "<path class="mark" d="M0 0V100M500 0V100"/>",
+          "<path class="step" style="--c:var(--s2)" d="M0 49.7H250V34.5H500V19.2H750V4H1000"/>",
+        ],
+      ]
+    `);
+  });
+
+  it('of a run that is complete, and of which nothing was measured', () => {
+    const fields = {
+      ...{ state: 'completed', halt: '', rows: '5', ids: '5', deleted: '5', failed: '', reason: 'no matter' },
+      ...{ files: JSON.stringify(Array.from({ length: 22 }, (_, i) => `${i}.csv`)), doubt: '', doubtSince: '' },
+      ...{ startedAt: '', endedAt: String(start + 60_000), activeMs: '', command: '' },
+    };
+    const audit = Array.from({ length: 102 }, (_, i) => ({
+      at: start + i,
+      action: 'pause',
+      by: 'operator',
+      who: '',
+      reason: '',
+    }));
+    const events = Array.from({ length: 101 }, (_, i) => ({ at: start + i, event: 'state', text: `${i}` }) as const);
+    const page = pageWith('', [], {
+      run: runOf('', fields),
+      audit: audit as AuditEntry[],
+      history: { points: [], events },
+    });
+    const isOneOfMany = (line: string) => /^2027-01-15 08:00:00 UTC (pause operator|\d+)$/.test(line);
+    const lines = linesOf(page).filter((line) => !isOneOfMany(line));
+    expect(linesOf(page).filter(isOneOfMany)).toHaveLength(100 + 100);
+    expect(lines).toMatchInlineSnapshot(`
+      [
+        "Run 20261120-1913-mxmm",
+        "completed",
+        "5 rows, 5 of them without a problem · http://localhost:8080",
+        "not started to 2027-01-15 08:01:00 UTC",
+        "Outcomes",
+        "outcome rows share meaning",
+        "deleted 5 100 % the API confirmed it with 204",
+        "all 5 100 %",
+        "Pace",
+        "deleting time 0 s",
+        "requests 0",
+        "attempts 0",
+        "throttled 0",
+        "waited 0 s",
+        "Over time",
+        "Nothing was measured.",
+        "Shaded: nothing was sent. Dashed: an event. Of many waits, the longest are kept.",
+        "Events",
+        "1 earlier event",
+        "at event",
+        "Failures",
+        "None.",
+        "Guards",
+        "No guard stopped it.",
+        "Plan",
+        "list 0.csv, 1.csv, 2.csv, 3.csv, 4.csv, 5.csv, 6.csv, 7.csv, 8.csv, 9.csv, 10.csv, 11.csv, 12.csv, 13.csv, 14.csv, 15.csv, 16.csv, 17.csv, 18.csv, 19.csv, 2 further files",
+        "ids 5",
+        "target http://localhost:8080",
+        "priority normal",
+        "deleted by its command",
+        "kept for 1 s",
+        "submitted 2027-01-15 08:00:00 UTC",
+        "Who did what",
+        "2 earlier actions",
+        "at what who why",
+      ]
+    `);
+    expect(shapesOf(page)).toEqual([]);
   });
 });
 

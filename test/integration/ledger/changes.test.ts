@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keptChanges } from '../../../src/ledger/changes.lua.ts';
+import { noteTold, type RunChange, readChanges } from '../../../src/ledger/changes.ts';
+import { announceProtection, refuseUnprotected } from '../../../src/ledger/protection.ts';
+import { readRun } from '../../../src/ledger/run.ts';
+import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { openTestRedis } from '../../support/redis.ts';
+
+let redis: RedisClient;
+beforeAll(async () => {
+  redis = await openTestRedis();
+});
+afterAll(() => redis.disconnect());
+
+const change = (n: number): RunChange => {
+  return { n, at: 1_000 * n, state: 'paused', reason: `the ${n}th`, by: 'operator', who: 'ana', halt: '' };
+};
+
+test('the changes of a run that nobody was told are read, as far as they are kept', async ({ onTestFinished }) => {
+  const id = `test-${randomUUID()}`;
+  onTestFinished(async () => void (await redis.unlink(keys.run(id))));
+  const last = keptChanges + 3;
+  const stored = Array.from({ length: keptChanges }, (_, i) => change(last - i));
+  await redis.hset(keys.run(id), Object.fromEntries(stored.map((one) => [`change:${one.n}`, JSON.stringify(one)])));
+  const numbers = async (told: number, changes = last) =>
+    (await readChanges(redis, id, changes, told)).map(({ n }) => n);
+  expect(await readChanges(redis, id, last, last - 2)).toEqual([change(last - 1), change(last)]);
+  expect(await numbers(0)).toEqual(stored.map(({ n }) => n).reverse());
+  expect(await numbers(last)).toEqual([]);
+  expect(await numbers(last + 1)).toEqual([]);
+  await redis.hdel(keys.run(id), `change:${last - 1}`); // dropped since its number was read
+  expect(await numbers(last - 2)).toEqual([last]);
+});
+
+test('who was told is noted in the record of a run, and nowhere once that is gone', async ({ onTestFinished }) => {
+  const id = `test-${randomUUID()}`;
+  onTestFinished(async () => void (await redis.unlink(keys.run(id))));
+  await noteTold(redis, id, 3);
+  expect(await readRun(redis, id)).toBeNull();
+  await redis.hset(keys.run(id), { state: 'paused' });
+  await noteTold(redis, id, 3);
+  expect(await redis.hget(keys.run(id), 'told')).toBe('3');
+});
+
+test('a list without protected ids is refused for a day after a worker of its target has named some', async ({
+  onTestFinished,
+}) => {
+  const fp = `test-${randomUUID()}`;
+  onTestFinished(async () => void (await redis.unlink(keys.protection(fp))));
+  await refuseUnprotected(redis, fp, false);
+  await announceProtection(redis, fp);
+  await expect(refuseUnprotected(redis, fp, false)).rejects.toMatchObject({
+    code: 'GUARD',
+    message: 'the list protects no ids, but the settings of a worker of its target do; nothing was sent',
+    next: 'read it where the file is: with --protect FILE, or at a worker of this target with --http',
+  });
+  await refuseUnprotected(redis, fp, true);
+  const leftMs = await redis.pttl(keys.protection(fp));
+  expect(leftMs).toBeGreaterThan(86_340_000);
+  expect(leftMs).toBeLessThanOrEqual(86_400_000);
+});

@@ -1,0 +1,95 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createSpoolFolder, type Spool, spoolRows } from '../../../src/input/spool.ts';
+import { planRun, type RunSettings, rungsLeft } from '../../../src/ledger/create-run.ts';
+import type { Row } from '../../../src/model/row.ts';
+import { listOf, targetOf } from '../../../src/model/target.ts';
+import { always } from '../../../src/model/time-window.ts';
+
+let stateDir = '';
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), 'expunge-'));
+});
+afterEach(() => rmSync(stateDir, { recursive: true }));
+
+/** A spool of so many views, one that is listed twice, one that is no id, and one that is protected. */
+async function spoolOf(views: number): Promise<Spool> {
+  const row = (id: string, i: number, reject: Row['reject'] = null): Row => {
+    return { file: 0, line: i + 2, resource: 'views', id, reject };
+  };
+  const ids = Array.from({ length: views }, (_, i) => row(`v-${i}`, i));
+  async function* rows() {
+    yield [...ids, row('v-0', views), row('', views + 1, 'empty_id'), row('kept', views + 2)];
+  }
+  async function* guarded() {
+    yield ['kept', 'another'];
+  }
+  const protectedIds = guarded();
+  return spoolRows(rows(), await createSpoolFolder(stateDir), { files: ['a.csv'], protectedIds, limit: null });
+}
+
+const target = targetOf('https://api.example', 'crm');
+const origin = {
+  ...{ note: 'old views', retryOf: '', detached: true, who: 'ana', priority: 'high', command: 'expunge run a.csv' },
+} as const;
+const plain: RunSettings = {
+  ...{ rate: null, burst: null, window: always, canary: null, maxDeletes: null, maxFailures: '' },
+  ...{ onStatus: '', expectAbsent: false, keep: 1_000 },
+};
+
+describe('the plan of a run', () => {
+  test('has what was read, and what was ordered', async () => {
+    const spool = await spoolOf(1_001);
+    const settings: RunSettings = {
+      ...{ rate: [{ count: 40, perMs: 1_000 }], burst: 3, window: 'mon 01:00-02:00', canary: [10], maxDeletes: 900 },
+      ...{ maxFailures: '5%', onStatus: '409=retry', expectAbsent: true, keep: 5_000 },
+    };
+    expect(planRun(settings, target, spool, origin)).toEqual({
+      target,
+      list: listOf(target, spool.sha256),
+      sha256: spool.sha256,
+      files: ['a.csv'],
+      layout: `${spool.layout} 10`,
+      ...{ rows: 1_004, ids: 1_001, chunks: 3, blocks: 1 },
+      settled: { rejected: 1, duplicate: 1, protected: 1 },
+      protectedRead: 2,
+      rate: [{ count: 40, perMs: 1_000 }],
+      burst: 3,
+      window: 'mon 01:00-02:00',
+      ...{ canary: '10:1', canaryOf: '10', maxDeletes: 900, maxFailures: '5%', onStatus: '409=retry' },
+      ...{ expectAbsent: true, keepMs: 5_000, ...origin },
+    });
+  });
+
+  test('has nothing where nothing was ordered', async () => {
+    const spool = { ...(await spoolOf(3)), protectedList: null };
+    expect(planRun(plain, target, spool, { ...origin, retryOf: 'another' })).toMatchObject({
+      ...{ list: listOf(target, spool.sha256, 'another'), layout: spool.layout, retryOf: 'another' },
+      ...{ chunks: 1, protectedRead: null, rate: null, burst: null, window: '', canary: '', canaryOf: '' },
+      ...{ maxDeletes: null, maxFailures: '' },
+    });
+  });
+
+  test.for([
+    [[1, 10, 100], 2_000, '1:1 10:2 100:3', 3 + 4],
+    [[600, 700], 2_000, '600:2 700:3', 3 + 3],
+    [[10, 1_000], 500, '10:1', 2],
+    [[10], 10, '10:1', 1],
+    [[10, 20], 5, '5:1', 1],
+  ] as const)('has the rungs of a canary that end before its list does: %j of %i ids', async ([
+    rungs,
+    ids,
+    canary,
+    chunks,
+  ]) => {
+    const plan = planRun({ ...plain, canary: [...rungs] }, target, await spoolOf(ids), origin);
+    expect([plan.canary, plan.chunks, plan.canaryOf]).toEqual([canary, chunks, rungs.join()]);
+    expect(rungsLeft(plan)).toEqual(canary.split(' ').map((rung) => Number(rung.split(':')[0])));
+  });
+});
+
+test('a run without a canary has no rungs left', () => {
+  expect(rungsLeft({ canary: '' })).toEqual([]);
+});
