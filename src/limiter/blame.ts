@@ -1,4 +1,4 @@
-import { type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
+import { isNewRamp, type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules } from './rate-rules.ts';
 import type { Sums } from './sums.ts';
@@ -175,7 +175,7 @@ function forgive(state: Blame, raw: Counts, rate: LearnedRate): { counts: Counts
  * else a background that is taken for too large would hide the limit, and so prove itself.
  */
 export function beginLower(before: LearnedRate, after: LearnedRate, { background: share }: Blame): LearnedRate {
-  if (share === 0 || after.epoch === before.epoch || after.phase !== 'ramp') return after;
+  if (share === 0 || !isNewRamp(before, after)) return after;
   const from = Math.min(after.from, after.low * Math.max(rules.deepest, 1 - 2 * rules.generous * share));
   return { ...after, from, rate: from };
 }
@@ -275,7 +275,7 @@ export function abandonTrial(blame: Blame): Blame {
 
 /** Counts the ramps that are cut early: under what was known to be accepted, or before half of their time where that makes all processes wait. */
 export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedRate, seen: Observation): Blame {
-  if (after.epoch === before.epoch || after.phase !== 'ramp' || before.phase !== 'ramp') return blame;
+  if (!isNewRamp(before, after) || before.phase !== 'ramp') return blame;
   const { accepted, refused } = before.sampleWindow;
   const bad = refused + seen.currentRefused;
   const answers = accepted + seen.currentAccepted + bad;

@@ -22,7 +22,8 @@ import { rateRules as rules } from './rate-rules.ts';
 export function learnRate(before: LearnedRate, seen: Observation, ceiling: number | null, cycleMs = 0): LearnedRate {
   const openMs = Math.max(0, seen.now - before.lookedAtMs - seen.blockedMs);
   const most = ceiling ?? rules.mostPerSecond;
-  const state = { ...seeMore(before, seen, openMs), cycleMs };
+  const lateAtMs = areLate(before, seen) ? seen.now : before.lateAtMs;
+  const state = { ...seeMore(before, seen, openMs), cycleMs, lateAtMs };
   const next = follow(state, seen, openMs, most);
   return { ...next, rate: Math.min(most, Math.max(rules.leastPerSecond, next.rate)) };
 }
@@ -92,7 +93,7 @@ function ramp(state: LearnedRate, openMs: number): LearnedRate {
 
 /** A refusal late in a ramp is the limit that was looked for; an early one may be its fall, or a leftover. */
 function endRamp(state: LearnedRate, seen: Observation): LearnedRate {
-  if (isBlocked(seen)) return endBlockedRamp(state, seen);
+  if (isBlocked(seen)) return areDelayed(state, seen) ? goOn(state, seen) : endBlockedRamp(state, seen);
   if (!isKnown(state)) return hasFallen(state) ? settleOnShare(state, seen, true) : state;
   const low = acceptedRate(state.sampleWindow);
   if (!isClimbing(state)) return settle(state, seen, { low, high: state.rate });
@@ -119,6 +120,21 @@ function endBlockedRamp(state: LearnedRate, seen: Observation): LearnedRate {
     { low, high: low + (state.rate - low) * rules.doubt },
     isHasty,
   );
+}
+
+/** Whether requests stood still on their way, or at the server. They arrive at once then, and some are refused whatever the rate is. */
+function areLate({ latencyMs }: LearnedRate, { latency: { count, sumMs } }: Observation): boolean {
+  return latencyMs > 0 && count > 0 && sumMs / count > rules.lateFactor * latencyMs + rules.lateMs;
+}
+
+/** Whether refused requests are such. Rarely: where refusals themselves are what makes a server late, they are about the rate. */
+function areDelayed({ lateAtMs, excusedAtMs, cycleMs }: LearnedRate, { now }: Observation): boolean {
+  return cycleMs === 0 && now - lateAtMs <= rules.lateForMs && now - excusedAtMs >= rules.excuseEveryMs;
+}
+
+/** The same ramp, after the wait. */
+function goOn(state: LearnedRate, seen: Observation): LearnedRate {
+  return { ...step(state, state.rate, 'ramp', openFrom(seen)), excusedAtMs: seen.now };
 }
 
 /** The part of what was accepted on the ramp that a burst does not explain. */

@@ -34,6 +34,9 @@ export type LearnedRate = {
   short: number;
   /** The limit (a second) that was known well last, and has not fallen since; 0 = none. */
   known: number;
+  /** When answers were much later than usual, and when a refusal was last put down to that; 0 = never. */
+  lateAtMs: number;
+  excusedAtMs: number;
   /** When the limit was last seen to fall, by much; 0 = never. */
   fellAtMs: number;
   /** Requests sent and allowed, fading within about a second: whether there is work for the whole rate. */
@@ -76,6 +79,8 @@ export function firstRate(now: number, ceiling: number | null): LearnedRate {
     early: 0,
     short: 0,
     known: 0,
+    lateAtMs: 0,
+    excusedAtMs: 0,
     fellAtMs: 0,
     demand: { sent: 0, allowed: 0, reports: 0, busy: 0 },
     sampleWindow: emptySampleWindow,
@@ -94,6 +99,11 @@ export function step(state: LearnedRate, rate: number, phase: LearnedRate['phase
     validFromMs: rate < state.rate ? fromMs + rules.staleRateMs : fromMs,
     sampleWindow: emptySampleWindow,
   };
+}
+
+/** Whether a ramp begins, and is not the one that goes on after a wait. */
+export function isNewRamp(before: LearnedRate, after: LearnedRate): boolean {
+  return after.epoch !== before.epoch && after.phase === 'ramp' && after.excusedAtMs === before.excusedAtMs;
 }
 
 /** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which requests might be sent. */

@@ -50,6 +50,10 @@ export const rateRules = {
   burstsInRamp: 60, // a ramp must last this many bursts to tell one from the limit
   surelyAbove: 0.003, // a ramp began above the limit when it began this share above it
   fallen: 0.7, // a limit under this share of what it was has fallen, which says nothing about the burst
+  lateFactor: 2, // answers that take this times as long as usual, …
+  lateMs: 40, // … and so much longer, have stood still somewhere: …
+  lateForMs: 200, // … a refusal so soon after them says nothing about the rate, …
+  excuseEveryMs: 8_000, // … unless the last of which that was thought is nearer than this
   behindMs: 150, // what left so shortly before a refusal was seen has no answer yet
 
   // Refusals

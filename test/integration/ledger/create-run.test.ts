@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { claimList, claimPlan, findRunOfList, findRunOfPlan, type RunPlan, writeRun } from '../../../src/ledger/create-run.ts';
+import {
+  claimList,
+  claimPlan,
+  findRunOfList,
+  findRunOfPlan,
+  type RunPlan,
+  writeRun,
+} from '../../../src/ledger/create-run.ts';
 import { readOutcomes } from '../../../src/ledger/outcome-rows.ts';
 import { readRun, schemaVersion } from '../../../src/ledger/run.ts';
 import { sentOutcomes } from '../../../src/model/outcome.ts';

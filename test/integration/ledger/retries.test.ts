@@ -89,7 +89,8 @@ test('rows that another run retries are left out, and no others, however both ar
     }
     const runs = await Promise.all(retries.map(async (one) => (await readRun(redis, one))!));
     const kept: string[][] = [];
-    for await (const page of withoutRowsOf(redis, runs, all())) kept.push(page.map(({ file, line }) => `${file}:${line}`));
+    for await (const page of withoutRowsOf(redis, runs, all()))
+      kept.push(page.map(({ file, line }) => `${file}:${line}`));
     return kept;
   };
   const pages = [[at(0), at(1)], [at(3), at(4)], [], [at(1, 1), at(3, 1)]];

@@ -1,5 +1,5 @@
 import * as s from './servers.ts';
-import type { Scenario, Wants } from './world.ts';
+import { type Scenario, seeded, type Wants } from './world.ts';
 
 export const scenarios: Scenario[] = [];
 const stationary: Wants = { used: 0.95, refused: 0.005 };
@@ -333,6 +333,18 @@ add('Retry-After', '300/s, burst 5 %, 30 s', {
   from: 300,
   want: stationary,
 });
+for (const [limit, stillMs, everyMs, used] of [
+  [300, 300, 10_000, 0.8],
+  [300, 150, 30_000, 0.9],
+  [3000, 150, 10_000, 0.85],
+] as const)
+  add('Retry-After', `${limit}/s, burst 0.1 s, the way stands still for ${stillMs} ms of each ${everyMs} ms`, {
+    server: () => s.retryAfter(s.tokenBucket(limit, 0.1), 'seconds'),
+    latencyMs: standsStill(stillMs, everyMs),
+    seconds: 210,
+    from: 30,
+    want: { used, refused: 0.02 }, // each costs all of them a second
+  });
 for (const [q, w] of [
   [300, 1],
   [3000, 10],
@@ -651,6 +663,15 @@ add('work', 'away for 70 s, 300/s', {
 /** There and back in 10 ms; but what leaves in a stall, one in half a second, comes at its end. */
 function stalls(ms: number): (now: number) => number {
   return (now) => 10 + 2 * Math.max(0, ms - ((now * 1.003) % 500));
+}
+
+/** There and back in 10 ms; but somewhen in each period nothing gets through for a while, and then all of it at once. */
+function standsStill(ms: number, everyMs: number): (now: number) => number {
+  return (now) => {
+    const chance = seeded(Math.floor(now / everyMs))();
+    const sinceMs = (now % everyMs) - chance * (everyMs - 1_000);
+    return 10 + (sinceMs < 0 ? 0 : 2 * Math.max(0, ms - sinceMs));
+  };
 }
 
 function gauss(r: () => number): number {

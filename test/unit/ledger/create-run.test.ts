@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSpoolFolder, type Spool, spoolRows } from '../../../src/input/spool.ts';
-import { planRun, type RunSettings, rungsLeft } from '../../../src/ledger/create-run.ts';
+import { planRun, type RunPlan, type RunSettings, rungsLeft } from '../../../src/ledger/create-run.ts';
 import type { Row } from '../../../src/model/row.ts';
 import { listOf, targetOf } from '../../../src/model/target.ts';
 import { always } from '../../../src/model/time-window.ts';
@@ -31,11 +31,11 @@ async function spoolOf(views: number): Promise<Spool> {
 }
 
 const target = targetOf('https://api.example', 'crm');
-const origin = {
+const origin: Pick<RunPlan, 'note' | 'retryOf' | 'detached' | 'who' | 'priority' | 'command'> = {
   ...{ note: 'old views', retryOf: '', detached: true, who: 'ana', priority: 'high', command: 'expunge run a.csv' },
-} as const;
+};
 const plain: RunSettings = {
-  ...{ rate: null, burst: null, window: always, canary: null, maxDeletes: null, maxFailures: '' },
+  ...{ rate: undefined, burst: undefined, window: always, canary: undefined, maxDeletes: undefined, maxFailures: '' },
   ...{ onStatus: '', expectAbsent: false, keep: 1_000 },
 };
 
@@ -78,16 +78,14 @@ describe('the plan of a run', () => {
     [[10, 1_000], 500, '10:1', 2],
     [[10], 10, '10:1', 1],
     [[10, 20], 5, '5:1', 1],
-  ] as const)('has the rungs of a canary that end before its list does: %j of %i ids', async ([
-    rungs,
-    ids,
-    canary,
-    chunks,
-  ]) => {
-    const plan = planRun({ ...plain, canary: [...rungs] }, target, await spoolOf(ids), origin);
-    expect([plan.canary, plan.chunks, plan.canaryOf]).toEqual([canary, chunks, rungs.join()]);
-    expect(rungsLeft(plan)).toEqual(canary.split(' ').map((rung) => Number(rung.split(':')[0])));
-  });
+  ] as const)(
+    'has the rungs of a canary that end before its list does: %j of %i ids',
+    async ([rungs, ids, canary, chunks]) => {
+      const plan = planRun({ ...plain, canary: [...rungs] }, target, await spoolOf(ids), origin);
+      expect([plan.canary, plan.chunks, plan.canaryOf]).toEqual([canary, chunks, rungs.join()]);
+      expect(rungsLeft(plan)).toEqual(canary.split(' ').map((rung) => Number(rung.split(':')[0])));
+    },
+  );
 });
 
 test('a run without a canary has no rungs left', () => {

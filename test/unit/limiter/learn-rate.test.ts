@@ -185,6 +185,49 @@ describe('Retry-After', () => {
     expect(next.rate).toBeGreaterThan(next.low * 0.99);
   });
 
+  describe('for requests that had stood still on their way', () => {
+    const usual = onRamp(4000, { latencyMs: 20, excusedAtMs: -60_000 });
+    const late = (ms: number, now = 4100) => ({
+      ...{ now, accepted: 98, refused: 1, blockedUntilMs: now + 1_000 },
+      latency: { count: 98, sumMs: 98 * ms, squares: 98 * ms * ms },
+    });
+
+    it('is obeyed, and the ramp goes on after it in a new epoch', () => {
+      const next = learn(usual, late(81));
+      expect(next).toMatchObject({ phase: 'ramp', low: 1000, high: 1005, from: 980, to: 1015, rampMs: 5000 });
+      expect([next.rate, next.rampedMs, next.epoch, next.excusedAtMs]).toEqual([usual.rate, 4000, 8, 4100]);
+      expect(next.validFromMs).toBe(5100);
+    });
+
+    it('is known by answers that took much longer than usual', () => {
+      expect(learn(usual, late(80)).low).toBeLessThan(1000);
+      expect(learn({ ...usual, latencyMs: 0 }, late(81)).low).toBeLessThan(1000);
+      expect(learn({ ...usual, latencyMs: 50 }, late(140)).low).toBeLessThan(1000);
+      expect(learn({ ...usual, latencyMs: 50 }, late(141)).low).toBe(1000);
+    });
+
+    it('may come a moment later than those answers', () => {
+      const seen = { ...late(81), refused: 0, blockedUntilMs: 0 };
+      const refusedAfter = (ms: number) => learn(learn(usual, seen), { ...blocked, now: 4100 + ms }).low;
+      expect(refusedAfter(200)).toBe(1000);
+      expect(refusedAfter(201)).toBeLessThan(1000);
+    });
+
+    it('lowers the rate where it came of that only some seconds before: late answers may come of the rate, too', () => {
+      const secondAfter = (ms: number) => {
+        const first = { ...usual, excusedAtMs: 4100 - ms };
+        return learn(first, late(81)).low;
+      };
+      expect(secondAfter(8_000)).toBe(1000);
+      expect(secondAfter(7_999)).toBeLessThan(1000);
+    });
+
+    it('ends a window where the target is known to have them', () => {
+      const next = learnRate(usual, observation(late(81)), null, 10_000);
+      expect(next.excusedAtMs).toBe(usual.excusedAtMs);
+    });
+  });
+
   it('counts answers to what left before its end for the old epoch', () => {
     expect(learn(onRamp(4000), blocked).validFromMs).toBeGreaterThan(5100);
   });
