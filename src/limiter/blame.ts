@@ -1,4 +1,4 @@
-import { isNewRamp, type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
+import { hasGoneOn, isNewRamp, type LearnedRate, type Observation, step, waitLeftMs } from './learned-rate.ts';
 import { noCost, startRamp } from './ramp.ts';
 import { rateRules } from './rate-rules.ts';
 import type { Sums } from './sums.ts';
@@ -275,7 +275,7 @@ export function abandonTrial(blame: Blame): Blame {
 
 /** Counts the ramps that are cut early: under what was known to be accepted, or before half of their time where that makes all processes wait. */
 export function countEarlyEnd(blame: Blame, before: LearnedRate, after: LearnedRate, seen: Observation): Blame {
-  if (!isNewRamp(before, after) || before.phase !== 'ramp') return blame;
+  if (!isNewRamp(before, after) || before.phase !== 'ramp' || hasGoneOn(before)) return blame;
   const { accepted, refused } = before.sampleWindow;
   const bad = refused + seen.currentRefused;
   const answers = accepted + seen.currentAccepted + bad;

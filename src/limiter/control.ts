@@ -102,7 +102,7 @@ function released(stored: TargetControl): TargetControl {
 
 /** The clock of Redis was set back, so no time that is stored means anything: goes on from the rate. */
 function afterSetBack(stored: TargetControl, sums: Sums, ceiling: number | null): TargetControl {
-  const rate = recallRate({ ...stored.rate, fellAtMs: 0, latencyMs: 0 }, sums.now);
+  const rate = recallRate({ ...stored.rate, fellAtMs: 0, lateAtMs: 0, excusedAtMs: 0, latencyMs: 0 }, sums.now);
   return within({ ...first(sums, ceiling), rate, epoch: stored.epoch + 1 }, ceiling);
 }
 

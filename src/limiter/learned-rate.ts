@@ -106,6 +106,11 @@ export function isNewRamp(before: LearnedRate, after: LearnedRate): boolean {
   return after.epoch !== before.epoch && after.phase === 'ramp' && after.excusedAtMs === before.excusedAtMs;
 }
 
+/** Whether a ramp went on after a wait: then the sample window is not that of all of it. */
+export function hasGoneOn({ rampedMs, sampleWindow }: LearnedRate): boolean {
+  return rampedMs > sampleWindow.openMs;
+}
+
 /** Adds an observation to the sample window and to the demand. `openMs`: the part of the time in which requests might be sent. */
 export function seeMore(state: LearnedRate, seen: Observation, openMs: number): LearnedRate {
   const { sampleWindow, demand } = state;

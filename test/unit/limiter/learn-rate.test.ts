@@ -34,9 +34,10 @@ describe('seek', () => {
     expect(firstRate(0, 500).rate).toBe(500);
   });
 
-  it('doubles in a new epoch after a tenth of a second of clean answers', () => {
-    const next = learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 32 });
+  it('doubles in a new epoch after four hundredths of a second of clean answers', () => {
+    const next = learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 13, sent: 32 });
     expect(next).toMatchObject({ phase: 'seek', rate: 640, low: 320, epoch: 2 });
+    expect(learn({ ...firstRate(0, null), rate: 320 }, { now: 100, accepted: 12, sent: 32 }).rate).toBe(320);
   });
 
   it('waits for answers to permits of the present epoch', () => {
@@ -220,6 +221,15 @@ describe('Retry-After', () => {
       };
       expect(secondAfter(8_000)).toBe(1000);
       expect(secondAfter(7_999)).toBeLessThan(1000);
+    });
+
+    it('lowers the rate where the wait is long, compared to the time since the last', () => {
+      const secondAfter = (ms: number) => {
+        const first = { ...usual, excusedAtMs: 4100 - ms };
+        return learn(first, { ...late(81), blockedUntilMs: 4100 + 10_000 }).low;
+      };
+      expect(secondAfter(80_000)).toBe(1000);
+      expect(secondAfter(79_999)).toBeLessThan(1000);
     });
 
     it('ends a window where the target is known to have them', () => {
