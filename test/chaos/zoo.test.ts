@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RedisClient } from '../../src/redis/client.ts';
 import { percent } from '../support/rate-measures.ts';
 import { openTestRedis } from '../support/redis.ts';
+import type { Result } from '../support/zoo/measures.ts';
 import { playOnRedis } from '../support/zoo/on-redis.ts';
 import { heldTo, scenarios } from '../support/zoo/scenarios.ts';
+import type { Scenario } from '../support/zoo/world.ts';
 
 // A part of the zoo, with the limiter as it is shipped and its scripts on a real Redis, in virtual time.
 
@@ -42,10 +44,18 @@ it('has all rows that are named here', () => {
   expect(part.map(({ group, name }) => `${group} ${name}`)).toEqual(expect.arrayContaining(names));
 });
 
+/** What follows a change is played three times, and the middle one counts: by chance one look more is needed, which takes a minute at 5/s. */
+async function play(scenario: Scenario): Promise<Result> {
+  const seeds = scenario.want?.follow === undefined ? [1] : [1, 2, 3];
+  const results: Result[] = [];
+  for (const seed of seeds) results.push(await playOnRedis(redis, { ...scenario, seed }));
+  return results.toSorted((a, b) => (a.follow ?? 0) - (b.follow ?? 0))[seeds.length >> 1]!;
+}
+
 describe('the shipped limiter at a target of the zoo', () => {
   it.each(part)('$group: $name', async (scenario) => {
     const { used = 0, refused = 1, follow = Number.POSITIVE_INFINITY } = heldTo(scenario);
-    const seen = await playOnRedis(redis, scenario);
+    const seen = await play(scenario);
     const followed = seen.follow === null ? '' : `, followed in ${seen.follow.toFixed(1)} s`;
     console.log(
       `${scenario.group} ${scenario.name}: used ${percent(seen.used)}, refused ${percent(seen.refused)}${followed}`,
