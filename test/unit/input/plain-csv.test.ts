@@ -47,7 +47,7 @@ test('reads a CSV without quotes as the parser does: rows, lines and refusals', 
         expect(await readPlain(text, given, sizes)).toEqual(await readParsed(text, given, sizes));
       },
     ),
-    { numRuns: 1_500 },
+    { numRuns: 3_000 },
   );
 });
 
