@@ -53,6 +53,10 @@ const onlyOf: Record<string, string[]> = {
   'test/integration/ledger/scripts.test.ts': ['ledger', 'tally'],
 };
 
+function mayTry(test: string, source: string): boolean {
+  return onlyOf[test]?.includes(posix.basename(source, '.ts')) ?? true;
+}
+
 type Fate = 'killed' | 'timeout' | 'survived' | 'not covered';
 type Found = Pick<Mutant, 'line' | 'from' | 'to'> & { fate: Fate; by: string };
 type Killed = Extract<Answer, { killed: number }>;
@@ -161,8 +165,8 @@ async function tryAll(
   for (const line of seen) {
     if ('odd' in line) console.error(`fails without any mutant: ${line.odd}`);
     if (!('met' in line) || !line.by.includes(' > ')) continue;
-    const wanted = onlyOf[line.by.split(' > ')[0]!];
-    const mine = line.met.filter((id) => wanted?.includes(posix.basename(mutants.get(id)!.file, '.ts')) ?? true);
+    const test = line.by.split(' > ')[0]!;
+    const mine = line.met.filter((id) => mayTry(test, mutants.get(id)!.file));
     met[line.by] = [...new Set([...(met[line.by] ?? []), ...mine])];
     usual[line.by] = { steps: line.steps, ms: line.ms };
   }
@@ -172,7 +176,7 @@ async function tryAll(
   const far = new Map(tests.map((test) => [test, distances(test)]));
   for (const id of whileLoaded) {
     const { file } = mutants.get(id)!;
-    const near = tests.filter((test) => far.get(test)!.has(file));
+    const near = tests.filter((test) => far.get(test)!.has(file) && mayTry(test, file));
     const own = file.replace(/^src\/(.*)\.ts$/, 'test/unit/$1.test.ts');
     const steps = (test: string) => (test === own ? 0 : far.get(test)!.get(file)!);
     near.sort((a, b) => steps(a) - steps(b));
@@ -201,7 +205,10 @@ async function main(asked: readonly string[]): Promise<void> {
   const integration = [...new Set([...testsIn(folders), ...Object.keys(onlyOf)])].sort();
   const files = sourcesIn(asked);
   const using = new Map(
-    files.map((file) => [file, [...unit, ...integration].filter((test) => distances(test).has(file))]),
+    files.map((file) => [
+      file,
+      [...unit, ...integration].filter((test) => mayTry(test, file) && distances(test).has(file)),
+    ]),
   );
   const keyOf = (file: string) => {
     const all = new Set(using.get(file)!.flatMap((test) => [...distances(test).keys()]));

@@ -3,10 +3,7 @@ import { globSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
 import { ExpungeError } from '../../src/errors.ts';
-import { containerServer } from '../../src/redis/private/container.ts';
-import { openPrivateRedis } from '../../src/redis/private/open.ts';
-import { serverOnPath } from '../../src/redis/private/server-process.ts';
-import { unpackedServer } from '../../src/redis/private/unpack.ts';
+import { openPrivateRedis, startMethods } from '../../src/redis/private/open.ts';
 import { makeStateDir, removeStateDir, urlOf } from './redis.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -41,7 +38,7 @@ function buildIfStale(): void {
 /** As the command does, but a container comes last: its port costs tests a tenth of their time. */
 async function startRedis(stateDir: string): Promise<string> {
   try {
-    const methods = [serverOnPath, unpackedServer, containerServer];
+    const methods = startMethods.toSorted((a, b) => b.store.localeCompare(a.store)); // folder, folder, container
     const address = await openPrivateRedis(stateDir, process.env, () => {}, methods);
     address.stay?.presence.disconnect();
     return urlOf(address);

@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
 import { removeRun } from '../../src/ledger/end-run.ts';
 import { listRuns } from '../../src/ledger/list-runs.ts';
 import { readRun } from '../../src/ledger/run.ts';
 import { targetOf } from '../../src/model/target.ts';
+import type { RedisClient } from '../../src/redis/client.ts';
 import { keys } from '../../src/redis/keys.ts';
 import { openTestRedis } from './redis.ts';
 
@@ -38,6 +40,13 @@ export function lastingKeys(run: string): Promise<string[]> {
     const left = await Promise.all(names.map((name) => redis.pttl(name)));
     return names.filter((_, i) => left[i] === -1);
   });
+}
+
+/** A key is kept for so long from now on, but for the minute at most that a test needs to come to it. */
+export async function expectKept(redis: RedisClient, key: string, ms: number): Promise<void> {
+  const leftMs = await redis.pttl(key);
+  expect(leftMs, key).toBeGreaterThan(ms - 60_000);
+  expect(leftMs, key).toBeLessThanOrEqual(ms);
 }
 
 /** The keys whose name holds this text. */

@@ -7,6 +7,7 @@ import { readRun } from '../../../src/ledger/run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
+import { expectKept } from '../../support/redis-keys.ts';
 
 let redis: RedisClient;
 beforeAll(async () => {
@@ -57,7 +58,5 @@ test('a list without protected ids is refused for a day after a worker of its ta
     next: 'read it where the file is: with --protect FILE, or at a worker of this target with --http',
   });
   await refuseUnprotected(redis, fp, true);
-  const leftMs = await redis.pttl(keys.protection(fp));
-  expect(leftMs).toBeGreaterThan(86_340_000);
-  expect(leftMs).toBeLessThanOrEqual(86_400_000);
+  await expectKept(redis, keys.protection(fp), 86_400_000);
 });

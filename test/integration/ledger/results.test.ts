@@ -6,24 +6,21 @@ import { resultFiles } from '../../../src/ledger/result-files.ts';
 import {
   announceResults,
   areResultsWanted,
-  awaitsResults,
   dropUndelivered,
-  endNameOf,
   queueResults,
   readUndelivered,
   recordResults,
   recordResultsProblem,
   requeueResults,
-  resultsFacts,
-  resultsKeepMs,
   wantResults,
 } from '../../../src/ledger/results.ts';
-import { parseRun, type Run, readRun } from '../../../src/ledger/run.ts';
+import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
+import { expectKept } from '../../support/redis-keys.ts';
 import { claimChunk, forgetRun, writeTestRun } from './lone-run.ts';
 
 let redis: RedisClient;
@@ -48,49 +45,12 @@ async function writeRecord(fields: Record<string, string | number>): Promise<Run
   return (await readRun(redis, id))!;
 }
 
-const runOf = (fields: Record<string, string>) => parseRun('20261120-1913-mxmm', fields);
-
 describe('the results of a run', () => {
-  test.for([
-    [{ state: 'completed', endedAt: '7', changedAt: '8' }, 'completed 7'],
-    [{ state: 'cancelled', endedAt: '7', changedAt: '8' }, 'cancelled 7'],
-    [{ state: 'halted', endedAt: '', changedAt: '8' }, 'halted 8'],
-    [{ state: 'paused', endedAt: '', changedAt: '8' }, ''],
-    [{ state: 'running', endedAt: '', changedAt: '8' }, ''],
-  ] as const)('are of one end of it: %j is "%s"', ([fields, name]) => {
-    expect(endNameOf(runOf(fields))).toBe(name);
-  });
-
-  test.for([
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1' }, true],
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1', resultsOf: 'halted 5' }, true],
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1', resultsOf: 'completed 7' }, false],
-    [{ state: 'completed', endedAt: '7' }, false],
-    [{ state: 'running', resultsWanted: '1' }, false],
-  ] as const)('are awaited until those of this end are there: %j is %j', ([fields, isAwaited]) => {
-    const run = runOf({ ...fields, keepMs: '60000' });
-    expect(awaitsResults(run)).toBe(isAwaited);
-    expect(resultsKeepMs(run, 60_000)).toBe(isAwaited ? 30 * day : 60_000);
-    expect(resultsKeepMs(run, 40 * day)).toBe(40 * day);
-  });
-
-  test.for([
-    [{ state: 'completed', endedAt: '7' }, null, null],
-    [{ state: 'running', resultsWanted: '1' }, null, 'the run has not ended'],
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1', resultsOf: 'completed 7', resultsIn: '/a' }, '/a', null],
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1' }, null, 'no worker with --results has come to it'],
-    [{ state: 'completed', endedAt: '7', resultsWanted: '1', resultsProblem: 'no room' }, null, 'no room'],
-  ] as const)('are told of in a summary: %j', ([fields, results, problem]) => {
-    expect(resultsFacts(runOf(fields))).toEqual({ results, results_problem: problem });
-  });
-
   test('are wanted for a day after a worker has announced them, of each run that is there then', async () => {
     expect(await areResultsWanted(redis, fp)).toBe(false);
     await announceResults(redis, fp);
     expect(await areResultsWanted(redis, fp)).toBe(true);
-    const leftMs = await redis.pttl(keys.results(fp));
-    expect(leftMs).toBeGreaterThan(day - 60_000);
-    expect(leftMs).toBeLessThanOrEqual(day);
+    await expectKept(redis, keys.results(fp), day);
     await wantResults(redis, id);
     expect(await readRun(redis, id)).toBeNull();
     await writeRecord({ state: 'running' });
@@ -117,12 +77,10 @@ describe('a run whose results are to be delivered', () => {
 
   test('is in the list as long as its keys are there, and never shorter than another one', async () => {
     const run = await writeRecord({ state: 'completed', endedAt: 5_000, resultsWanted: 1 });
-    const leftMs = async () => redis.pttl(keys.undelivered(fp));
     await queueResults(redis, run);
-    expect(await leftMs()).toBeGreaterThan(31 * day - 60_000);
-    expect(await leftMs()).toBeLessThanOrEqual(31 * day);
+    await expectKept(redis, keys.undelivered(fp), 31 * day);
     await queueResults(redis, { ...run, resultsOf: 'completed 5000' });
-    expect(await leftMs()).toBeGreaterThan(31 * day - 60_000);
+    await expectKept(redis, keys.undelivered(fp), 31 * day);
   });
 
   test('is delivered by whoever holds its lease: what became of it is on record', async () => {
@@ -177,7 +135,7 @@ describe('the files of the results', () => {
     await ledger.feed(id);
     const { epoch } = await claimChunk(ledger, id, 0);
     const joins = joined.map((cell, index) => ({ index, cell }));
-    expect(await ledger.step(id, 0, epoch, joins, [])).toMatchObject({ state: expect.any(String) });
+    await ledger.step(id, 0, epoch, joins, []);
     return (await readRun(redis, id))!;
   }
 
