@@ -55,7 +55,7 @@ export async function soak({ seconds, perSecond, atEnd }: Soak): Promise<Soaked>
   const own = await openOwnRedis(atEnd);
   const redis = own.connect();
   const env = { ...settings, REDIS_URL: own.url };
-  const start = () => harness.spawnWorker(['--http', '0', '--rate', `${perSecond}/s`], env);
+  const start = () => harness.spawnWorker(['--http', '0', '--rate', `${1.25 * perSecond}/s`], env);
   const probes = await Promise.all(
     Array.from({ length: workers }, start).map(async (worker) => openProbes(await worker)),
   );
