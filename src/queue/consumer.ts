@@ -32,9 +32,14 @@ export type Consumer = {
   drain(): Promise<void>;
 };
 
+type QueueWorker = Pick<
+  Worker<ChunkJob>,
+  'getNextJob' | 'startStalledCheckTimer' | 'waitUntilReady' | 'closing' | 'close'
+>;
+
 /** What a consumer needs of BullMQ, and of time. */
 type Source = {
-  connect(address: QueueAddress, log: Log): Pick<Worker<ChunkJob>, 'getNextJob' | 'startStalledCheckTimer' | 'close'>;
+  connect(address: QueueAddress, log: Log): QueueWorker;
   sleep(ms: number): Promise<unknown>;
 };
 
@@ -51,7 +56,11 @@ export function openConsumer(
   { address, canTakeMore, handle, onDue, requeue, log }: ConsumerOptions,
   { connect, sleep }: Source = bullmq,
 ): Consumer {
-  const worker = lazily(() => connect(address, log));
+  const worker = lazily(() => {
+    const made = connect(address, log);
+    made.startStalledCheckTimer().catch(() => {}); // the worker emits its errors
+    return made;
+  });
   const stopping = new AbortController();
   const running = new Set<Promise<unknown>>();
   const take = async () => {
@@ -74,9 +83,7 @@ export function openConsumer(
   };
   return {
     start: () => {
-      worker()
-        .startStalledCheckTimer()
-        .catch(() => {}); // the worker emits its errors
+      worker();
       void loop();
     },
     drain: async () => {

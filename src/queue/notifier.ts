@@ -1,9 +1,18 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import type { Log } from '../logger.ts';
 import type { QueueConnection } from '../redis/connect.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
-import { backOffOnErrors, countListeners, errorLogger, lazily, notifierQueueName, workerOptions } from './queue.ts';
+import {
+  backOffOnErrors,
+  countListeners,
+  errorBackoffMs,
+  errorLogger,
+  lazily,
+  notifierQueueName,
+  workerOptions,
+} from './queue.ts';
 
 /** The schedules of one source of a target. Only a process that has the source listens to their notifications. */
 type NotifierAddress = { fp: string; source: string; connection: QueueConnection };
@@ -75,12 +84,29 @@ export function openListener(
       autorun: false,
     });
     made.on('error', logError);
-    backOffOnErrors(made);
     return made;
   });
+  let isDrained = false;
+  const listen = async (): Promise<void> => {
+    while (!isDrained) {
+      const made = worker();
+      const isReady = await made.waitUntilReady().then(
+        () => true,
+        () => false, // the worker emits its errors
+      );
+      if (isReady) {
+        backOffOnErrors(made);
+        return made.run();
+      }
+      await sleep(errorBackoffMs);
+    }
+  };
   return {
-    start: () => void worker().run().catch(logError),
+    start: () => void listen().catch(logError),
     // A forced first close returns at once whatever state Redis is in. The next reconciliation makes up for a lost notification.
-    drain: async () => worker.made?.close(true).catch(() => {}),
+    drain: async () => {
+      isDrained = true;
+      await worker.made?.close(true).catch(() => {});
+    },
   };
 }

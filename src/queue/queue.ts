@@ -83,7 +83,7 @@ export function openQueue(address: QueueAddress): ChunkQueue {
     workers,
     depth: async () => {
       if (queue.made === null) throw new Error('the queue was not opened');
-      return (await queue.made.getJobCounts(...depths)) as QueueDepth;
+      return (await queue().getJobCounts(...depths)) as QueueDepth;
     },
     remove: async () => {
       const isUnused = await waitUntil(async () => !(await workers()), disconnectNoticeMs);
@@ -151,15 +151,29 @@ function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
   return queue.add('chunk', data, { jobId: jobId(data) });
 }
 
-/** A value that is made with its first use: the objects of BullMQ connect when they are made. `made`: null before that. */
+/** An object of BullMQ. It connects when it is made. */
+type Connecting = Pick<Queue | Worker, 'waitUntilReady' | 'closing' | 'close'>;
+
+/** An object of BullMQ that is made with its first use. `made`: the last one; null before that. */
 type Lazy<T> = { (): T; readonly made: T | null };
 
-/** Calls `make` once, at the first use. */
-export function lazily<T>(make: () => T): Lazy<T> {
+/**
+ * Calls `make` at the first use, and at the next one after an object that could not connect: BullMQ tries its first commands once. A cluster
+ * refuses them while the password of the login is replaced.
+ */
+export function lazily<T extends Connecting>(make: () => T): Lazy<T> {
   let made: T | null = null;
+  let failed: T | null = null;
   const get = () => {
-    made ??= make();
-    return made;
+    if (made !== null && made !== failed) return made;
+    const fresh = make();
+    made = fresh;
+    fresh.waitUntilReady().catch(() => {
+      if (fresh.closing) return;
+      failed = fresh;
+      fresh.close().catch(() => {});
+    });
+    return fresh;
   };
   return Object.defineProperty(get, 'made', { get: () => made }) as Lazy<T>;
 }

@@ -61,6 +61,7 @@ function openTestConsumer(jobs: number, odd: Odd = {}) {
     {
       connect: () => ({
         getNextJob: take as never,
+        ...{ waitUntilReady: async () => {}, closing: undefined },
         startStalledCheckTimer: async () => void events.push('check for stalled jobs'),
         close: async (force) => void events.push(`close${force ? ' by force' : ''}`),
       }),
