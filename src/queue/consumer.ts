@@ -39,7 +39,7 @@ type QueueWorker = Pick<
 
 /** What a consumer needs of BullMQ, and of time. */
 type Source = {
-  connect(address: QueueAddress, log: Log): QueueWorker;
+  connect(address: QueueAddress, onError: (error: unknown) => void): QueueWorker;
   sleep(ms: number): Promise<unknown>;
 };
 
@@ -56,8 +56,9 @@ export function openConsumer(
   { address, canTakeMore, handle, onDue, requeue, log }: ConsumerOptions,
   { connect, sleep }: Source = bullmq,
 ): Consumer {
+  const logError = errorLogger(log, 'the queue got an error from Redis', () => performance.now());
   const worker = lazily(() => {
-    const made = connect(address, log);
+    const made = connect(address, logError);
     made.startStalledCheckTimer().catch(() => {}); // the worker emits its errors
     return made;
   });
@@ -65,7 +66,9 @@ export function openConsumer(
   const running = new Set<Promise<unknown>>();
   const take = async () => {
     const token = randomUUID();
-    const job: Job<ChunkJob> | undefined = await worker().getNextJob(token);
+    const ready = worker();
+    await ready.waitUntilReady(); // from then on it stays: a job needs the worker that took it
+    const job: Job<ChunkJob> | undefined = await ready.getNextJob(token);
     if (job === undefined) return;
     const work = workOn(job, token, handle, stopping.signal, log)
       .then((end) => {
@@ -97,18 +100,14 @@ export function openConsumer(
 
 const bullmq: Source = { connect: connectWorker, sleep };
 
-function connectWorker({ fp, name, connection }: QueueAddress, log: Log): Worker<ChunkJob> {
+function connectWorker({ fp, name, connection }: QueueAddress, onError: (error: unknown) => void): Worker<ChunkJob> {
   const prefix = keys.queuePrefix(fp);
   const worker = new Worker<ChunkJob>(name, null, {
     ...workerOptions,
     connection: connection as ConnectionOptions,
     prefix,
   });
-  worker.on(
-    'error',
-    errorLogger(log, 'the queue got an error from Redis', () => performance.now()),
-  );
-  return worker;
+  return worker.on('error', onError);
 }
 
 const { lockDuration } = workerOptions;

@@ -69,7 +69,6 @@ export type ChunkQueue = {
 /** The producer's side of the queue at this address. */
 export function openQueue(address: QueueAddress): ChunkQueue {
   const queue = lazily(() => connect(address));
-  const workers = () => countListeners(queue());
   return {
     open: () => void queue(),
     add: async (jobs) => {
@@ -80,14 +79,15 @@ export function openQueue(address: QueueAddress): ChunkQueue {
         await queue().addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { jobId: jobId(data) } })));
     },
     restore: (jobs) => restore(queue(), jobs),
-    workers,
+    workers: () => countListeners(queue()),
     depth: async () => {
       if (queue.made === null) throw new Error('the queue was not opened');
       return (await queue().getJobCounts(...depths)) as QueueDepth;
     },
     remove: async () => {
-      const isUnused = await waitUntil(async () => !(await workers()), disconnectNoticeMs);
-      if (isUnused) await removeKeys(queue());
+      const used = queue(); // one that was refused removes nothing: whether it has workers is not known
+      const isUnused = await waitUntil(async () => !(await countListeners(used)), disconnectNoticeMs);
+      if (isUnused) await removeKeys(used);
     },
     close: async () => queue.made?.close(),
   };
@@ -152,7 +152,10 @@ function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
 }
 
 /** An object of BullMQ. It connects when it is made. */
-type Connecting = Pick<Queue | Worker, 'waitUntilReady' | 'closing' | 'close'>;
+type Connecting = Pick<Worker, 'closing'> & {
+  waitUntilReady(): Promise<unknown>;
+  close(force?: boolean): Promise<void>;
+};
 
 /** An object of BullMQ that is made with its first use. `made`: the last one; null before that. */
 type Lazy<T> = { (): T; readonly made: T | null };
@@ -171,7 +174,7 @@ export function lazily<T extends Connecting>(make: () => T): Lazy<T> {
     fresh.waitUntilReady().catch(() => {
       if (fresh.closing) return;
       failed = fresh;
-      fresh.close().catch(() => {});
+      fresh.close(true).catch(() => {});
     });
     return fresh;
   };
