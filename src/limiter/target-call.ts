@@ -60,6 +60,31 @@ export type TargetCall = {
   stop: string; // the stop of this process alone, as stored; '' = none
 } & Unused;
 
+/** What a process says of its own load since its last call. */
+type Load = Pick<TargetCall, 'starved' | 'busy'>;
+
+/** A call that follows another at once says of the load what that said: a few milliseconds tell nothing. */
+export class LoadMeter {
+  readonly #measure: (nowMs: number) => Load;
+  readonly #leastMs: number;
+  #measuredAtMs = Number.NEGATIVE_INFINITY;
+  #load: Load = { starved: false, busy: false };
+
+  /** `measure` is not called again before `leastMs` have passed. */
+  constructor(measure: (nowMs: number) => Load, leastMs: number) {
+    this.#measure = measure;
+    this.#leastMs = leastMs;
+  }
+
+  /** `nowMs`: monotonic. */
+  at(nowMs: number): Load {
+    if (nowMs - this.#measuredAtMs < this.#leastMs) return this.#load;
+    this.#measuredAtMs = nowMs;
+    this.#load = this.#measure(nowMs);
+    return this.#load;
+  }
+}
+
 /** What Redis answers; see `replyNumbers`. */
 export type TargetReply = Record<(typeof replyNumbers)[number], number> & {
   closed: Closed['kind'] | '';

@@ -3,7 +3,7 @@ import { AnswerTally, isTrouble, mayBeIdsFault, noIdsFaultMs, OutageDetector, ty
 import { ClockOffset, Permits } from './permits.ts';
 import { type Stop, stopFromStored, stopText, storedStop } from './stop.ts';
 import type { Alarm, Sums } from './sums.ts';
-import type { Sender, TargetCall, TargetReply } from './target-call.ts';
+import { LoadMeter, type Sender, type TargetCall, type TargetReply } from './target-call.ts';
 import { Throttles } from './throttles.ts';
 
 /** A limiter's connection to Redis; see `openTargetCalls`. */
@@ -62,10 +62,13 @@ export class TargetLimiter {
   #stop: Stop | null = null; // of the whole target
   readonly #offset = new ClockOffset();
   #sender: Sender = { takeStarved: () => false, isPaced: false };
+  readonly #load: LoadMeter;
 
   constructor(options: LimiterOptions) {
     this.#options = options;
     this.#holds = new Throttles(options.clock);
+    const measure = (nowMs: number) => ({ starved: this.#sender.takeStarved(), busy: options.isBusy(nowMs) });
+    this.#load = new LoadMeter(measure, callEveryMs / 2);
   }
 
   start(sender: Sender): void {
@@ -248,7 +251,7 @@ export class TargetLimiter {
       ...{ till: this.#till, ...this.permits.takeUnused() },
       ...{ epoch: this.#reply?.epoch ?? '0', rate, burst: burst === null ? '' : String(burst), slots },
       ...{ hold: this.#holds.report(), alarm: this.#alarm, claim: this.#claimNow(), tally: this.#tally },
-      ...{ starved: this.#sender.takeStarved(), busy: this.#options.isBusy(this.#options.clock()) },
+      ...this.#load.at(this.#options.clock()),
       stop: stopHere === null ? '' : storedStop(stopHere),
     };
     this.#tally = new AnswerTally();
