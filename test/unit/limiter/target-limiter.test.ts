@@ -1,14 +1,20 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { replyNumbers, replyTexts } from '../../../src/limiter/script-fields.ts';
-import type { TargetReply } from '../../../src/limiter/target-call.ts';
+import type { TargetCall, TargetReply } from '../../../src/limiter/target-call.ts';
 import { TargetLimiter } from '../../../src/limiter/target-limiter.ts';
 
-/** A limiter that got one permit for this moment from a Redis of the test's own, and passes its time there. `redisMs`: how long a call takes. */
-async function openLimiter({ isPaced = false, permits = [1], redisMs = 0 }) {
+type Odd = { isPaced?: boolean; permits?: number[]; redisMs?: number; isBusy?: () => boolean; calls?: TargetCall[] };
+
+/**
+ * A limiter that got one permit for this moment from a Redis of the test's own, and passes its time there. `redisMs`: how long a call takes;
+ * `calls`: gets all of them.
+ */
+async function openLimiter({ isPaced = false, permits = [1], redisMs = 0, isBusy = () => false, calls = [] }: Odd) {
   vi.useFakeTimers({ now: 1_000 });
   const nothing = [...replyNumbers.map((name) => [name, 0]), ...replyTexts.map((name) => [name, ''])];
   const left = [...permits];
-  const call = async () => {
+  const call = async (asked: TargetCall) => {
+    calls.push(asked);
     const lease = { first: Date.now(), gap: 1, count: left.shift() ?? 0 };
     if (redisMs > 0) await new Promise((resolve) => setTimeout(resolve, redisMs));
     return { ...Object.fromEntries(nothing), now: Date.now(), ...lease } as TargetReply;
@@ -16,7 +22,7 @@ async function openLimiter({ isPaced = false, permits = [1], redisMs = 0 }) {
   const limiter = new TargetLimiter({
     calls: { call, store: async () => false },
     ...{ process: 'p', rate: '', burst: null, slots: 1, clock: () => Date.now() },
-    ...{ isBusy: () => false, stopHere: () => null, onChange: () => {} },
+    ...{ isBusy, stopHere: () => null, onChange: () => {} },
   });
   limiter.start({ takeStarved: () => false, isPaced });
   onTestFinished(() => {
@@ -49,4 +55,13 @@ describe('the permits of a target', () => {
     await vi.advanceTimersByTimeAsync(6);
     expect(limiter.permits.inHand(Date.now())).toBe(0);
   });
+});
+
+test('a call that follows another at once says of the load of its process what that said', async () => {
+  const [calls, load] = [[] as TargetCall[], [true, false]];
+  const limiter = await openLimiter({ calls, isBusy: () => load.shift() ?? true });
+  await vi.advanceTimersByTimeAsync(2);
+  for (let n = 0; n < 5; n++) limiter.observe(0, 'unreachable', 1, 'no route to host');
+  await vi.advanceTimersByTimeAsync(98);
+  expect(calls.map(({ busy }) => busy)).toEqual([true, true, false]);
 });
