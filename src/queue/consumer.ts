@@ -5,7 +5,15 @@ import { messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { keys } from '../redis/keys.ts';
 import { withTimeout } from '../wait.ts';
-import { type ChunkJob, errorBackoffMs, errorLogger, lazily, type QueueAddress, workerOptions } from './queue.ts';
+import {
+  type ChunkJob,
+  type Connecting,
+  errorBackoffMs,
+  errorLogger,
+  lazily,
+  type QueueAddress,
+  workerOptions,
+} from './queue.ts';
 
 /** How a job ended: `done`; done, and its chunk is due again in `dueInMs`; or `requeue`: another process, or this one later, takes it. */
 type JobResult = 'done' | { dueInMs: number } | 'requeue';
@@ -32,10 +40,7 @@ export type Consumer = {
   drain(): Promise<void>;
 };
 
-type QueueWorker = Pick<
-  Worker<ChunkJob>,
-  'getNextJob' | 'startStalledCheckTimer' | 'waitUntilReady' | 'closing' | 'close'
->;
+type QueueWorker = Connecting & Pick<Worker<ChunkJob>, 'getNextJob' | 'startStalledCheckTimer'>;
 
 /** What a consumer needs of BullMQ, and of time. */
 type Source = {

@@ -152,7 +152,7 @@ function addJob(queue: Queue, data: ChunkJob): Promise<unknown> {
 }
 
 /** An object of BullMQ. It connects when it is made. */
-type Connecting = Pick<Worker, 'closing'> & {
+export type Connecting = Pick<Worker, 'closing'> & {
   waitUntilReady(): Promise<unknown>;
   close(force?: boolean): Promise<void>;
 };
