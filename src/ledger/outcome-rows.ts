@@ -209,6 +209,7 @@ export function rowsOfChunk(
   excerpts: (string | null)[],
 ): Page {
   const readState = cellReader(run);
+  const timeText = timeTexts();
   const rows = chunk.ids.map((id, i): OutcomeRow => {
     const { outcome, status, attempts, code } = readState(ledger.cells[i]!);
     const { file, line } = chunk.positions[i]!;
@@ -231,8 +232,13 @@ export function rowsOfChunk(
   return { positions: chunk.positions, rows };
 }
 
-function timeText(ms: number): string {
-  return ms > 0 ? isoTime(ms) : '';
+/** Times as text, ms since 1970: most ids of a chunk were settled in the same few seconds, and each text would cost as much as the rest of its row. */
+function timeTexts(): (ms: number) => string {
+  let last = { ms: 0, text: '' };
+  return (ms) => {
+    if (ms !== last.ms) last = { ms, text: ms > 0 ? isoTime(ms) : '' };
+    return last.text;
+  };
 }
 
 /** The rows of a block; they were never sent. Pure. */
