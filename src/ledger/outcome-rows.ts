@@ -232,7 +232,7 @@ export function rowsOfChunk(
   return { positions: chunk.positions, rows };
 }
 
-/** Times as text, ms since 1970: most ids of a chunk were settled in the same few seconds, and each text would cost as much as the rest of its row. */
+/** Times as text, ms since 1970. Most ids of a chunk were settled in the same few seconds: a text is made again only for another one. */
 function timeTexts(): (ms: number) => string {
   let last = { ms: 0, text: '' };
   return (ms) => {
