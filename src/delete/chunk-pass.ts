@@ -47,6 +47,7 @@ type Window = {
   pathAt: (index: number) => string;
   waitStatuses: ReadonlySet<number>;
   authorize(nowMs: number): string | null;
+  maySend(): boolean;
   answered(index: number, answer: Answer | null, ms: number): void;
 };
 
@@ -73,6 +74,10 @@ class FirstRequest implements QueuedRequest {
 
   authorize(nowMs: number): string | null {
     return this.#window.authorize(nowMs);
+  }
+
+  maySend(): boolean {
+    return this.#window.maySend();
   }
 
   answered(answer: Answer | null, ms: number): void {
@@ -103,6 +108,7 @@ export class ChunkPass {
   #ended = false;
   #wake: () => void = () => {};
   readonly #answered: Window['answered'] = (index, answer, ms) => this.#first(index, answer, ms);
+  readonly #maySendNow = () => this.#maySend(this.#deps.clock());
 
   /** `pathAt` gives the path for an index of `cells`; `due` are the indexes this pass may send. */
   constructor(cells: Cell[], pathAt: (index: number) => string, due: number[], deps: PassDeps) {
@@ -200,6 +206,7 @@ export class ChunkPass {
       pathAt: this.#pathAt,
       waitStatuses: this.#waitStatuses,
       authorize: (nowMs) => (nowMs < expiresAt && this.#maySend(nowMs) ? token.authorization() : null),
+      maySend: this.#maySendNow,
       answered: this.#answered,
     };
   }
@@ -231,9 +238,10 @@ export class ChunkPass {
             if (answer !== null) this.#deps.measure(answer, ms);
             resolve(answer);
           };
-          const { waitStatuses, authorize } = this.#freshWindow();
+          const { waitStatuses, authorize, maySend } = this.#freshWindow();
           const path = this.#pathAt(index);
-          this.#deps.handle.submit({ path, waitStatuses, hasFailed: true, authorization: '', authorize, answered });
+          const request = { path, waitStatuses, hasFailed: true, authorization: '', authorize, maySend, answered };
+          this.#deps.handle.submit(request);
         });
         last = answer ?? last;
         return answer;

@@ -1,32 +1,30 @@
 import { type FairQueue, FairScheduler } from '../limiter/fair-scheduler.ts';
 import type { Permits } from '../limiter/permits.ts';
 import { successStatus } from '../model/status.ts';
+import type { TargetRequest } from './send-delete.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 /** A request that waits to be sent. */
-export type QueuedRequest = {
-  path: string;
+export type QueuedRequest = TargetRequest & {
   /** The statuses that mean "not now" in its run. */
   waitStatuses: ReadonlySet<number>;
-  /** The authorization header to send with, or null if the request may not be sent. Called just before it is sent, at `nowMs` by the clock. */
+  /** The next `authorization`, or null if the request may not be sent. Called before it gets its connection, at `nowMs` by the clock. */
   authorize(nowMs: number): string | null;
   /** Whether an attempt of its id has failed before. */
   hasFailed: boolean;
-  /** What `authorize` returned last. */
-  authorization: string;
   /** Called exactly once; null = the request was not sent. `ms`: how long the answer took. */
   answered(answer: Answer | null, ms: number): void;
 };
 
 type PooledConnection = {
-  send(path: string, authorization: string, done: (answer: Answer) => void): void;
+  send(request: TargetRequest, done: (answer: Answer | null) => void): void;
   close(): void;
 };
 
 /** A connection, and the request on it. One object for as long as the pool is there: a request makes none. */
 type Slot = {
   readonly connection: PooledConnection;
-  readonly done: (answer: Answer) => void;
+  readonly done: (answer: Answer | null) => void;
   request: QueuedRequest | null;
   sentAt: number;
   epoch: number;
@@ -205,16 +203,16 @@ export class ConnectionPool {
     slot.request = request;
     slot.sentAt = nowMs;
     slot.epoch = this.#limits.recordSent(nowMs);
-    slot.connection.send(request.path, request.authorization, slot.done);
+    slot.connection.send(request, slot.done);
   }
 
-  #answered(slot: Slot, answer: Answer): void {
+  #answered(slot: Slot, answer: Answer | null): void {
     const request = slot.request!;
     const ms = this.#clock() - slot.sentAt;
     slot.request = null;
     this.#answeredInTick++;
     this.#free.push(slot);
-    this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
+    if (answer !== null) this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
   }
@@ -226,8 +224,8 @@ export class ConnectionPool {
   }
 }
 
-function isNoContent(answer: Answer): boolean {
-  return answer === noContent || (answer.kind === 'status' && answer.status === successStatus);
+function isNoContent(answer: Answer | null): boolean {
+  return answer === noContent || (answer?.kind === 'status' && answer.status === successStatus);
 }
 
 /** `askedMs`: when the queue last asked for room, by the clock. */

@@ -12,6 +12,18 @@ export type TargetConnectionOptions = {
   strictConnections: boolean;
 };
 
+/** A DELETE that is to be sent. */
+export type TargetRequest = {
+  path: string;
+  /** The authorization header. */
+  authorization: string;
+  /** Whether it may still be sent. Asked just before it is written: it may have waited seconds for its connection. */
+  maySend(): boolean;
+};
+
+/** Called once. Null: the request was no longer allowed when its connection was there, and was not written. */
+type Done = (answer: Answer | null) => void;
+
 /**
  * One connection that carries one DELETE at a time: an in-flight slot. A pool of these is cheaper than the pool of undici, and a broken
  * connection puts one id in doubt. States: open → closed; in between it reconnects by itself.
@@ -33,9 +45,10 @@ export class TargetConnection {
    * Sends one DELETE; never throws. `done` is called exactly once, at the latest when the request timeout has passed. Call it again only
    * after that.
    */
-  send(path: string, authorization: string, done: (answer: Answer) => void): void {
+  send(request: TargetRequest, done: Done): void {
     const { origin, strictConnections } = this.#options;
-    this.#exchange = new Exchange(authorization, done);
+    const { path, authorization } = request;
+    this.#exchange = new Exchange(request, done);
     this.#startDeadline();
     this.#dispatcher.dispatch(
       { origin, path, method: 'DELETE', headers: this.#headersOf(authorization), reset: strictConnections },
@@ -129,24 +142,28 @@ const bodyRead = 65_536;
 type Controller = Pick<Dispatcher.DispatchController, 'abort'>;
 
 /**
- * One request and its answer. States: waiting (for its connection) → written → answered.
+ * One request and its answer. States: waiting (for its connection) → written → answered; or waiting → forbidden, where it may no longer be
+ * sent.
  *
  * One hook decides whether the request may have been executed: before `onRequestStart` it was never written; after that, and without a
  * status, it may have been. Error codes do not decide it: the same ones occur before and after.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: TargetRequest;
   readonly #authorization: string;
-  #done: ((answer: Answer) => void) | null;
+  #done: Done | null;
   #controller: Controller | null = null;
   #timedOut = false;
+  #isForbidden = false;
   #status = 0;
   #headers: HeaderFields = {};
   #body: Buffer[] | null = null;
   #bodyBytes = 0;
 
   /** `done` is called exactly once. */
-  constructor(authorization: string, done: (answer: Answer) => void) {
-    this.#authorization = authorization;
+  constructor(request: TargetRequest, done: Done) {
+    this.#request = request;
+    this.#authorization = request.authorization;
     this.#done = done;
   }
 
@@ -169,6 +186,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Controller): void {
     // Throwing here prevents the request from being written.
     if (this.#done === null) throw new Error('timed out before it was sent');
+    this.#isForbidden = !this.#request.maySend();
+    if (this.#isForbidden) throw new Error('no longer allowed when its connection was there');
     this.#controller = controller;
   }
 
@@ -195,13 +214,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     queueMicrotask(() => this.#settle(answer));
   }
 
-  #answerTo(error: Error): Answer {
+  #answerTo(error: Error): Answer | null {
+    if (this.#isForbidden) return null;
     if (this.#status > 0) return this.#answer();
     if (this.#controller !== null) return maybeSent(error, this.#timedOut);
     return { kind: 'not-sent', why: codeOf(error) };
   }
 
-  #settle(answer: Answer): void {
+  #settle(answer: Answer | null): void {
     const done = this.#done;
     this.#done = null;
     done?.(answer);

@@ -17,10 +17,11 @@ export async function startRelay(targetUrl: string, tls?: { key: string; cert: s
   );
 }
 
-/** An HTTP proxy that knows CONNECT and nothing else, and counts the tunnels. */
-export async function startProxy(): Promise<Relay> {
+/** An HTTP proxy that knows CONNECT and nothing else, and counts the tunnels. Each is open `opensAfter` that. */
+export async function startProxy(opensAfter: Promise<unknown> = Promise.resolve()): Promise<Relay> {
   const server = createHttpServer((_, response) => response.writeHead(405).end());
-  server.on('connect', (request, client: Socket) => {
+  server.on('connect', async (request, client: Socket) => {
+    await opensAfter;
     const { hostname, port } = new URL(`http://${request.url}`);
     const upstream = connect(Number(port), hostname, () => client.write('HTTP/1.1 200 Connection established\r\n\r\n'));
     join(client, upstream);

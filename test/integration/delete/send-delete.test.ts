@@ -38,7 +38,8 @@ async function openLane(
     server.closeAllConnections();
     server.close();
   });
-  const send = (path: string, header = 'Bearer t') => new Promise<Answer>((done) => lane.send(path, header, done));
+  const send = (path: string, authorization = 'Bearer t', maySend = () => true) =>
+    new Promise<Answer | null>((done) => lane.send({ path, authorization, maySend }, done));
   return { lane, send, seen, options, connections: () => connections };
 }
 
@@ -90,6 +91,17 @@ test('a request that gets no connection through its proxy in time was never sent
   expect(await send('/a')).toEqual({ kind: 'not-sent', why: 'CONNECT_TIMEOUT' });
   expect(await send('/b')).toEqual({ kind: 'not-sent', why: 'CONNECT_TIMEOUT' });
   expect(seen).toEqual([]);
+});
+
+test('a request that may no longer be sent once its connection is there is not written, and the connection serves the next', async () => {
+  const { send, seen, connections } = await openLane(noContent);
+  let asked = 0;
+  const notAnyMore = () => ++asked === 0;
+  expect(await send('/a', 'Bearer t', notAnyMore)).toBeNull();
+  expect(asked).toBe(1);
+  expect(await send('/b')).toMatchObject({ status: 204 });
+  expect(seen.map(({ url }) => url)).toEqual(['/b']);
+  expect(connections()).toBe(1);
 });
 
 test('a check of the connection sends nothing, and says why there is none', async () => {

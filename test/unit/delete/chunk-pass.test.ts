@@ -14,6 +14,20 @@ function sends(events: readonly string[]): string[] {
   return events.filter((event) => event.startsWith('send'));
 }
 
+/** What a pass depends on, which may change while a request of it waits. */
+function changeable() {
+  let isOpen = true;
+  const limits = openLimits();
+  const deps = { isOpenAt: () => isOpen, limits };
+  return {
+    deps,
+    shut: () => {
+      isOpen = false;
+    },
+    block: () => void Object.assign(limits, { isBlocked: true }),
+  };
+}
+
 describe('a pass', () => {
   test('marks each id before its request leaves, and joins what came of it', async () => {
     const { start, events, ledger, measured, notes } = openPass(three);
@@ -118,6 +132,26 @@ describe('a mark', () => {
     expect(sends(events)).toEqual([]);
     expect(ledger.cells[0]![0]! & 0x10).toBe(0);
     expect(isDoubtful(pass.cells[0]!)).toBe(false);
+  });
+
+  test.each<[string, (odd: ReturnType<typeof changeable> & { closed: AbortController }) => void]>([
+    ['the gate of the run has closed', (odd) => odd.shut()],
+    ['the target asks to wait by now', (odd) => odd.block()],
+    ['nothing of the chunk may be sent any more', (odd) => odd.closed.abort()],
+  ])('of a request with a connection at last says that it may no longer be sent, once %s', async (_, change) => {
+    const odd = changeable();
+    const { start, waiting, closed } = openPass([untouched], { ...odd.deps, leavesAtOnce: false });
+    const { run } = start();
+    await settleDown();
+    const [request] = waiting.splice(0);
+    expect(request!.authorize(Date.now())).toBe('Bearer t');
+    vi.setSystemTime(Date.now() + 5_000); // a mark outlives its second while its request waits for the connection
+    expect(request!.maySend()).toBe(true);
+    change({ ...odd, closed });
+    expect(request!.maySend()).toBe(false);
+    closed.abort();
+    request!.answered(null, 0);
+    await run;
   });
 
   test('is asked for again for an id that is to be sent once more', async () => {

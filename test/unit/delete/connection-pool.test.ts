@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { ConnectionPool, FairShares, type QueuedRequest } from '../../../src/delete/connection-pool.ts';
+import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { FairQueue } from '../../../src/limiter/fair-scheduler.ts';
 import { Permits } from '../../../src/limiter/permits.ts';
@@ -20,13 +21,14 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
       limits.told.push({ tag, status: answer.kind === 'status' && answer.status, ms, waits: [...waits] });
     },
   };
-  const onWire: { path: string; authorization: string; connection: number; done: (answer: Answer) => void }[] = [];
+  const onWire: { path: string; authorization: string; connection: number; done: (answer: Answer | null) => void }[] =
+    [];
   const closed: number[] = [];
   let opened = 0;
   const open = () => {
     const connection = opened++;
     return {
-      send: (path: string, authorization: string, done: (answer: Answer) => void) =>
+      send: ({ path, authorization }: TargetRequest, done: (answer: Answer | null) => void) =>
         void onWire.push({ path, authorization, connection, done }),
       close: () => void closed.push(connection),
     };
@@ -36,7 +38,7 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
     pool.close();
     vi.useRealTimers();
   });
-  const answer = (answer: Answer = noContent) => onWire.shift()!.done(answer);
+  const answer = (answer: Answer | null = noContent) => onWire.shift()!.done(answer);
   return { pool, limits, permits, onWire, closed, answer };
 }
 
@@ -55,6 +57,7 @@ function openQueue(weight = 1) {
   });
   const request = (path: string): QueuedRequest => ({
     ...{ path, waitStatuses: new Set([429]), hasFailed: false, authorization: '', authorize: () => 'Bearer t' },
+    maySend: () => true,
     answered: (answer, ms) => {
       const what = answer === null ? 'stayed' : answer.kind === 'status' ? answer.status : answer.kind;
       answers.push(`${path} ${what} ${ms}`);
@@ -113,6 +116,18 @@ describe('the connections of a process', () => {
     answer(status(503));
     expect(limits.told).toEqual([{ tag: 1_020, status: 503, ms: 35, waits: [429] }]);
     expect(answers).toEqual(['a 503 35']);
+  });
+
+  test('tell the limiter nothing of a request that was not written after all, and are free again', () => {
+    const { pool, limits, answer } = openPool({ size: 1 });
+    const { queue, request, answers } = openQueue();
+    pool.submit(queue, request('a'));
+    pool.submit(queue, request('b'));
+    answer(null);
+    expect(answers).toEqual(['a stayed 0']);
+    expect(limits.told).toEqual([]);
+    answer();
+    expect(answers.slice(1)).toEqual(['b 204 0']);
   });
 
   test('give the one object for a plain success to whoever sent it, also where the answer had something to say', () => {

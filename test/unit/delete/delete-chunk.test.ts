@@ -4,6 +4,7 @@ import { type ChunkTask, type DeleteDeps, deleteChunk } from '../../../src/delet
 import { Gate } from '../../../src/delete/gate.ts';
 import { RequestMeter, RunMeter } from '../../../src/delete/meters.ts';
 import { RunRequestQueue } from '../../../src/delete/run-request-queue.ts';
+import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import type { TargetLimits } from '../../../src/delete/target-limits.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { isDoubtful, isSettled, mark, settle, unmark, untouched } from '../../../src/ledger/cell.ts';
@@ -40,7 +41,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     leave: () => void told.push('leave'),
     ...odd.limits,
   });
-  const send = (path: string, _authorization: string, done: (answer: Answer) => void) => {
+  const send = ({ path }: TargetRequest, done: (answer: Answer) => void) => {
     paths.push(path);
     queueMicrotask(() => done(odd.server?.(path) ?? noContent));
   };

@@ -55,6 +55,7 @@ const given = {
 };
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
   ...{ path: '/a', waitStatuses: new Set<number>(), hasFailed: false, authorization: '', authorize: leave },
+  maySend: () => true,
   answered: (answer, ms) => void answers.push([answer, ms]),
 });
 

@@ -4,10 +4,11 @@ import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 
 describe('exchange', () => {
   /** An exchange as the HTTP client drives it, and the answers it gave. */
-  function openExchange() {
-    const answers: Answer[] = [];
+  function openExchange(maySend = () => true) {
+    const answers: (Answer | null)[] = [];
     const aborts: string[] = [];
-    const exchange = new Exchange('Bearer t', (answer) => answers.push(answer));
+    const request = { path: '/a', authorization: 'Bearer t', maySend };
+    const exchange = new Exchange(request, (answer) => answers.push(answer));
     const controller = { abort: (error: Error) => void aborts.push(error.message) };
     const fail = async (error: Error) => {
       exchange.onResponseError(controller, error);
@@ -123,6 +124,15 @@ describe('exchange', () => {
       const { answers, fail } = openExchange();
       await fail(error);
       expect(answers).toEqual([{ kind: 'not-sent', why }]);
+    });
+
+    test('one that may no longer be sent when its connection is there is kept from being written, and has none', async () => {
+      const { exchange, controller, answers, fail } = openExchange(() => false);
+      expect(() => exchange.onRequestStart(controller)).toThrow('no longer allowed');
+      expect(exchange.isWritten).toBe(false);
+      await fail(failure('no longer allowed'));
+      expect(answers).toEqual([null]);
+      expect(exchange.isOver).toBe(true);
     });
 
     test('the deadline ends one that waits for its connection, which is then kept from being written', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ConnectionPool } from '../../../src/delete/connection-pool.ts';
+import type { TargetRequest } from '../../../src/delete/send-delete.ts';
 import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 import { untouched } from '../../../src/ledger/cell.ts';
 import { targetOf } from '../../../src/model/target.ts';
@@ -38,7 +39,7 @@ function openTestService(odd: Odd = {}) {
   Object.assign(ledger.redis, { expungeRunPace: pace, hincrby: async () => 0, zrange: async () => [] });
   const onWire: ((answer: Answer) => void)[] = [];
   const limits = openLimits({ throttledMs: odd.throttledMs ?? 0 });
-  const lane = { send: (_path: string, _header: string, done: (answer: Answer) => void) => void onWire.push(done) };
+  const lane = { send: (_: TargetRequest, done: (answer: Answer) => void) => void onWire.push(done) };
   const connections = new ConnectionPool(
     4,
     () => ({ ...lane, close: () => {} }),
