@@ -117,8 +117,8 @@ return feed(KEYS[1], KEYS[2], KEYS[3], KEYS[4], timeOr(ARGV[1]))
  *
  * KEYS  1 run  2 open  3 later  4 ledger chunk  5 manifest chunk  6 audit
  * ARGV  1 chunk  2 now in ms, '' = Redis TIME  3… what is known of the Redis process
- * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, reason for new doubt or '', now, how many ids of the
- *   chunk may be marked (-1 = all)}; epoch 0:
+ * returns {state, epoch, ledger chunk, manifest chunk, fed, the run's `onStatus`, process, its history, reason for new doubt or '', now, how many
+ *   ids of the chunk may be marked (-1 = all)}; epoch 0:
  *   nothing to do here (not open, or the run isn't running). State 'missing': Redis has lost the run; 'broken': this chunk of it; 'other_release':
  *   another release has written the run, in a form of its own
  */
@@ -131,14 +131,14 @@ local former = redis.call('HGET', KEYS[2], ARGV[1])
 if state ~= 'running' or not former then return {state, 0} end
 local chunk = redis.call('MGET', KEYS[4], KEYS[5])
 if not chunk[1] or not chunk[2] then return {'broken', 0} end
-local process, doubt = checkServer(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
+local process, history, doubt = checkServer(KEYS[1], KEYS[6], ARGV[3], ARGV[4], ARGV[5])
 local cells = chunk[1]
 if redis.call('HEXISTS', KEYS[1], 'doubtSince') == 1 then cells = doubtCells(KEYS[4], cells) end
 local epoch, now = redis.call('HINCRBY', KEYS[1], 'epoch', 1), timeOr(ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], epoch)
 if former ~= '0' then redis.call('HINCRBY', KEYS[1], 'takeovers', 1) end
 local fed, sendable = feed(KEYS[1], KEYS[2], KEYS[3], KEYS[6], now), sendableIn(run[4], tonumber(ARGV[1])) or -1
-return {state, epoch, cells, chunk[2], fed, run[2] or '', process, doubt, now, sendable}
+return {state, epoch, cells, chunk[2], fed, run[2] or '', process, history, doubt, now, sendable}
 `;
 
 /**

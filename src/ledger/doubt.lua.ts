@@ -4,8 +4,8 @@ import { doubt, headerBytes } from './cell.ts';
 
 /*
  * Runs in doubt. Redis loses the newest of what it acknowledged: with a cut append-only file, an old snapshot, or a replica that was
- * behind. When another Redis process holds a run, claims, marks and results of it may be lost, and any open id may have been sent. From
- * then on, and for good,
+ * behind. When another Redis process holds a run, or the same one after it was a replica, claims, marks and results of it may be lost, and any
+ * open id may have been sent. From then on, and for good,
  * - each cell that is claimed carries doubt, and at the seal no open cell reads as never sent;
  * - epochs continue from the clock, so that an epoch that Redis has lost is never given out again;
  * - a former holder has to check that it still holds its chunk (`stillHolds` in ledger.ts): the claim of a later holder may be lost, and
@@ -30,9 +30,16 @@ local function raiseDoubt(runKey, auditKey, reason)
 end
 `;
 
-/** Lua: the Redis process that runs this script; INFO is called in the script for that reason. */
+/**
+ * Lua: the Redis process that runs this script, and the history of another one that it took over when it was promoted last, '' = none
+ * (`master_replid2`); INFO is called in the script for that reason.
+ */
 const processFunction = `
-local function thisProcess() return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') end
+local function thisProcess()
+  local history = string.match(redis.call('INFO', 'replication'), 'master_replid2:(%x+)') or ''
+  if string.match(history, '^0*$') then history = '' end
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)'), history
+end
 `;
 
 export const otherCanary = 'other_canary';
@@ -52,8 +59,8 @@ if state == 'preparing' then
   redis.call('HSET', KEYS[1], unpack(ARGV, 6, 17))
 end
 if state then return state end
-local me = thisProcess()
-redis.call('HSET', KEYS[1], 'server', me, 'serverDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))
+local me, history = thisProcess()
+redis.call('HSET', KEYS[1], 'server', me, 'serverHistory', history, 'serverDurable', ARGV[1] == me and ARGV[2] or '', unpack(ARGV, 4))
 return ''
 `;
 
@@ -61,24 +68,26 @@ const reason = 'Redis was restarted or replaced: what it acknowledged last may b
 
 /**
  * Lua: compares the Redis process that answers with the one recorded in the run, and raises doubt if something may have been lost in
- * between. The caller's arguments count only if they are about the process that answers. Returns that process, and the reason for new
- * doubt or ''.
+ * between. The caller's arguments count only if they are about the process that answers. A process that was promoted since has another history;
+ * one that merely forgets its history, because nobody replicates it any more, has lost nothing. Returns that process, its history, and the reason
+ * for new doubt or ''.
  */
 export const checkServerFunction = `${processFunction}${doubtFunction}
 local function checkServer(runKey, auditKey, process, durable, ancestors)
-  local me = thisProcess()
+  local me, history = thisProcess()
   if process ~= me then durable, ancestors = '', '' end
-  local recorded = redis.call('HMGET', runKey, 'server', 'serverDurable')
+  local recorded = redis.call('HMGET', runKey, 'server', 'serverDurable', 'serverHistory')
   local before = recorded[1] or ''
-  if before == me then
+  local wasPromoted = before == me and history ~= '' and history ~= recorded[3]
+  if before == me and not wasPromoted then
     if durable ~= '' and durable ~= recorded[2] then redis.call('HSET', runKey, 'serverDurable', durable) end
-    return me, ''
+    return me, history, ''
   end
   local hasAll = durable == '1' and recorded[2] == '1' or before ~= '' and string.find(ancestors, before, 1, true)
-  redis.call('HSET', runKey, 'server', me, 'serverDurable', durable)
-  if hasAll then return me, '' end
+  redis.call('HSET', runKey, 'server', me, 'serverHistory', history, 'serverDurable', durable)
+  if hasAll and not wasPromoted then return me, history, '' end
   raiseDoubt(runKey, auditKey, '${reason}')
-  return me, '${reason}'
+  return me, history, '${reason}'
 end
 `;
 

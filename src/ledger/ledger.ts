@@ -145,7 +145,7 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
     /** Claims an open chunk under a new epoch. Returns the state of the run if there is nothing to do. Throws INTERNAL for damaged bytes. */
     async claim(run: string, chunk: number): Promise<Claim | ObservedState> {
       const known = await servers.of(run);
-      const [state, epoch, cells, manifest, fed, onStatus, process, doubt, at, sendable] =
+      const [state, epoch, cells, manifest, fed, onStatus, process, history, doubt, at, sendable] =
         (await scripts.expungeClaimBuffer(
           keys.run(run),
           keys.open(run),
@@ -156,13 +156,14 @@ export function openLedger(redis: RedisClient, haltRules: readonly HaltRule[], n
           chunk,
           now(),
           ...serverIdentityArguments(known),
-        )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, number, number];
+        )) as [Buffer, number, Buffer, Buffer, number[], Buffer, Buffer, Buffer, Buffer, number, number];
       if (epoch === 0) return state.toString('latin1') as ObservedState;
       const ledgerChunk = decodeLedgerChunk(cells);
       const ids = decodeIdsOfChunk(chunk, manifest, ledgerChunk.cells.length);
-      const isOther = process.toString('latin1') !== known.process;
+      const answered = { process: process.toString('latin1'), history: history.toString('latin1') };
+      const isOther = answered.process !== known.process || answered.history !== known.history;
       if (isOther) servers.forget(run);
-      const server = isOther ? { process: process.toString('latin1'), isDurable: null, ancestors: [] } : known;
+      const server = isOther ? { ...answered, isDurable: null, ancestors: [] } : known;
       const passedMs = at - ledgerChunk.passEndedAt;
       return {
         epoch,

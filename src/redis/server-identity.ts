@@ -6,6 +6,7 @@ import { keys } from './keys.ts';
 /** The Redis process that holds a run, and what is known about its data. */
 export type ServerIdentity = {
   process: string; // `run_id` of INFO: another one after each start
+  history: string; // `master_replid2` of INFO: that of another process, which it took over when it was promoted last; '' = none
   /** Whether all that it has acknowledged survives its end; null if the login may not read that. */
   isDurable: boolean | null;
   /** Processes that were stopped cleanly and whose data it has completely, the latest first. */
@@ -17,7 +18,8 @@ type ServerIdentityCache = { of(run: string): Promise<ServerIdentity>; forget(ru
 
 /** Whether one process has all that the other had acknowledged. Pure; ledger/doubt.lua.ts does the same in Lua. */
 export function hasAllOf(now: ServerIdentity, before: ServerIdentity): boolean {
-  if (now.process === before.process || now.ancestors.includes(before.process)) return true;
+  if (now.process === before.process) return now.history === '' || now.history === before.history;
+  if (now.ancestors.includes(before.process)) return true;
   return now.isDurable === true && before.isDurable === true;
 }
 
@@ -46,27 +48,28 @@ export function cacheServerIdentity(redis: RedisClient): ServerIdentityCache {
 
 /** Reads which process holds a run. In a cluster or a Sentinel set it is never durable: a replica that takes over may lack the last writes. */
 export async function readServerIdentity(redis: RedisClient, run: string): Promise<ServerIdentity> {
-  if (redis instanceof Cluster) return { process: await processInSlot(redis, run), isDurable: false, ancestors: [] };
+  if (redis instanceof Cluster) return { ...(await processInSlot(redis, run)), isDurable: false, ancestors: [] };
   const info = parseInfo(await redis.info());
   const process = info.run_id ?? '';
   const [of, ancestors] = await redis.hmget(keys.lineage, 'of', 'ancestors');
+  const history = historyOf(info);
+  const isCopy = Boolean(redis.options.sentinels) || history !== '';
   return {
-    process,
-    isDurable: isCopy(redis, info) ? false : await flushesAlways(redis),
+    ...{ process, history },
+    isDurable: isCopy ? false : await flushesAlways(redis),
     ancestors: of === process && ancestors ? ancestors.split(' ') : [],
   };
 }
 
-function processInSlot(cluster: Cluster, run: string): Promise<string> {
-  const lua = `return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')`;
-  return cluster.eval(lua, 1, keys.run(run)) as Promise<string>;
+async function processInSlot(cluster: Cluster, run: string): Promise<Pick<ServerIdentity, 'process' | 'history'>> {
+  const lua = `return redis.call('INFO', 'server') .. redis.call('INFO', 'replication')`;
+  const info = parseInfo((await cluster.eval(lua, 1, keys.run(run))) as string);
+  return { process: info.run_id ?? '', history: historyOf(info) };
 }
 
-const ownHistory = /^0+$/;
-
-/** Whether its data come from a replication, now or after a failover, so that the last writes of the primary may be missing. */
-function isCopy({ options }: Redis, { master_replid2: before = '' }: Partial<Record<string, string>>): boolean {
-  return Boolean(options.sentinels) || !ownHistory.test(before);
+/** Of a process whose data come from a replication, so that the last writes of another one may be missing; zeros stand for none. */
+function historyOf({ master_replid2: history = '' }: Partial<Record<string, string>>): string {
+  return /^0*$/.test(history) ? '' : history;
 }
 
 /** Whether each write is flushed before it is acknowledged; null if the login may not use CONFIG. */

@@ -30,7 +30,7 @@ export function openMemoryLedger(cells: number[][], odd: Partial<Asked> = {}, mo
       const [epoch, fed] = model.claim(chunk, 0);
       if (epoch === 0) return model.state;
       const ledgerChunk = { passEndedAt: 0, times: Buffer.alloc(0), cells: [...model.cells[chunk]!] };
-      const server = { process: 'p', isDurable: null, ancestors: [] };
+      const server = { process: 'p', history: '', isDurable: null, ancestors: [] };
       return {
         ...{ fed, epoch, server, doubt: '', onStatus: '', ledgerChunk, passedMs: 0, ids },
         ...{ known: new KnownCells([], server), sendable: model.cells[chunk]!.length },

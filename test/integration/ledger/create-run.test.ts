@@ -127,7 +127,7 @@ test('a run is stored in the form of version 2: a change here needs a new schema
         'sendable',
         'server',
       ],
-      ...['serverDurable', 'settled', 'sha256', 'state', 'who', 'window'],
+      ...['serverDurable', 'serverHistory', 'settled', 'sha256', 'state', 'who', 'window'],
     ],
     outcomes: ['failed', 'unknown', 'absent', 'gone_unconfirmed', 'deleted'], // by rank
     resources: ['annotations', 'views'],

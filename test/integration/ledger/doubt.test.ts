@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readAudit } from '../../../src/ledger/audit.ts';
 import { decodeLedgerChunk, isDoubtful, readCell, settle, untouched } from '../../../src/ledger/cell.ts';
@@ -17,6 +18,7 @@ import { writeTestRun } from './lone-run.ts';
 let server: RedisProcess;
 let ledger: Ledger;
 let id: string;
+let otherPort: number;
 
 const absent = settle('absent', 1, codeOfStatus(404));
 const deleted = settle('deleted', 1, codeOfStatus(204));
@@ -34,6 +36,36 @@ async function openLedgerAt(port: number): Promise<Ledger> {
   const redis = await openLedgerOn(addressFromUrl(`redis://127.0.0.1:${port}`, true));
   onTestFinished(() => redis.disconnect());
   return openLedger(redis, haltRules);
+}
+
+/** A run that is running, on a Redis of its own that has a replica. */
+async function openPair(sizes: number[], args: string[] = []): Promise<{ other: Ledger }> {
+  const both = ['--repl-diskless-sync-delay', '0', ...args];
+  await open(sizes, both);
+  const replica = await startRedisProcess(onTestFinished, {
+    args: () => [...both, '--replicaof', '127.0.0.1', String(server.port)],
+  });
+  otherPort = replica.port;
+  const other = await openLedgerAt(replica.port);
+  await until('the replica has the run', async () => (await other.redis.exists(keys.open(id))) === 1);
+  return { other };
+}
+
+/** The replica follows nobody any more. */
+async function promote(other: Ledger): Promise<void> {
+  await other.redis.call('REPLICAOF', 'NO', 'ONE');
+}
+
+/** The first Redis follows the other one, with what that has, and is promoted again; as Sentinel does it, with its clients cut off. */
+async function takeBack(): Promise<void> {
+  await ledger.redis.call('REPLICAOF', '127.0.0.1', String(otherPort));
+  await until('it has what the other one has', async () =>
+    (await ledger.redis.info('replication')).includes('master_link_status:up'),
+  );
+  await ledger.redis.call('REPLICAOF', 'NO', 'ONE');
+  const isBack = once(ledger.redis, 'ready');
+  await ledger.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'no').catch(() => {}); // it may be cut off before its answer
+  await isBack;
 }
 
 /** Redis dies and comes back, with all it had or as it was after so many bytes. */
@@ -152,5 +184,43 @@ describe('a Redis that was restarted', () => {
     await until('the replica has the run', async () => (await other.redis.exists(keys.open(id))) === 1);
     await other.redis.call('REPLICAOF', 'NO', 'ONE');
     expect((await claim(0, other)).doubt).not.toBe('');
+  });
+});
+
+describe('a Redis that was the replica of another one for a while', () => {
+  test('is not trusted, though it is the same process as before', async () => {
+    const { other } = await openPair([2, 2]);
+    const frozen = await claim(0);
+    await promote(other);
+    await ledger.step(id, 0, frozen.epoch, [], [0, 1]); // both are sent, and the other one never hears of it
+    await takeBack();
+    expect(await cells()).toEqual([untouched, untouched]);
+    expect(await ledger.stillHolds(id, frozen)).toBe(false);
+    const next = await claim(1);
+    expect(next.doubt).toMatch(/^Redis was restarted or replaced/);
+    expect(next.ledgerChunk.cells.every(isDoubtful)).toBe(true);
+    expect(await ledger.stillHolds(id, next)).toBe(true);
+    expect((await claim(0)).doubt).toBe('');
+  });
+
+  test('leaves no open id of a cancelled run as never sent', async () => {
+    const { other } = await openPair([2]);
+    await promote(other);
+    await takeBack();
+    await steer('cancel');
+    const run = await sealTally(ledger.redis, await record());
+    expect(run.counts).toMatchObject({ unknown: 2, not_attempted: 0 });
+  });
+
+  test('is trusted where it merely forgets that it was promoted once', async () => {
+    const { other } = await openPair([2, 2], ['--repl-backlog-ttl', '1']);
+    await promote(other);
+    await takeBack();
+    expect((await claim(0)).doubt).not.toBe('');
+    await other.redis.call('REPLICAOF', 'NO', 'ONE');
+    const isForgotten = async () => /master_replid2:0+\s/.test(await ledger.redis.info('replication'));
+    await until('it has no replica for longer than it remembers', isForgotten);
+    const { doubt, server } = await claim(1);
+    expect([doubt, server.history]).toEqual(['', '']);
   });
 });

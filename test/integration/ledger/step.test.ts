@@ -137,6 +137,7 @@ describe('a step of a holder that knows every cell', () => {
     const { epoch } = await claim();
     const other = new KnownCells([mark(untouched), untouched, untouched], {
       process: 'gone',
+      history: '',
       isDurable: null,
       ancestors: [],
     });

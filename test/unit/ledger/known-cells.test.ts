@@ -7,7 +7,7 @@ const deleted = settle('deleted', 1, codeOfStatus(204));
 const absent = settle('absent', 1, codeOfStatus(404));
 const marked = mark(untouched);
 
-const known = (cells: Cell[]) => new KnownCells(cells, { process: 'p', isDurable: null, ancestors: [] });
+const known = (cells: Cell[]) => new KnownCells(cells, { process: 'p', history: '', isDurable: null, ancestors: [] });
 
 describe('a step of a holder that knows every cell', () => {
   it('is the bytes of the touched span before and after, and what they count for', () => {
