@@ -115,12 +115,17 @@ export class RunWorkers {
   }
 
   #hear(child: ChildProcess, said: FromWorker): void {
-    if ('inFlight' in said) this.#inFlight.set(child, said.inFlight);
+    if ('inFlight' in said) this.#count(child, said.inFlight);
     else if ('tell' in said) this.#options.tell(said.tell);
     else {
       const halt = hearBorrower(this.#options.token, said);
       if (halt !== null) this.#send(child, { halt });
     }
+  }
+
+  /** What a child said before its end may come after it, and counts no more. */
+  #count(child: ChildProcess, requests: number): void {
+    if (this.#inFlight.has(child)) this.#inFlight.set(child, requests);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { exitCodes } from '../errors.ts';
+import { exitCodes, messageOf } from '../errors.ts';
 import type { Log } from '../logger.ts';
 import { sleepUntilAborted } from '../wait.ts';
 import { waitAfterMs } from './backoff.ts';
@@ -22,6 +22,9 @@ type SupervisorOptions = {
 /** How a process ended. */
 type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 
+/** The system had no process for it, for want of memory for example. */
+const notStarted: ProcessExit = { code: null, signal: null };
+
 const drainMs = 11_700; // a worker has ended by then, or hangs
 const restartWaits = { firstMs: 1_000, mostMs: 30_000 };
 const stableAfterMs = 60_000; // a worker that ran this long started without a problem
@@ -42,11 +45,20 @@ export async function superviseWorkers(options: SupervisorOptions, sleep = sleep
   const { size, start, stop, restartsAtMost, log, random } = options;
   const fatal = new AbortController();
   const draining = AbortSignal.any([stop, fatal.signal]);
+  const startWorker = (worker: number): ChildProcess | null => {
+    try {
+      return start(worker);
+    } catch (error) {
+      log.warn({ worker, reason: messageOf(error) }, 'a worker could not be started');
+      return null;
+    }
+  };
   const runWorker = async (worker: number): Promise<ProcessExit> => {
-    const child = start(worker);
+    const child = startWorker(worker);
+    if (child === null) return notStarted;
     const drain = () => drainChild(child, () => log.warn({ worker }, 'the worker did not drain in time, killing it'));
     draining.addEventListener('abort', drain, { once: true });
-    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // the process could not be started
+    const [code, signal] = await once(child, 'exit').catch(() => [null, null]); // like `notStarted`
     draining.removeEventListener('abort', drain);
     return { code, signal };
   };

@@ -78,6 +78,8 @@ describe('the workers of a run', () => {
     expect(workers.inFlight).toBe(12);
     children[0]!.exit(1);
     expect(workers.inFlight).toBe(5);
+    children[0]!.emit('message', { inFlight: 3 }); // sent before its end
+    expect(workers.inFlight).toBe(5);
   });
 
   test('halt the run where the API refuses the token, and tell their warnings and their last words', async () => {

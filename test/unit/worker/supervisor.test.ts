@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { exitCodes } from '../../../src/errors.ts';
 import { restartAfterMs, superviseWorkers } from '../../../src/worker/supervisor.ts';
 import { fakeSleep } from '../../support/fake-sleep.ts';
 
@@ -18,14 +19,17 @@ test.each([
 describe('workers that may be missing', () => {
   type Child = EventEmitter & { worker: number };
 
-  function supervise(size: number) {
+  /** `refuse`: the first starts, so many, throw. */
+  function supervise(size: number, refuse = 0) {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const children: Child[] = [];
     const logged: string[] = [];
     const note = ({ reason }: { reason?: string }, message: string) => logged.push(`${message}: ${reason}`);
     const stopping = new AbortController();
+    let refused = 0;
     const start = (worker: number) => {
+      if (refused++ < refuse) throw new Error('spawn ENOMEM');
       const child = Object.assign(new EventEmitter(), { worker, send: () => {}, kill: () => {} });
       children.push(child);
       return child as unknown as ChildProcess;
@@ -71,6 +75,31 @@ describe('workers that may be missing', () => {
     stopping.abort();
     await exit(children[1]!, 0, null);
     expect(await ended).toBe(code);
+  });
+
+  test('for which the system has no process are tried again, and the others work meanwhile', async () => {
+    const { children, logged, ended, exit, stopping } = supervise(2, 1);
+    expect(children.map(({ worker }) => worker)).toEqual([2]);
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(children.map(({ worker }) => worker)).toEqual([2, 1]);
+    expect(logged).toEqual([
+      'a worker could not be started: spawn ENOMEM',
+      'a worker exited unexpectedly, restarting it: worker 1, not started',
+    ]);
+    stopping.abort();
+    for (const child of children) await exit(child, 0, null);
+    expect(await ended).toBe(0);
+  });
+
+  test('for which there never is a process are given up', async () => {
+    const { children, logged, ended } = supervise(2, Number.POSITIVE_INFINITY);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(children).toEqual([]);
+    expect(logged.filter((line) => line.startsWith('a worker cannot run'))).toEqual([
+      'a worker cannot run, going on without it: worker 1, not started',
+      'a worker cannot run, going on without it: worker 2, not started',
+    ]);
+    expect(await ended).toBe(exitCodes.INTERNAL.exit);
   });
 
   test('that cannot be started are tried again, too', async () => {
