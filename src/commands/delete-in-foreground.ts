@@ -1,5 +1,5 @@
 import { plural } from '../format.ts';
-import { isSealed, isTimeUp, readRun } from '../ledger/run.ts';
+import { isSealed, isTimeUp, type Run, readRun } from '../ledger/run.ts';
 import { startRun } from '../ledger/start-run.ts';
 import { logFor, withoutRepeats } from '../logger.ts';
 import type { Target } from '../model/target.ts';
@@ -72,9 +72,9 @@ export async function deleteInForeground(work: ForegroundDeletion): Promise<numb
   try {
     await parts.start(interrupts.signal);
     panel.start();
-    await follow(work, service, taker, interrupts);
+    const left = await follow(work, service, taker, interrupts);
     await end();
-    return await finishRun(work, interrupts);
+    return await finishRun(work, interrupts, left);
   } finally {
     await end();
     dispose();
@@ -101,13 +101,16 @@ function viewOf(service: Service, workers: RunWorkers): LocalView {
   };
 }
 
-/** Polls the run until it is sealed, halted, lost, interrupted, or its time is up. While Redis is unreachable it waits, and nothing is sent. */
+/**
+ * Polls the run until it is sealed, halted, lost, or its time is up, and returns it as it is then; null where it is lost, and after a signal. While
+ * Redis is unreachable it waits, and nothing is sent.
+ */
 async function follow(
   { invocation, session, run }: ForegroundDeletion,
   service: Service,
   taker: SnapshotTaker,
   { signal }: Interrupts,
-): Promise<void> {
+): Promise<Run | null> {
   const print = jsonLines(invocation.stdout, invocation.options.json);
   const recover = every(recoverEveryMs, () => service.feeder.recover(run.id));
   const events = new TargetEvents();
@@ -117,16 +120,26 @@ async function follow(
     for (const event of events.observe(context?.targets ?? [], service.token.refreshes, performance.now()))
       taker.addEvent(eventText(event));
   });
+  const by = {
+    who: whoAmI(invocation.env),
+    reason: 'another command that was deleting it was interrupted, and this one goes on',
+  };
+  const keepGoing = async (now: Run) => {
+    if (now.state === 'running') await recover();
+    if (now.state === 'cancelling') await session.ledger.reclaim(run.id); // a process that holds chunks of it may be dead
+    if (now.state === 'paused' && now.by === 'interrupt') await startRun(session.ledger, now, by);
+  };
   const progress = every(progressEveryMs, async () => print('progress', taker.facts()));
   while (!signal.aborted) {
     const now = await orAborted(signal, readRun(session.redis, run.id));
     taker.observe(now);
-    if (now === null || (now && (isSealed(now.state) || now.state === 'halted' || isTimeUp(now)))) return;
-    if (now?.state === 'running') await orAborted(signal, recover());
+    if (now === null || (now && (isSealed(now.state) || now.state === 'halted' || isTimeUp(now)))) return now;
+    if (now) await orAborted(signal, keepGoing(now));
     await readContext();
     await progress();
     await sleepUntilAborted(pollMs, signal);
   }
+  return null;
 }
 
 /** Calls `task` at once, and then at most once in `ms`. */

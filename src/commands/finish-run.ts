@@ -27,18 +27,18 @@ export type Finish = { invocation: Invocation; session: Session; run: Run; outpu
 
 /**
  * After the last request: pauses or seals the run, verifies the tally, writes the report and prints the summary; returns the exit code.
- * An ended run stays the run of its list until its report is written, so repeating the command completes an interrupted finish.
+ * `left`: the run as it was when its command stopped deleting it, null if a signal came first. An ended run stays the run of its list until its report is written, so repeating the command completes an interrupted finish.
  */
-export async function finishRun(work: Finish, interrupts: Interrupts): Promise<number> {
+export async function finishRun(work: Finish, interrupts: Interrupts, left: Run | null): Promise<number> {
   const { session, invocation } = work;
-  const run = await leaveRun(work, interrupts);
+  const run = await leaveRun(work, interrupts, left);
   if (run === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const reported = await report(work, run, interrupts);
   if (reported === null) return interrupts.exit() ?? exitCodes.UNREACHABLE.exit;
   const { files, problem } = reported;
   if (files !== null) await deliver(work, run).catch(() => {}); // best effort: the report is written
   if (isSealed(run.state)) await removeOwnQueue(session, run); // a killed command or an outage of Redis leaves it behind
-  const exit = problem === null ? exitCodeOf(run, interrupts) : exitCodes.INTERNAL.exit;
+  const exit = problem === null ? exitCodeOf(run, interrupts, left) : exitCodes.INTERNAL.exit;
   const { stderr, stdout, options, verbosity } = invocation;
   const measures = await readMeasures(session.redis, run.id).catch(() => nothingMeasured);
   const pace = paceSummary(measures, activeMsOf(run, Date.now()));
@@ -62,7 +62,7 @@ export async function finishEnded(work: Finish): Promise<number> {
   );
   const interrupts = listenForInterrupts(invocation, () => {});
   try {
-    return await finishRun(work, interrupts);
+    return await finishRun(work, interrupts, work.run);
   } finally {
     interrupts.dispose();
   }
@@ -128,21 +128,21 @@ function isPermanentError(error: unknown): boolean {
   return /^(ERR|WRONGTYPE)\b/.test(messageOf(error));
 }
 
-/** A sealed run has ended, even if a signal came meanwhile: there is nothing to resume. */
-function exitCodeOf(run: Run, interrupts: Interrupts): number {
-  return exitOf(run) ?? interrupts.exit() ?? exitCodes.INTERNAL.exit;
+/** A sealed run has ended, even if a signal came meanwhile: there is nothing to resume. One that was resumed since counts as it was left. */
+function exitCodeOf(run: Run, interrupts: Interrupts, left: Run | null): number {
+  return exitOf(run) ?? interrupts.exit() ?? (left && exitOf(left)) ?? exitCodes.INTERNAL.exit;
 }
 
 /**
- * Pauses the run if a signal stopped it and no other command deletes it, tallies it if it is sealed, and returns it. Null if Redis
- * is unreachable or has lost the run.
+ * Pauses the run if nobody would delete it any more, tallies it if it is sealed, and returns it. Null if Redis is unreachable or has lost the
+ * run. Where Redis does not say whether another command deletes the run, that one undoes the pause.
  */
-async function leaveRun(work: Finish, interrupts: Interrupts): Promise<Run | null> {
+async function leaveRun(work: Finish, interrupts: Interrupts, left: Run | null): Promise<Run | null> {
   const { session, run, invocation } = work;
   return retryWhileRedisFails(work, interrupts, async () => {
     const seen = await readRun(session.redis, run.id); // fails at once if Redis is unreachable; a command of the queue would wait
-    const exit = seen === null || isSealed(seen.state) ? null : interrupts.exit();
-    if (exit !== null && !(await hasOtherForegroundCommand(session, run))) await pause(work, exit);
+    const why = seen === null ? null : whyPaused(seen, interrupts, left);
+    if (why !== null && (await hasOtherForegroundCommand(session, run)) !== true) await pause(work, why);
     const now = await readRun(session.redis, run.id);
     if (now === null) invocation.stderr.write(`Run ${run.id} has ended without a report. ${gone}\n`);
     return now === null ? null : await tallyIfSealed(session.redis, now);
@@ -180,8 +180,16 @@ async function retryWhileRedisFails<T>(
 const gone = `${lostReason}.
   Restore its data and run the same command to resume, or start over: the same command with --expect-absent.`;
 
-async function pause({ session: { ledger }, invocation, run }: Finish, exit: number): Promise<void> {
-  const reason = `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
+/** Why its command pauses a run that it leaves; null = it does not. */
+function whyPaused({ state }: Run, interrupts: Interrupts, left: Run | null): string | null {
+  const exit = interrupts.exit();
+  if (isSealed(state)) return null;
+  if (exit !== null) return `interrupted by ${exit === exitCodes.INTERRUPTED.exit ? 'SIGINT' : 'SIGTERM'}`;
+  if (state !== 'running' || left === null) return null;
+  return `it was resumed while its command was ending, because it was ${left.state}: ${left.reason}`;
+}
+
+async function pause({ session: { ledger }, invocation, run }: Finish, reason: string): Promise<void> {
   await ledger.steer(run.id, Date.now(), { action: 'pause', reason, by: 'interrupt', who: whoAmI(invocation.env) });
 }
 

@@ -1,7 +1,7 @@
-import type { Run } from '../ledger/run.ts';
+import { isSealed, type Run } from '../ledger/run.ts';
 import { type Stop, stopAdvice, stopText } from '../limiter/stop.ts';
 import type { Target } from '../model/target.ts';
-import { countConsumers, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
+import { isConsumed, openQueue, ownQueueName, type QueueAddress } from '../queue/queue.ts';
 import { waitForWindow } from '../terminal/snapshot.ts';
 import { commandFor } from '../terminal/stop-text.ts';
 import { withTimeout } from '../wait.ts';
@@ -13,13 +13,12 @@ const removeMs = 2_000;
 
 /** Whether a command is deleting a foreground run now; null if Redis does not say. */
 export async function hasForegroundCommand(session: Session, run: Run): Promise<boolean | null> {
-  const count = await countConsumers(ownQueueOf(session, run));
-  return count === null ? null : count > 0;
+  return isConsumed(ownQueueOf(session, run));
 }
 
-/** Whether another command is deleting a run whose consumer in this process has just closed. */
-export async function hasOtherForegroundCommand(session: Session, run: Run): Promise<boolean> {
-  return ((await countConsumers(ownQueueOf(session, run), 'those that stay')) ?? 0) > 0;
+/** Whether another command is deleting a run whose consumer in this process has just closed; null if Redis does not say. */
+export async function hasOtherForegroundCommand(session: Session, run: Run): Promise<boolean | null> {
+  return isConsumed(ownQueueOf(session, run), 'to stay');
 }
 
 /** Whether a foreground run is `running` though its command has ended. */
@@ -28,12 +27,12 @@ export async function isAbandoned(session: Session, run: Run): Promise<boolean> 
 }
 
 /**
- * Removes the queue that a killed command left of its run, unless a command is deleting that run. Repeating it is harmless. Never throws:
- * leftover keys are harmless, and the report that follows matters more.
+ * Removes the queue that a killed command left of its run, unless a command is or may be deleting that run. Repeating it is harmless. Never
+ * throws: leftover keys are harmless, and the report that follows matters more.
  */
 export async function removeOwnQueue(session: Session, run: Run): Promise<void> {
   const queue = openQueue(ownQueueOf(session, run));
-  await withTimeout(removeMs, queue.remove()); // its commands wait for Redis without limit, and need a little memory there
+  await withTimeout(removeMs, queue.remove(isSealed(run.state))); // its commands wait for Redis without limit, and need a little memory there
   await withTimeout(removeMs, queue.close());
 }
 

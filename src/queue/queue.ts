@@ -61,8 +61,11 @@ export type ChunkQueue = {
   workers(): Promise<number | null>;
   /** Throws an Error if the queue was not used before. */
   depth(): Promise<QueueDepth>;
-  /** Removes the queue and everything in it, unless a worker is known to consume it. */
-  remove(): Promise<void>;
+  /**
+   * Removes the queue and everything in it, unless a worker consumes it. Where Redis doesn't say whether one does, only if `isOver`: nobody
+   * needs it any more.
+   */
+  remove(isOver: boolean): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -84,13 +87,26 @@ export function openQueue(address: QueueAddress): ChunkQueue {
       if (queue.made === null) throw new Error('the queue was not opened');
       return (await queue().getJobCounts(...depths)) as QueueDepth;
     },
-    remove: async () => {
-      const used = queue(); // one that was refused removes nothing: whether it has workers is not known
-      const isUnused = await waitUntil(async () => !(await countListeners(used)), disconnectNoticeMs);
-      if (isUnused) await removeKeys(used);
+    remove: async (isOver) => {
+      const used = queue();
+      if ((await waitUntilUnused(used)) ?? isOver) await removeKeys(used);
     },
     close: async () => queue.made?.close(),
   };
+}
+
+/** Whether nobody consumes a queue, once Redis has had time to notice who has disconnected; null if it doesn't say. */
+async function waitUntilUnused(queue: Queue): Promise<boolean | null> {
+  let isUnused: boolean | null = null;
+  await waitUntil(async () => {
+    isUnused = isNone(await countListeners(queue));
+    return isUnused !== false;
+  }, disconnectNoticeMs);
+  return isUnused;
+}
+
+function isNone(count: number | null): boolean | null {
+  return count === null ? null : count === 0;
 }
 
 /** Removes all keys of a queue. Where another process does so at the same moment, BullMQ finds the queue no longer paused: it is gone then. */
@@ -114,19 +130,19 @@ function connect({ fp, name, connection }: QueueAddress): Queue {
 }
 
 /**
- * How many processes consume a queue, without creating it; null if Redis doesn't say. `now`: also one that Redis still lists after it has
- * disconnected; `those that stay`: without those.
+ * Whether a process consumes a queue, without creating it; null if Redis doesn't say. `now`: also one that Redis still lists after it has
+ * disconnected; `to stay`: without those.
  */
-export async function countConsumers(
+export async function isConsumed(
   { fp, name, connection }: QueueAddress,
-  which: 'now' | 'those that stay' = 'now',
-): Promise<number | null> {
+  which: 'now' | 'to stay' = 'now',
+): Promise<boolean | null> {
   const options = { connection: connection as ConnectionOptions, prefix: keys.queuePrefix(fp), skipMetasUpdate: true };
   const queue = new Queue(name, options);
   queue.on('error', () => {});
   try {
-    if (which === 'those that stay') await waitUntil(async () => !(await countListeners(queue)), disconnectNoticeMs);
-    return await countListeners(queue);
+    const isUnused = which === 'to stay' ? await waitUntilUnused(queue) : isNone(await countListeners(queue));
+    return isUnused === null ? null : !isUnused;
   } finally {
     await queue.close();
   }

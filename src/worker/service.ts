@@ -175,10 +175,10 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
     // Jobs that a killed process left in it would block their chunks until their locks expire.
     start: async () => {
       queue.open();
-      if (isOwn) await queue.remove();
+      if (isOwn) await queue.remove(false);
     },
     drain: async () => {
-      if (isOwn) await withTimeout(closeMs, queue.remove());
+      if (isOwn) await withTimeout(closeMs, queue.remove(false));
       await withTimeout(closeMs, queue.close());
     },
   };

@@ -2,9 +2,11 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { type ConnectionOptions, Worker } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Invocation } from '../../../src/commands/command.ts';
 import { finishRun } from '../../../src/commands/finish-run.ts';
+import { exitCodes } from '../../../src/errors.ts';
 import { settle } from '../../../src/ledger/cell.ts';
 import { type Ledger, openLedger } from '../../../src/ledger/ledger.ts';
 import { isOver, type Run, readRun } from '../../../src/ledger/run.ts';
@@ -12,6 +14,7 @@ import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import { openQueue, ownQueueName } from '../../../src/queue/queue.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
+import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis, testRedisAddress } from '../../support/redis.ts';
 import { redisKeysWith } from '../../support/redis-keys.ts';
 import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
@@ -24,7 +27,13 @@ beforeAll(async () => {
 });
 afterAll(() => redis.disconnect());
 
-type FinishHarness = { run: Run; folder: string; said: string; finish(signal?: AbortSignal): Promise<number> };
+type FinishHarness = {
+  run: Run;
+  folder: string;
+  said: string;
+  /** `left`: the run as its command saw it last. */
+  finish(signal?: AbortSignal, left?: Run): Promise<number>;
+};
 
 async function complete(id: string): Promise<void> {
   await ledger.feed(id);
@@ -75,7 +84,7 @@ async function openFinishHarness(
   const session = { redis: slow, ledger, queueConnection: testRedisAddress().options };
   const stage: FinishHarness = {
     ...{ run, folder, said: '' },
-    finish: (signal = new AbortController().signal) =>
+    finish: (signal = new AbortController().signal, left = run) =>
       finishRun(
         { invocation, session, run, outputFolder: folder },
         {
@@ -83,6 +92,7 @@ async function openFinishHarness(
           exit: () => (signal.aborted ? 130 : null),
           dispose: () => {},
         },
+        signal.aborted ? null : left,
       ),
   };
   return stage;
@@ -129,4 +139,38 @@ test('a run that somebody had paused is not said to go on with the same command 
   expect(await stage.finish(AbortSignal.abort())).toBe(130);
   expect(stage.said).toContain(`Run ${stage.run.id} stays paused by ana: lunch.`);
   expect(stage.said).toContain(`expunge resume ${stage.run.id}`);
+});
+
+test('a run that was resumed while its command was ending is paused, and ends with the code of what had ended it', async ({
+  onTestFinished,
+}) => {
+  let halted: Run | null = null;
+  const haltAndResume = async (id: string) => {
+    await ledger.steer(id, Date.now(), { action: 'halt', reason: 'the API refused the token', by: 'guard', who: '' });
+    halted = await readRun(redis, id);
+    await ledger.steer(id, Date.now(), { action: 'start', reason: '', by: 'operator', who: 'ana' });
+  };
+  const stage = await openFinishHarness(onTestFinished, 0, 'getBuffer', haltAndResume);
+  expect(stage.run.state).toBe('running');
+  expect(await stage.finish(undefined, halted!)).toBe(exitCodes.GUARD.exit);
+  expect(stage.said).toContain(
+    'it was resumed while its command was ending, because it was halted: the API refused the',
+  );
+  expect(stage.said).not.toContain('other command');
+  expect(await readRun(redis, stage.run.id)).toMatchObject({ state: 'paused', by: 'interrupt' });
+});
+
+test('a run that was resumed meanwhile, and that another command deletes, is left to that one', async ({
+  onTestFinished,
+}) => {
+  const stage = await openFinishHarness(onTestFinished, 0, 'getBuffer', async () => {});
+  const { id, fp } = stage.run;
+  const connection = testRedisAddress().options as ConnectionOptions;
+  const other = new Worker(ownQueueName(id), async () => {}, { connection, prefix: keys.queuePrefix(fp) });
+  onTestFinished(() => other.close(true));
+  await other.waitUntilReady();
+  const halted: Run = { ...stage.run, state: 'halted', reason: 'too many failures' };
+  expect(await stage.finish(undefined, halted)).toBe(exitCodes.GUARD.exit);
+  expect(stage.said).toContain(`Left run ${id} to the other command that is deleting it`);
+  expect((await readRun(redis, id))!.state).toBe('running');
 });

@@ -1,7 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { exitCodes } from '../../../src/errors.ts';
+import { openLedger } from '../../../src/ledger/ledger.ts';
+import { haltRules } from '../../../src/ledger/thresholds.ts';
 import { ownQueueName } from '../../../src/queue/queue.ts';
-import { type AtEnd, type Harness, openHarness } from '../../support/harness.ts';
+import { keys } from '../../../src/redis/keys.ts';
+import { type AtEnd, type Harness, type OwnRedis, openHarness } from '../../support/harness.ts';
 import { annotations, makeIds } from '../../support/ids.ts';
+import { makeLogin } from '../../support/login.ts';
+import { openOwnRedis } from '../../support/own-redis.ts';
 import { type Running, until } from '../../support/processes.ts';
 
 const ids = makeIds('l', 80);
@@ -9,8 +18,8 @@ const objects = annotations(ids);
 const few = { EXPUNGE_MAX_CONCURRENCY: '4' };
 
 /** A list of which a command has deleted some; it goes on with 4 requests a second, until `faster`. */
-async function openMidRun(atEnd: AtEnd, isProcess = false) {
-  const harness = await openHarness(atEnd, { objects, latencyMs: 500 });
+async function openMidRun(atEnd: AtEnd, isProcess = false, redis?: OwnRedis) {
+  const harness = await openHarness(atEnd, { objects, latencyMs: 500 }, redis);
   const args = ['run', harness.list(ids), '--resource', 'annotations', '--yes'];
   const again = (more: string[] = []) => harness.start([...args, ...more], few);
   const first = isProcess ? harness.spawn(args, few) : again();
@@ -27,7 +36,7 @@ async function openAbandoned(atEnd: AtEnd) {
 }
 
 /** Of consumers of the run's own queue, by the names that BullMQ gives them. */
-async function countConnections({ redis }: Harness, run: string): Promise<number> {
+async function countConnections({ redis }: Pick<Harness, 'redis'>, run: string): Promise<number> {
   const name = Buffer.from(ownQueueName(run)).toString('base64');
   return String(await redis.call('CLIENT', 'LIST')).split(name).length - 1;
 }
@@ -35,6 +44,15 @@ async function countConnections({ redis }: Harness, run: string): Promise<number
 async function ended(running: Running) {
   const { code } = await running.ended;
   return { code, stdout: running.stdout, stderr: running.stderr };
+}
+
+/** A Redis whose login may not see who is connected, and the connection of its administrator. */
+async function openBlindRedis(atEnd: AtEnd) {
+  const own = await openOwnRedis(atEnd);
+  const admin = own.connect();
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-login-'));
+  atEnd(async () => rmSync(folder, { recursive: true }));
+  return { admin, login: await makeLogin([admin], folder, own.url, '-client|list') };
 }
 
 function faster(harness: Harness): void {
@@ -70,6 +88,44 @@ describe.concurrent('a list that another command deletes', () => {
     expect([taken.code, taken.stderr]).toEqual([2, expect.stringContaining('a command is deleting it')]);
     faster(harness);
     expect((await ended(first)).code).toBe(0);
+  });
+});
+
+describe.concurrent('a list that two commands delete, where Redis does not say so', () => {
+  test('is gone on with by the second one when the first is interrupted, and no id is sent twice', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { admin, login } = await openBlindRedis(onTestFinished);
+    const { harness, first, again } = await openMidRun(onTestFinished, false, login);
+    const second = again();
+    const { id } = await harness.onlyRun();
+    await until('the second one works, too', async () => (await countConnections({ redis: admin }, id)) > 1);
+    first.signal('SIGINT');
+    expect((await ended(first)).code).toBe(130);
+    faster(harness);
+    expect(await ended(second)).toMatchObject({ code: 0 });
+    const run = await harness.onlyRun();
+    expect(run).toMatchObject({ id, counts: { deleted: ids.length }, attempts: ids.length });
+    expect(harness.arrivals).toHaveLength(ids.length);
+    const audit = await ended(harness.start(['status', id, '--audit']));
+    expect(audit.stdout).toMatch(/another command that was deleting it was interrupted/);
+  });
+});
+
+describe.concurrent('a run that is cancelled while a process that holds its ids is dead', () => {
+  test('ends in the command that still follows it', async ({ expect, onTestFinished }) => {
+    const { harness, first, again } = await openMidRun(onTestFinished, true);
+    const second = again();
+    const { id } = await harness.onlyRun();
+    await until('the second one works, too', async () => (await countConnections(harness, id)) > 1);
+    first.signal('SIGKILL');
+    await first.ended;
+    const cancel = { action: 'cancel', reason: '', by: 'operator', who: 'ana' } as const;
+    await openLedger(harness.redis, haltRules).steer(id, Date.now(), cancel);
+    await harness.redis.hincrby(keys.run(id), 'changedAt', -60_000); // since then nobody can be waiting for an answer any more
+    const { code, stderr } = await ended(second);
+    expect([code, stderr]).toEqual([exitCodes.INCOMPLETE.exit, expect.stringContaining(`Run ${id} cancelled`)]);
   });
 });
 

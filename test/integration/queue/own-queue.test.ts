@@ -1,9 +1,15 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type Run, readRun } from '../../../src/ledger/run.ts';
 import { openQueue, ownQueueName } from '../../../src/queue/queue.ts';
+import type { QueueConnection } from '../../../src/redis/connect.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { invoke } from '../../support/command.ts';
+import { makeLogin } from '../../support/login.ts';
+import { openOwnRedis } from '../../support/own-redis.ts';
 import { openTestRedis, testRedisAddress, testRedisUrl } from '../../support/redis.ts';
 import { redisKeysWith } from '../../support/redis-keys.ts';
 import { forgetRun, writeTestRun } from '../ledger/lone-run.ts';
@@ -51,8 +57,28 @@ test('the queue of a run is removed by several commands at the same moment witho
   const queues = Array.from({ length: 8 }, () => openQueue(address));
   for (let round = 0; round < 20; round++) {
     await queues[0]!.add([0, 1].map((chunk) => ({ run: run.id, chunk })));
-    await expect(Promise.all(queues.map((queue) => queue.remove()))).resolves.toHaveLength(queues.length);
+    await expect(Promise.all(queues.map((queue) => queue.remove(false)))).resolves.toHaveLength(queues.length);
   }
   for (const queue of queues) await queue.close();
   expect(await leftOfQueue()).toEqual([]);
+});
+
+test.each([
+  ['stays while its run goes on', false],
+  ['goes once its run has ended', true],
+])('the queue of a run %s, where Redis does not say whether a command uses it', async (_, isOver) => {
+  const own = await openOwnRedis(onTestFinished);
+  const admin = own.connect();
+  const folder = mkdtempSync(join(tmpdir(), 'expunge-login-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  await makeLogin([admin], folder, own.url, '-client|list');
+  const login = { username: 'expunge', password: readFileSync(join(folder, 'password'), 'utf8').trim() };
+  const connection = { ...admin.options, ...login, replyMapping: undefined } as QueueConnection;
+  const queue = openQueue({ fp: run.fp, name: ownQueueName(run.id), connection });
+  onTestFinished(() => queue.close());
+  await queue.add([{ run: run.id, chunk: 0 }]);
+  expect(await queue.workers()).toBeNull();
+  await queue.remove(isOver);
+  const left = await admin.keys(`*:${ownQueueName(run.id)}:*`);
+  expect(left.length === 0).toBe(isOver);
 });
