@@ -72,7 +72,7 @@ export function targetLimits(limiter: TargetLimiter, { token, now, onLongThrottl
       if (throttle !== null) limiter.throttleFor(throttle.ms, throttle.why);
       if (throttle?.isTooLong) onLongThrottle(throttle.why);
       const advice = answer.kind === 'status' && !isLifted ? adviceOf(answer.headers, now()) : null;
-      if (advice !== null) limiter.announce(advice.remaining, advice.resetMs);
+      if (advice !== null) limiter.announce(advice);
       limiter.observe(
         epoch,
         throttle !== null && throttle.ms > 0 ? throttle.signal : signalOf(answer, waitStatuses),

@@ -5,6 +5,7 @@ import { type HeaderFields, longestThrottleMs, serverNowMs, valuesOf } from './r
 type Advice = {
   remaining: number; // requests left in the window
   resetMs: number; // how long the window still lasts, from now
+  quota: number | null; // requests of a whole window; null = it does not say
   perSecond: number; // the rate that spreads the remaining requests evenly over it
 };
 
@@ -42,9 +43,9 @@ export function adviceOf(headers: HeaderFields, nowMs: number): Advice | null {
   return headers['x-rate-limit-remaining'] === undefined ? null : ofNumbers(headers, 'x-rate-limit', nowMs);
 }
 
-function adviceFor(remaining: unknown, resetMs: unknown): Advice[] {
+function adviceFor(remaining: unknown, resetMs: unknown, quota: unknown): Advice[] {
   if (!isAmount(remaining) || !isAmount(resetMs) || resetMs === 0 || resetMs > longestThrottleMs) return [];
-  return [{ remaining, resetMs, perSecond: (remaining * 1_000) / resetMs }];
+  return [{ remaining, resetMs, quota: isAmount(quota) ? quota : null, perSecond: (remaining * 1_000) / resetMs }];
 }
 
 function isAmount(value: unknown): value is number {
@@ -67,12 +68,12 @@ function ofFields(headers: HeaderFields): Advice | null {
       if (policy && !counted.includes(policy)) return [];
       // Without a reset, the window lasts for its whole length at most.
       const seconds = parameters.get('t') ?? policy?.parameters.get('w');
-      return adviceFor(parameters.get('r'), inMs(seconds));
+      return adviceFor(parameters.get('r'), inMs(seconds), policy?.parameters.get('q'));
     }),
     // A policy without a current state still has a quota for each window.
     ...counted
       .filter(({ name }) => limits.every((limit) => limit.name !== name))
-      .flatMap(({ parameters }) => adviceFor(parameters.get('q'), inMs(parameters.get('w')))),
+      .flatMap(({ parameters }) => adviceFor(parameters.get('q'), inMs(parameters.get('w')), parameters.get('q'))),
   ]);
 }
 
@@ -101,8 +102,8 @@ function inMs(seconds: unknown): unknown {
 function ofDictionary(headers: HeaderFields): Advice | null {
   try {
     const fields = parseDictionary(valuesOf(headers, 'ratelimit').join(', '));
-    const [remaining, reset] = [fields.get('remaining')?.[0], fields.get('reset')?.[0]];
-    return strictest(adviceFor(remaining, inMs(reset)));
+    const [remaining, reset, limit] = ['remaining', 'reset', 'limit'].map((name) => fields.get(name)?.[0]);
+    return strictest(adviceFor(remaining, inMs(reset), limit));
   } catch {
     return null;
   }
@@ -113,7 +114,10 @@ function ofNumbers(headers: HeaderFields, prefix: string, nowMs: number): Advice
   const remaining = readNumbers(headers, `${prefix}-remaining`);
   const resets = readNumbers(headers, `${prefix}-reset`);
   if (remaining.length !== resets.length) return null;
-  return strictest(remaining.flatMap((count, i) => adviceFor(count, untilReset(resets[i]!, headers, nowMs))));
+  const quotas = headers[`${prefix}-limit`] === undefined ? [] : readNumbers(headers, `${prefix}-limit`);
+  return strictest(
+    remaining.flatMap((count, i) => adviceFor(count, untilReset(resets[i]!, headers, nowMs), quotas[i])),
+  );
 }
 
 function readNumbers(headers: HeaderFields, name: string): number[] {

@@ -22,8 +22,8 @@ export type AnnouncedWindow = {
   isShort: boolean;
 };
 
-/** What one answer says: requests left, and until when (ms, Redis clock). */
-export type Claim = { remaining: number; endsAt: number };
+/** What one answer says: requests left, until when (ms, Redis clock), and of how many in a whole window, if it says so. */
+export type Claim = { remaining: number; endsAt: number; quota?: number };
 
 const rules = {
   sameEndMs: 1_500, // resets are rounded up to seconds, and answers wait to be reported

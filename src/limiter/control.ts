@@ -11,8 +11,10 @@ import {
 } from './closed.ts';
 import { firstInFlight, type InFlight, learnInFlight } from './learn-in-flight.ts';
 import { learnRate, recallRate } from './learn-rate.ts';
-import { firstRate, type LearnedRate, type Observation } from './learned-rate.ts';
+import { firstRate, isNewRamp, type LearnedRate, type Observation, waitLeftMs } from './learned-rate.ts';
+import { noCost, startRamp } from './ramp.ts';
 import { rateRules as rules } from './rate-rules.ts';
+import { rateOfShortWindows, refusedAt, type ShortWindows, watchShortWindows } from './short-windows.ts';
 import type { Sums } from './sums.ts';
 import { blameErrors } from './throttling-errors.ts';
 
@@ -26,11 +28,12 @@ export type TargetControl = {
   cycle: Cycle;
   blame: Blame;
   announced: AnnouncedWindow | null;
+  shortWindows: ShortWindows | null;
   inFlight: InFlight;
 };
 
 /** Changes with the form of the state: it stays in Redis for 90 days, and a release may find that of another one. */
-const stateVersion = 8;
+const stateVersion = 9;
 
 /** The next state of a target. Pure. */
 export function control(stored: TargetControl | null, sums: Sums): TargetControl {
@@ -40,13 +43,15 @@ export function control(stored: TargetControl | null, sums: Sums): TargetControl
   if (stored.version !== stateVersion) return ofOtherVersion(stored, sums, rateCeiling);
   const before = sums.released > 0 ? released(stored) : stored;
   const announced = watchWindow(before.announced, sums);
-  const ceiling = lowest(rateCeiling, announcedRate(announced, sums.now));
+  const shortWindows = watchShortWindows(before.shortWindows, sums);
+  const ceiling = lowest(rateCeiling, advisedRate({ announced, shortWindows }, sums.now));
   const isInVain = before.closed !== null && before.blame.trial !== null; // a trial of a target that accepts nothing
   const judged = blame(isInVain ? abandonTrial(before.blame) : before.blame, before.rate, sums);
   const seen = observe(sums, judged.counts);
   const inFlight = sums.most === 0 ? before.inFlight : learnInFlight(before.inFlight, seen, sums.most);
-  const state = { ...before, blame: judged.blame, announced, inFlight };
-  return withEpoch(before, within(nextState(state, judged.rate, seen, sums, ceiling), ceiling));
+  const state = { ...before, blame: judged.blame, announced, shortWindows, inFlight };
+  const next = asAnnounced(before, nextState(state, judged.rate, seen, sums, ceiling), seen);
+  return withEpoch(before, within(next, ceiling));
 }
 
 function nextState(
@@ -87,6 +92,31 @@ function nextRate(
   return sums.recall > 0 ? recallRate(before, seen.now) : learnRate(before, seen, ceiling, cycleMs);
 }
 
+/** What the server's headers leave, as far as they are believed, a second; null = no bound. */
+export function advisedRate(state: Pick<TargetControl, 'announced' | 'shortWindows'>, now: number): number | null {
+  return lowest(announcedRate(state.announced, now), rateOfShortWindows(state.shortWindows));
+}
+
+/**
+ * Goes to the rate of the short windows that the server announces: once it is known, and where a refusal at it, or at a lower rate, came so late
+ * that its wait is worth it.
+ */
+function asAnnounced(before: TargetControl, next: TargetControl, seen: Observation): TargetControl {
+  const most = rateOfShortWindows(next.shortWindows);
+  if (most === null || next.closed !== null || next.blame.trial !== null || next.rate.phase === 'seek') return next;
+  const isNews = rateOfShortWindows(before.shortWindows) === null;
+  const isRefused = isNewRamp(before.rate, next.rate);
+  if (!isNews && !isRefused) return next;
+  const { epoch, sampleWindow } = before.rate;
+  const shortWindows = isRefused ? refusedAt(next.shortWindows!, epoch, sampleWindow.openMs) : next.shortWindows!;
+  const waitMs = waitLeftMs(seen);
+  const isRare = waitMs > 0 && sampleWindow.openMs >= (waitMs / rules.blockedPrice) * 2 ** shortWindows.misses;
+  if (!isNews && !isRare) return { ...next, shortWindows };
+  const known = { ...next.rate, early: 0, short: 0 };
+  const rate = startRamp(known, { low: most, high: most }, noCost, Math.max(seen.now, seen.blockedUntilMs));
+  return { ...next, shortWindows: { ...shortWindows, epoch: rate.epoch }, rate };
+}
+
 /** Whatever set the rate. */
 function within(state: TargetControl, ceiling: number | null): TargetControl {
   const { rate } = state.rate;
@@ -97,7 +127,13 @@ function within(state: TargetControl, ceiling: number | null): TargetControl {
 /** Nothing holds it any more, so the rate is again what is known to be accepted. */
 function released(stored: TargetControl): TargetControl {
   const { rate, low } = stored.rate;
-  return { ...stored, closed: null, announced: null, rate: { ...stored.rate, rate: Math.max(rate, low) } };
+  return {
+    ...stored,
+    closed: null,
+    announced: null,
+    shortWindows: null,
+    rate: { ...stored.rate, rate: Math.max(rate, low) },
+  };
 }
 
 /** The clock of Redis was set back, so no time that is stored means anything: goes on from the rate. */
@@ -127,6 +163,7 @@ function first(sums: Sums, ceiling: number | null): TargetControl {
     cycle: firstCycle(sums.now),
     blame: firstBlame(sums.now),
     announced: null,
+    shortWindows: null,
     inFlight: firstInFlight(sums.now, sums.most || Number.MAX_SAFE_INTEGER),
   };
 }

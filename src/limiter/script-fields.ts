@@ -17,7 +17,8 @@ export const callArguments = [
   'alarmWhy', // that no request succeeds, in words, or ''
   'alarmKind',
   'claimLeft', // requests that are left by the server's headers, '' = it says nothing
-  'claimMs', // for so long
+  'claimMs', // for so long, …
+  'claimQuota', // … of so many in a whole window, '' = unknown
   'sent',
   'latencies', // their count, …
   'latencySum', // … sum …

@@ -1,8 +1,7 @@
 import type { RedisClient } from '../redis/client.ts';
 import { keys as allKeys } from '../redis/keys.ts';
-import { announcedRate } from './announced-window.ts';
 import type { Closed } from './closed.ts';
-import type { TargetControl } from './control.ts';
+import { advisedRate, type TargetControl } from './control.ts';
 import type { AnswerTally } from './outage.ts';
 import type { Unused } from './permits.ts';
 import { callArguments, replyNumbers, replyTexts, stateArguments } from './script-fields.ts';
@@ -53,7 +52,7 @@ export type TargetCall = {
   slots: number;
   hold: { ms: number; why: string };
   alarm: Alarm | null;
-  claim: { remaining: number; forMs: number } | null; // what the server's headers said last
+  claim: { remaining: number; quota: number | null; forMs: number } | null; // what the server's headers said last
   tally: AnswerTally;
   starved: boolean;
   busy: boolean;
@@ -112,7 +111,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         ...{ unused: call.unused, unusedSince: call.unusedSince },
         ...{ epoch: call.epoch, rate: call.rate, burst: call.burst, slots: call.slots },
         ...{ holdMs: hold.ms, holdWhy: hold.why, alarmWhy: alarm?.why ?? '', alarmKind: alarm?.kind ?? '' },
-        ...{ claimLeft: claim?.remaining ?? '', claimMs: claim?.forMs ?? 0 },
+        ...{ claimLeft: claim?.remaining ?? '', claimMs: claim?.forMs ?? 0, claimQuota: claim?.quota ?? '' },
         ...{ sent: tally.sent, latencies: tally.latencies, latencySum: tally.latencySum },
         ...{ latencySquares: tally.latencySquares, starved: call.starved ? 1 : 0, lost: tally.lost },
         ...{ busy: call.busy ? 1 : 0, stopHere: call.stop },
@@ -132,7 +131,7 @@ export function openTargetCalls(redis: RedisClient, keys: LimiterKeys, now: () =
         ...{ drops: isNewEpoch && drops ? 1 : 0, validFrom: rate.validFromMs, phase: rate.phase, limitMet: rate.high },
         ...{ inFlight: Math.round(next.inFlight.limit), closed: closed?.kind ?? '', closedWhy: closed?.why ?? '' },
         ...{ closedAt: closed?.sinceMs ?? 0, probeGap: closed?.probeGapMs ?? 0 },
-        announced: announcedRate(next.announced, rate.lookedAtMs) ?? '',
+        announced: advisedRate(next, rate.lookedAtMs) ?? '',
       };
       return (await scripts.expungeStoreState(keys.limiter, ...inOrder(stateArguments, said))) === 1;
     },

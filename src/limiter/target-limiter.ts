@@ -56,7 +56,7 @@ export class TargetLimiter {
   readonly #holds: Throttles;
   #unavailableSinceMs: number | null = null; // since when the server answers with a 5xx and a Retry-After
   #alarm: Alarm | null = null; // that Redis does not know yet
-  #claim: { remaining: number; endsAtMs: number } | null = null; // by our clock
+  #claim: { remaining: number; quota: number | null; endsAtMs: number } | null = null; // by our clock
   #reply: TargetReply | null = null;
   #epoch = 0; // of the reply
   #stop: Stop | null = null; // of the whole target
@@ -174,9 +174,9 @@ export class TargetLimiter {
     if (this.#holds.request(ms, why)) this.#close();
   }
 
-  /** The server says that so many requests are left for `forMs`. The latest call counts. */
-  announce(remaining: number, forMs: number): void {
-    this.#claim = { remaining, endsAtMs: this.#options.clock() + forMs };
+  /** The server says that so many requests are left for `resetMs`, of `quota` in a whole window (null = unknown). The latest call counts. */
+  announce({ remaining, quota, resetMs }: { remaining: number; quota: number | null; resetMs: number }): void {
+    this.#claim = { remaining, quota, endsAtMs: this.#options.clock() + resetMs };
   }
 
   /** Whether a request of this epoch was sent before an operator released the throttle: its answer asks for what was released. */
@@ -261,8 +261,8 @@ export class TargetLimiter {
 
   #claimNow(): TargetCall['claim'] {
     if (this.#claim === null) return null;
-    const { remaining, endsAtMs } = this.#claim;
-    return { remaining, forMs: Math.max(0, endsAtMs - this.#options.clock()) };
+    const { remaining, quota, endsAtMs } = this.#claim;
+    return { remaining, quota, forMs: Math.max(0, endsAtMs - this.#options.clock()) };
   }
 
   #take(reply: TargetReply): void {

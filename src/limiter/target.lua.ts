@@ -115,7 +115,7 @@ if throttleFor > 0 and now + throttleFor > number('holdUntil') then
   s.holdWhy = asked.holdWhy
 end
 if asked.claimLeft ~= '' and not isReleased then
-  s.claimLeft = asked.claimLeft
+  s.claimLeft, s.claimQuota = asked.claimLeft, asked.claimQuota
   putTime('claimEndsAt', now + tonumber(asked.claimMs))
 end
 
@@ -232,8 +232,8 @@ if isUpdateDue then
   end
   sums.now, sums.holdUntil, sums.most, sums.ceiling = now, number('holdUntil') > now and number('holdUntil') or 0, most, ceiling < math.huge and ceiling or 0
   if s.alarmWhy then sums.alarm = {why = s.alarmWhy, kind = s.alarmKind} end
-  if s.claimLeft then sums.claim = {remaining = tonumber(s.claimLeft), endsAt = number('claimEndsAt')} end
-  s.alarmWhy, s.alarmKind, s.claimLeft, s.claimEndsAt = nil, nil, nil, nil
+  if s.claimLeft then sums.claim = {remaining = tonumber(s.claimLeft), quota = tonumber(s.claimQuota), endsAt = number('claimEndsAt')} end
+  s.alarmWhy, s.alarmKind, s.claimLeft, s.claimQuota, s.claimEndsAt = nil, nil, nil, nil, nil
   sums.pinned = pinned and 1 or 0
   seen = cjson.encode(sums)
 end
@@ -241,7 +241,7 @@ end
 local flat = {}
 for field, value in pairs(s) do flat[#flat + 1] = field flat[#flat + 1] = value end
 redis.call('HSET', KEYS[1], unpack(flat))
-if turn > 0 then redis.call('HDEL', KEYS[1], 'alarmWhy', 'alarmKind', 'claimLeft', 'claimEndsAt') end
+if turn > 0 then redis.call('HDEL', KEYS[1], 'alarmWhy', 'alarmKind', 'claimLeft', 'claimQuota', 'claimEndsAt') end
 local isOutage = s.closed and s.closed ~= 'held'
 local answer = {
   now = now, validFrom = number('validFrom'), holdUntil = holdUntil, outageAt = isOutage and number('closedAt') or 0, unreachableAt = number('unreachableAt'),

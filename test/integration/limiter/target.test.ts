@@ -363,7 +363,7 @@ describe('a release', () => {
     onTestFinished,
   }) => {
     const { live, state, fp } = await openRated(onTestFinished, 500);
-    const claim = { remaining: 1, forMs: 3_600_000 };
+    const claim = { remaining: 1, quota: null, forMs: 3_600_000 };
     await live(0, 'p0', { hold, claim });
     expect(await live(20, 'p1')).toMatchObject({ count: 0, holdWhy: hold.why });
     expect(await live(100, 'p0')).toMatchObject({ closed: 'held', outageWhy: '' });
@@ -681,13 +681,13 @@ test('what the headers of the server say lowers the rate once it was right for a
   const rates: number[] = [];
   const { epoch } = await live(0, 'p0');
   for (let ms = 100; ms <= 3_000; ms += 100) {
-    const claim = { remaining: 400 - ms / 10, forMs: 10_000 - ms };
+    const claim = { remaining: 400 - ms / 10, quota: null, forMs: 10_000 - ms };
     rates.push((await live(ms, 'p0', { claim, tally: tally(epoch, { accepted: 10 }) })).rate);
   }
   expect(rates[12]).toBeLessThan(200); // until it is known, half of what is left lasts that long
   expect(rates[29]).toBeCloseTo(100 / 6.5, 0);
-  const { seen } = await at(3_100, 'p1', { claim: { remaining: 90, forMs: 6_900 } });
-  expect(JSON.parse(seen)).toMatchObject({ claim: { remaining: 90, endsAt: startMs + 10_000 } });
+  const { seen } = await at(3_100, 'p1', { claim: { remaining: 90, quota: 400, forMs: 6_900 } });
+  expect(JSON.parse(seen)).toMatchObject({ claim: { remaining: 90, quota: 400, endsAt: startMs + 10_000 } });
 });
 
 test('requests in flight are shared among the processes', async ({ onTestFinished }) => {

@@ -304,7 +304,7 @@ describe('faults', () => {
       const sandbox = await start({ faults: { rate: { perSecond: 2, windowMs: 5_000, headers } }, now });
       const first = (await send(sandbox, '/v2/views/v-000001')).headers;
       expect(first).toMatchObject(expected);
-      expect(adviceOf(first, 0)).toEqual({ remaining: 9, resetMs: 4_000, perSecond: 2.25 });
+      expect(adviceOf(first, 0)).toEqual({ remaining: 9, resetMs: 4_000, quota: 10, perSecond: 2.25 });
       const missing = await send(sandbox, '/v2/views/v-000001');
       expect([missing.status, adviceOf(missing.headers, 0)?.remaining]).toEqual([404, 8]);
     },

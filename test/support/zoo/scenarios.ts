@@ -223,8 +223,9 @@ add('random', '1 % random 429 from 60 s on, limit 1000/s', {
 });
 
 // ---- C: changes ----
-const change = (group: string, form: 'none' | 'seconds' | 'date', kind: 'bucket' | 'window' = 'bucket') => {
+const change = (group: string, form: 'none' | 'seconds' | 'date' | 'told', kind: 'bucket' | 'window' = 'bucket') => {
   const make = (limit: number) => {
+    if (form === 'told') return s.telling(s.retryAfterReset(s.fixedWindow(limit, 1000, false)), 'draft-7');
     const plain = kind === 'bucket' ? s.tokenBucket(limit, 0.05) : s.fixedWindow(limit, 1000);
     return form === 'none' ? plain : s.retryAfter(plain, form);
   };
@@ -254,6 +255,7 @@ change('change', 'none');
 change('change window', 'none', 'window');
 change('change RA seconds', 'seconds');
 change('change RA date', 'date');
+change('change told', 'told');
 add('change', '5/s × 100', {
   server: () => s.tokenBucket(5, 1),
   latencyMs: 10,
@@ -294,6 +296,13 @@ add('tenants', '300/s, another takes about half, as it comes', {
   others: () => 150,
   want: left,
 });
+for (const kind of ['draft-7', 'x-epoch-s'] as const)
+  add('tenants', `300 per 1 s, ${kind} + Retry-After, another takes 100`, {
+    server: () => s.telling(s.retryAfterReset(s.fixedWindow(300, 1000, false)), kind),
+    seconds: 210,
+    others: () => 100,
+    want: { used: 0.75, refused: 0.03 }, // what it lets through of the other one, by chance
+  });
 add('tenants', '1000/s, bursts of 500/s for 0.5 s of 2', {
   server: () => s.tokenBucket(1000, 0.1),
   seconds: 210,
@@ -381,6 +390,34 @@ add('headers', '300 per 1 s, Retry-After only, stalls of 40 ms, the first 15 to 
   seeds: 4,
   want: { used: 0.9, refused: 0.005 },
 });
+add('headers', '300 per 1 s, x-epoch-s + Retry-After, stalls of 40 ms, 15 to 45 s', {
+  server: () => s.telling(s.retryAfterReset(s.fixedWindow(300, 1000, false)), 'x-epoch-s'),
+  latencyMs: stalls(40),
+  seconds: 45,
+  from: 15,
+  seeds: 4,
+  want: { used: 0.95, refused: 0.005 },
+});
+add('headers', '300 per 1 s, x-epoch-s + Retry-After, stalls of 40 ms', {
+  server: () => s.telling(s.retryAfterReset(s.fixedWindow(300, 1000, false)), 'x-epoch-s'),
+  latencyMs: stalls(40),
+  seconds: 120,
+  from: 60,
+  want: { used: 0.95, refused: 0.005 },
+});
+for (const [q, w, processes] of [
+  [20, 1, 1],
+  [10, 1, 1],
+  [3_000, 1, 4],
+  [600, 2, 4],
+] as const)
+  add('headers', `${q} per ${w} s, draft-7 + Retry-After, ${processes} processes`, {
+    server: () => s.telling(s.retryAfterReset(s.fixedWindow(q / w, w * 1000, false)), 'draft-7'),
+    processes,
+    seconds: 240,
+    from: 60,
+    want: { used: 0.95, refused: 0.005 },
+  });
 add('headers', '20 per 1 s, Retry-After only, stalls of 40 ms on the way', {
   server: () => s.retryAfterReset(s.fixedWindow(20, 1000, false)),
   latencyMs: stalls(40),
@@ -461,6 +498,24 @@ for (const kind of [
     from: 60,
     want: stationary,
   });
+
+for (const [name, burst] of [
+  ['', 0.05],
+  [', burst 1 s', 1],
+] as const)
+  add('headers that lie', `draft-7 says 300 per 1 s, bucket 200/s${name}, Retry-After 1`, {
+    server: () =>
+      s.telling(s.retryAfter(s.both(s.tokenBucket(200, burst), s.fixedWindow(300, 1000)), 'seconds'), 'draft-7'),
+    seconds: 240,
+    from: 60,
+    want: { used: 0.62, refused: 0.005 }, // of 300/s
+  });
+add('headers that lie', 'draft-7 says 300 per 1 s, bucket 200/s, no Retry-After', {
+  server: () => s.telling(s.both(s.tokenBucket(200, 0.05), s.fixedWindow(300, 1000)), 'draft-7'),
+  seconds: 240,
+  from: 60,
+  want: { used: 0.64, refused: 0.005 },
+});
 
 // ---- F: latency ----
 for (const [ms, jitter] of [
@@ -702,6 +757,10 @@ const unmet: Record<string, Wants & { note: string }> = {
     used: 0.82,
     refused: 0.02,
     note: 'a rate is learned, not a number at once',
+  },
+  'change told 1000/s × 0.005': {
+    follow: 45,
+    note: 'the same without headers: five in a window, and each refusal costs what is left of it',
   },
   'change 1000/s × 0.005': { follow: 40, note: 'a verdict on 5/s takes seconds, and by chance a second one is needed' },
   'change 1000/s × 0.001': {

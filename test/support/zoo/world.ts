@@ -507,7 +507,10 @@ class World {
     process.lateMs = 0;
     if (process.lastHeaders !== null) {
       const advice = adviceOf(process.lastHeaders, epochMs + now);
-      if (advice !== null) sums.claim = { remaining: advice.remaining, endsAt: now + advice.resetMs };
+      if (advice !== null) {
+        const { remaining, quota, resetMs } = advice;
+        sums.claim = { remaining, endsAt: now + resetMs, ...(quota === null ? {} : { quota }) };
+      }
       process.lastHeaders = null;
     }
     const others = this.#acceptedBy !== -1 && this.#acceptedBy !== process.index && now - this.#acceptedAt < 500;

@@ -50,7 +50,8 @@ function allToldOf(answer: Answer, { isReleased = false } = {}): unknown[] {
   const limiter = {
     isReleased: (epoch: number) => epoch === 7 && isReleased,
     throttleFor: (ms: number, why: string) => void told.push(`hold ${ms}: ${why}`),
-    announce: (remaining: number, ms: number) => void told.push(`${remaining} left for ${ms}`),
+    announce: ({ remaining, quota, resetMs }: Parameters<TargetLimiter['announce']>[0]) =>
+      void told.push(`${remaining} of ${quota} left for ${resetMs}`),
     observe: (epoch: number, signal: string, ms: number, why: string) =>
       void told.push(`${epoch} ${signal} ${ms}: ${why}`),
   } as unknown as TargetLimiter;
@@ -110,8 +111,8 @@ describe('an answer', () => {
         answered(204, { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': remaining, 'x-ratelimit-reset': reset }),
       );
     const rest = ['7 accepted 30: the API answers 204 to everything', 'the token works'];
-    expect(left('6', '3')).toEqual(['6 left for 3000', ...rest]);
-    expect(left('0', '1')).toEqual(['0 left for 1000', ...rest]);
+    expect(left('6', '3')).toEqual(['6 of 10 left for 3000', ...rest]);
+    expect(left('0', '1')).toEqual(['0 of 10 left for 1000', ...rest]);
   });
 });
 

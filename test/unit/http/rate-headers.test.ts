@@ -168,11 +168,32 @@ describe('advice', () => {
       fc.property(headers, fc.integer({ min: 0, max: 8e12 }), (fields, now) => {
         const advice = adviceOf(fields, now);
         if (advice === null) return;
-        for (const number of Object.values(advice)) expect(Number.isFinite(number) && number >= 0).toBe(true);
+        for (const number of Object.values({ ...advice, quota: advice.quota ?? 0 }))
+          expect(Number.isFinite(number) && number >= 0).toBe(true);
         expect(advice.resetMs > 0 && advice.resetMs <= 3_600_000).toBe(true);
       }),
       { numRuns: 3_000 },
     );
+  });
+});
+
+describe('the requests of a whole window', () => {
+  it.each<[string, Record<string, string>, number | null]>([
+    ['draft 6', { 'ratelimit-limit': '100', 'ratelimit-remaining': '50', 'ratelimit-reset': '25' }, 100],
+    [
+      'draft 6, with the window beside the limit',
+      { 'ratelimit-limit': '100, 100;w=60', 'ratelimit-remaining': '0', 'ratelimit-reset': '7' },
+      100,
+    ],
+    ['draft 7', { ratelimit: 'limit=100, remaining=50, reset=25' }, 100],
+    ['draft 8', { 'ratelimit-policy': '"p";q=100;w=60', ratelimit: '"p";r=50;t=30' }, 100],
+    ['a policy alone', { 'ratelimit-policy': '"p";q=100;w=60', ratelimit: '' }, 100],
+    ['X-RateLimit', { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '50', 'x-ratelimit-reset': '60' }, 100],
+    ['no such header', { 'x-ratelimit-remaining': '50', 'x-ratelimit-reset': '60' }, null],
+    ['no number', { 'x-ratelimit-limit': 'many', 'x-ratelimit-remaining': '50', 'x-ratelimit-reset': '60' }, null],
+    ['draft 8 without a policy', { ratelimit: '"p";r=50;t=30' }, null],
+  ])('are read from %s', (_, headers, quota) => {
+    expect(adviceOf(headers, nowMs)?.quota).toBe(quota);
   });
 });
 
