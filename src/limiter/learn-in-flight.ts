@@ -7,7 +7,8 @@ const rules = {
   stepDown: 1.25, // after a doubling that did not, the limit goes down in steps of this factor, …
   dear: 0.2, // … until one costs this part of its size in throughput, …
   deepest: 2, // … or the limit is this factor lower than before
-  restAtMostMs: 30_000, // until fewer than all are tried again, which costs a little; at first sooner, twice as late each time
+  firstRestMs: 2_500, // until fewer than all are tried again, which costs a little; twice as late each time, …
+  restAtMostMs: 30_000, // … at most
   restMs: 5_000, // until the next doubling is tried, once neither more nor less was better
   spreadMs: 110, // until every process works with a new limit
   windowMs: 90, // the least time in which a limit is judged, …
@@ -74,7 +75,7 @@ export function firstInFlight(now: number, most: number): InFlight {
     lookedAtMs: now,
     judgeFromMs: now,
     restUntilMs: now,
-    restAtMostMs: rules.restMs,
+    restAtMostMs: rules.firstRestMs,
     lossAtMs: 0,
     losses: { answers: 0, lost: 0 },
     window: emptyWindow,

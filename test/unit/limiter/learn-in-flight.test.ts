@@ -78,11 +78,11 @@ describe('the limit of requests in flight', () => {
     }
   });
 
-  it('with all that there are, fewer are tried after 5 s, then each time twice as late, at most after 30 s', () => {
+  it('with all that there are, fewer are tried after 2.5 s, then each time twice as late, at most after 30 s', () => {
     const limits = watch(firstInFlight(0, most), flat, 130).map(({ limit }) => limit);
     const tries = limits.flatMap((limit, look) => (limit < most && limits[look - 1] === most ? [look / 10] : []));
     const gaps = tries.slice(1).map((at, i) => Math.round(at - tries[i]!));
-    expect(gaps).toEqual([5, 10, 20, 30, 30, 30]);
+    expect(gaps).toEqual([3, 5, 10, 20, 30, 30, 30]);
   });
 
   it.each([0.15, 0.25, 0.4])('goes on growing when each doubling brings %d more throughput', (gain) => {
