@@ -26,6 +26,10 @@ type Slot = {
   readonly connection: PooledConnection;
   readonly done: (answer: Answer | null) => void;
   request: QueuedRequest | null;
+  /** Where the request waited, and its permits: that of the target's rate, and that of the queue's own. */
+  queue: FairQueue<QueuedRequest> | null;
+  takenOf: number;
+  takenOfQueue: number;
   sentAt: number;
   epoch: number;
 };
@@ -87,7 +91,7 @@ export class ConnectionPool {
     this.#scheduler = new FairScheduler<QueuedRequest>({
       permits: limits.permits,
       hasRoom: () => this.#freeConnections > 0,
-      send: (request, nowMs) => this.#send(request, nowMs),
+      send: (request, nowMs, queue) => this.#send(request, nowMs, queue),
       clock,
     });
     this.#tick = setInterval(() => this.#measure(), tickMs).unref();
@@ -192,15 +196,21 @@ export class ConnectionPool {
       connection,
       done: (answer) => this.#answered(slot, answer),
       request: null,
+      queue: null,
+      takenOf: 0,
+      takenOfQueue: 0,
       sentAt: 0,
       epoch: 0,
     };
     return slot;
   }
 
-  #send(request: QueuedRequest, nowMs: number): void {
+  #send(request: QueuedRequest, nowMs: number, queue: FairQueue<QueuedRequest>): void {
     const slot = this.#free.pop()!;
     slot.request = request;
+    slot.queue = queue;
+    slot.takenOf = this.#limits.permits.takenOf;
+    slot.takenOfQueue = queue.takenOf;
     slot.sentAt = nowMs;
     slot.epoch = this.#limits.recordSent(nowMs);
     slot.connection.send(request, slot.done);
@@ -212,9 +222,16 @@ export class ConnectionPool {
     slot.request = null;
     this.#answeredInTick++;
     this.#free.push(slot);
-    if (answer !== null) this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
+    if (answer === null) this.#putBack(slot);
+    else this.#limits.recordAnswer(slot.epoch, answer, ms, request.waitStatuses, request.hasFailed);
     this.#scheduler.pump();
     request.answered(isNoContent(answer) ? noContent : answer, ms);
+  }
+
+  /** The permits of a request that was not written after all. */
+  #putBack({ queue, takenOf, takenOfQueue }: Slot): void {
+    this.#limits.permits.putBack(takenOf);
+    queue!.putBack(takenOfQueue);
   }
 
   #measure(): void {

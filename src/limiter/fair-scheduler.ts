@@ -7,7 +7,7 @@ type FairSchedulerOptions<T> = {
   /** Whether there is a free slot. */
   hasRoom(): boolean;
   /** Sends the head of a queue; its permits are taken. */
-  send(waiting: T, nowMs: number): void;
+  send(waiting: T, nowMs: number, queue: FairQueue<T>): void;
   /** Monotonic ms. */
   clock(): number;
 };
@@ -51,7 +51,7 @@ export class FairScheduler<T> {
       if (turn === null || !permits.take(now)) break;
       const first = turn.queue.take(now);
       this.#count(turn);
-      send(first, now);
+      send(first, now, turn.queue);
     }
     if (this.#turns.length > 0) this.#wait();
   }
@@ -182,6 +182,16 @@ export class FairQueue<T> {
   take(nowMs: number): T {
     this.#options.permits()?.take(nowMs);
     return this.#shift();
+  }
+
+  /** See `Permits`; 0 where it needs none. */
+  get takenOf(): number {
+    return this.#options.permits()?.takenOf ?? 0;
+  }
+
+  /** A permit of its own was not used after all. */
+  putBack(takenOf: number): void {
+    this.#options.permits()?.putBack(takenOf);
   }
 
   /** Drops those that may not be sent any more. */

@@ -19,6 +19,7 @@ export class Permits {
   readonly #leases: Held[] = [];
   #unused = 0;
   #unusedSince = 0;
+  #takenOf = 0;
 
   /** Adds permits that came now. `lateAtMostMs`: how long these may wait. */
   add(lease: Lease, nowMs: number, lateAtMostMs = lateAtMost): void {
@@ -31,7 +32,18 @@ export class Permits {
     if (lease === undefined || lease.firstMs > nowMs) return false;
     lease.firstMs += lease.gapMs;
     lease.count--;
+    this.#takenOf = lease.leasedAt;
     return true;
+  }
+
+  /** When the permit that was taken last was leased; `putBack` needs it. */
+  get takenOf(): number {
+    return this.#takenOf;
+  }
+
+  /** A permit that was taken was not used after all: it is given back. */
+  putBack(takenOf: number): void {
+    this.#giveBack({ leasedAt: takenOf }, 1);
   }
 
   /** Whether `take` would give a permit. */
@@ -86,7 +98,7 @@ export class Permits {
     this.#giveBack(lease, missed);
   }
 
-  #giveBack({ leasedAt }: Lease, permits: number): void {
+  #giveBack({ leasedAt }: Pick<Lease, 'leasedAt'>, permits: number): void {
     if (permits > 0) this.#unusedSince = this.#unused > 0 ? Math.min(this.#unusedSince, leasedAt) : leasedAt;
     this.#unused += permits;
   }

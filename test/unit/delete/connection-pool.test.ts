@@ -42,12 +42,12 @@ function openPool({ size = 2, permits: count = 1_000, inFlightShare = 1_000 }: O
   return { pool, limits, permits, onWire, closed, answer };
 }
 
-/** A queue of a run, and what became of its requests. */
-function openQueue(weight = 1) {
+/** A queue of a run, with permits of its own if they are given, and what became of its requests. */
+function openQueue(weight = 1, permits: Permits | null = null) {
   const answers: string[] = [];
   let leaves = true;
   const queue = new FairQueue<QueuedRequest>({
-    permits: () => null,
+    permits: () => permits,
     weight: () => weight,
     stillWants: (request) => {
       if (leaves) request.authorization = `Bearer ${request.path}`;
@@ -118,16 +118,23 @@ describe('the connections of a process', () => {
     expect(answers).toEqual(['a 503 35']);
   });
 
-  test('tell the limiter nothing of a request that was not written after all, and are free again', () => {
-    const { pool, limits, answer } = openPool({ size: 1 });
-    const { queue, request, answers } = openQueue();
+  test('tell the limiter nothing of a request that was not written after all, give its permits back, and are free again', () => {
+    const { pool, limits, permits, answer } = openPool({ size: 1 });
+    const own = new Permits();
+    own.add({ firstMs: 0, gapMs: 0, count: 10, leasedAt: 7 }, 0, Number.POSITIVE_INFINITY);
+    const { queue, request, answers } = openQueue(1, own);
     pool.submit(queue, request('a'));
     pool.submit(queue, request('b'));
     answer(null);
     expect(answers).toEqual(['a stayed 0']);
     expect(limits.told).toEqual([]);
+    expect([permits.takeUnused(), own.takeUnused()]).toEqual([
+      { unused: 1, unusedSince: 0 },
+      { unused: 1, unusedSince: 7 },
+    ]);
     answer();
     expect(answers.slice(1)).toEqual(['b 204 0']);
+    expect([permits.takeUnused().unused, own.takeUnused().unused]).toEqual([0, 0]);
   });
 
   test('give the one object for a plain success to whoever sent it, also where the answer had something to say', () => {
