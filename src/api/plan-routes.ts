@@ -6,7 +6,7 @@ import { makePlan } from '../commands/make-plan.ts';
 import { type ListHistory, noListHistory } from '../commands/plan.ts';
 import { readPlanFile } from '../commands/plan-file.ts';
 import { scopesOf } from '../commands/run-list.ts';
-import { changedRules, planCode } from '../commands/sealed-plan.ts';
+import { changedRules, isPartial, planCode } from '../commands/sealed-plan.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime, plural } from '../format.ts';
 import type { List } from '../input/with-list.ts';
@@ -34,7 +34,8 @@ const flag = z.enum(['true', 'false']).optional();
 /** How the ids of a list are deleted: what a plan seals beside the list. As texts for the flags of `run`. */
 const rules = {
   ...{ rate: text.describe('200/s'), burst: text, canary: text, max_failures: text, on_status: text, window: text },
-  ...{ expect_absent: flag, max_deletes: text.describe('send no more ids than this, then halt') },
+  ...{ expect_absent: flag, max_deletes: text.describe('a list with more ids is refused') },
+  partial: flag.describe('send the first max_deletes ids of a longer list on purpose, then halt'),
 };
 
 const planQuery = z.strictObject({
@@ -46,7 +47,7 @@ const planQuery = z.strictObject({
     .describe('of the list, for people'),
   resource: z.enum(resources).optional(),
   ...{ column: text, resource_column: text, delimiter: text, limit: text, expect_count: text },
-  ...{ no_header: flag, allow_placeholders: flag, expect_rejected: flag, allow_id_chars: text },
+  ...{ no_header: flag, allow_placeholders: flag, expect_rejected: flag, allow_empty: flag, allow_id_chars: text },
   ...rules,
   approve_by: z.string().min(1).max(100).optional().describe('who has to apply it'),
   reason,
@@ -110,7 +111,7 @@ async function plan(call: Call<z.output<typeof planQuery>>) {
 }
 
 async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
-  const { target: fp, name, reason, approve_by: approveBy, ...others } = query;
+  const { target: fp, name, reason, approve_by: approveBy, partial, ...others } = query;
   const target = await knownTargetOf(deps.session, fp);
   const store = storeOf(deps);
   const bytes = Number(context.req.header('content-length') ?? 0);
@@ -119,7 +120,7 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     await store.write(context.req.raw.body as Parameters<PlanStore['write']>[0], list);
     const settings = settingsOf(others);
     const at = Date.now();
-    const options = { reason, listFolder: store.pathOf(id), ...(approveBy !== undefined && { approveBy }) };
+    const options = { reason, approveBy, partial: partial === 'true', listFolder: store.pathOf(id) };
     const order: Order = { verb: 'plan', args: [list], options, target, settings };
     const invocation = invocationOf(deps, caller, order);
     const historyOf = (read: List) => readHistory(deps.session.redis, invocation, target, read);
@@ -232,7 +233,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
   const { confirm, reason, priority, stop_at: stopAt, max_duration_seconds: maxDuration, ...others } = body;
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
-  const { file, code } = await sealedFor(deps, caller, kept, settingsOf(others));
+  const { file, code } = await sealedFor(deps, caller, kept, others);
   const options = {
     ...{
       code,
@@ -266,7 +267,13 @@ function refuseOtherConfirm(confirm: number, ids: number): void {
  * The file and the code of the plan; with other rules of a new one of the same ids, which is as old as the plan and of who made it. Throws
  * conflict where the list reads otherwise.
  */
-async function sealedFor(deps: Call['deps'], caller: Call['caller'], kept: KeptPlan, rules: KeptPlan['settings']) {
+async function sealedFor(
+  deps: Call['deps'],
+  caller: Call['caller'],
+  kept: KeptPlan,
+  { partial, ...others }: Record<string, string | undefined>,
+) {
+  const rules = settingsOf(others);
   const store = storeOf(deps);
   if (Object.keys(rules).length === 0)
     return { file: store.pathOf(kept.id, 'plan.json'), code: String(kept.shown.code) };
@@ -275,14 +282,14 @@ async function sealedFor(deps: Call['deps'], caller: Call['caller'], kept: KeptP
   if (approveBy !== null)
     throw new Problem('conflict', `${approveBy} approves the plan as it is`, 'apply it without other rules');
   const file = store.pathOf(kept.id, `plan-${Date.now()}.json`);
+  const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
   const order: Order = {
     verb: 'plan',
     args: [kept.list],
-    options: { listFolder: store.pathOf(kept.id) },
+    options: { listFolder: store.pathOf(kept.id), partial: partial === 'true' || isPartial(before) },
     target,
     settings: { ...kept.settings, ...rules },
   };
-  const { plan: before } = await readPlanFile(store.pathOf(kept.id, 'plan.json'));
   const { planned_at, planned_by, approve_by, reason } = before;
   const origin = { planned_at, planned_by, approve_by, reason };
   const { plan, sha256 } = await makePlan(invocationOf(deps, caller, order), file, { origin });

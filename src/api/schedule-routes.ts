@@ -34,10 +34,11 @@ const definition = z.strictObject({
   ...{ overlap: z.enum(overlapPolicies).optional(), missed: z.enum(missedPolicies).optional() },
   ...{ grace_seconds: z.number().min(0).optional(), max_growth: z.number().gt(1).optional() },
   ...{ at_most: z.int().min(0).optional().describe('0 = all'), retry_failed: z.boolean().optional() },
-  ...{ allow_empty: z.boolean().optional(), priority: z.enum(priorities).optional(), replace },
+  ...{ priority: z.enum(priorities).optional(), replace },
   ...{ resource: z.enum(resources).nullable().optional(), resource_column: setting, column: setting, no_header: flag },
   ...{ format: setting, delimiter: setting, limit: setting, allow_id_chars: setting, allow_placeholders: flag },
   ...{ expect_rejected: flag, expect_count: setting, canary: setting, max_failures: setting, on_status: setting },
+  allow_empty: flag,
   ...{ expect_absent: flag, rate: setting, burst: setting, window: setting, keep: setting },
   reason: reason
     .removeDefault()
@@ -129,7 +130,7 @@ function optionsOf(body: AddCall['body']) {
     ...{ cron: body.cron, tz: body.tz, from: body.from, reason: body.reason },
     ...{ overlap: body.overlap, missed: body.missed, priority: body.priority, maxGrowth: body.max_growth },
     ...{ grace: body.grace_seconds === undefined ? undefined : Math.round(1_000 * body.grace_seconds) },
-    ...{ allowEmpty: body.allow_empty, replace: body.replace, atMost: body.at_most, retryFailed: body.retry_failed },
+    ...{ replace: body.replace, atMost: body.at_most, retryFailed: body.retry_failed },
   };
 }
 
@@ -141,10 +142,7 @@ function settingsOf(body: AddCall['body']): Record<string, string | null | undef
 }
 
 /** What stays of a schedule that is changed: also what cannot be said here, like its protected ids, which are on the machines of its workers. */
-function keptOf(
-  { tz, overlap, missed, priority, maxGrowth, graceMs, allowEmpty, ...schedule }: Schedule,
-  isNoteKept: boolean,
-) {
+function keptOf({ tz, overlap, missed, priority, maxGrowth, graceMs, ...schedule }: Schedule, isNoteKept: boolean) {
   const { atMost, retryFailed, heartbeat: keptHeartbeat, note, protectedList, settings } = schedule;
   const options = {
     tz,
@@ -152,7 +150,6 @@ function keptOf(
     missed,
     priority,
     maxGrowth,
-    allowEmpty,
     atMost,
     retryFailed,
     keptHeartbeat,

@@ -5,10 +5,10 @@ import { refuseCode, refuseDrift } from './applied-plan.ts';
 import type { Invocation } from './command.ts';
 import { readCredentials, refuseWithoutBaseUrl } from './credentials.ts';
 import { isSamePerson, sealFiles } from './make-plan.ts';
-import { checkExpectedCount } from './plan.ts';
+import { checkList } from './plan.ts';
 import { readPlanFile } from './plan-file.ts';
 import { refuseOfWorkers, withNamedList } from './run.ts';
-import { otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
+import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
 import { whoAmI } from './session.ts';
 
 /** `apply`: the run of a sealed plan, if nothing differs from it; then it goes the way of `run`. Repeating it resumes the run. */
@@ -25,7 +25,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const credentials = options.sentByWorkers ? null : readCredentials(given);
   refuseDrift(otherInput(plan, await sealFiles(given.args)));
   return withNamedList(given, async (list) => {
-    checkExpectedCount(list.spool.ids, given.config.expectCount);
+    checkList(given, list.spool);
     refuseDrift(otherIds(plan, list));
     const { runList } = await import('./run-list.ts');
     return runList(given, { target, credentials, list, retries: null, applied });
@@ -40,7 +40,7 @@ function planned(invocation: Invocation, plan: SealedPlan): Invocation {
     ...invocation,
     args,
     config: withRules(config, plan),
-    options: { ...options, reason: options.reason ?? plan.reason },
+    options: { ...options, reason: options.reason ?? plan.reason, partial: isPartial(plan) },
   };
 }
 

@@ -100,6 +100,7 @@ export const input = [
   'allowIdChars',
   'allowPlaceholders',
   'expectRejected',
+  'allowEmpty',
   'maxDeletes',
   'expectCount',
 ] as const;
@@ -155,6 +156,13 @@ export const share: OwnOption = {
   flags: '--priority <share>',
   help: 'its share of the workers: high, normal or low (default: normal)',
   parse: parse.oneOf(priorities),
+};
+
+/** What makes `--max-deletes` take a part of a list that holds more ids. */
+export const partial: OwnOption = {
+  flags: '--partial',
+  isRare: true,
+  help: 'of a list with more ids than --max-deletes, send the first ones on purpose, then halt',
 };
 
 /** Chooses rows of a run. */

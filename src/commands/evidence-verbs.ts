@@ -7,6 +7,7 @@ import {
   type OwnOption,
   ofRuns,
   only,
+  partial,
   reason,
   sending,
   server,
@@ -27,6 +28,7 @@ export const plan: Command = {
   settings: [...input, ...targetName, ...ofRuns, 'stateDir', 'keep'],
   options: [
     planFile,
+    partial,
     {
       flags: '--approve-by <name>',
       help: 'who has to apply it: the login or EXPUNGE_USER of somebody else',

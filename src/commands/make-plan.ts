@@ -6,7 +6,7 @@ import type { List } from '../input/with-list.ts';
 import { type Plan, planText } from '../terminal/plan-text.ts';
 import { quoteForShell, styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
-import { checkExpectedCount, type ListHistory, noListHistory, planOf } from './plan.ts';
+import { checkList, type ListHistory, noListHistory, planOf } from './plan.ts';
 import { writePlanFile } from './plan-file.ts';
 import { withNamedList } from './run.ts';
 import { type PlanOrigin, planCode, type SealedInput, type SealedPlan, sealInputs, sealPlan } from './sealed-plan.ts';
@@ -38,7 +38,7 @@ export async function makePlan(
   refuseLoneBurst(invocation, null);
   const input = await sealFiles(invocation.args);
   return withNamedList(invocation, async (list) => {
-    checkExpectedCount(list.spool.ids, config.expectCount);
+    checkList(invocation, list.spool);
     const plan = sealPlan(origin, config, target, input, list);
     const sha256 = await writePlanFile(output, plan);
     return { plan, sha256, shown: planOf(invocation, target, list, await historyOf(list)) };

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
 import { formatOf } from '../input/input-options.ts';
@@ -7,13 +8,13 @@ import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
 import type { ListedRun } from '../ledger/list-runs.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
-import { unexpectedCount } from '../model/brakes.ts';
+import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { idPath } from '../model/check-id.ts';
 import { paceOf } from '../model/rate.ts';
-import { type Resource, sumIds } from '../model/resource.ts';
+import { sumIds } from '../model/resource.ts';
 import { stdinName } from '../model/row.ts';
 import type { Target } from '../model/target.ts';
-import { type Plan, planText } from '../terminal/plan-text.ts';
+import { filesText, type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { tokenSource } from '../token/open-token.ts';
 import { countWorkers } from '../worker/count-workers.ts';
@@ -141,11 +142,43 @@ function previousOf({ id, state, endedAt, counts }: Run): Plan['previous'] {
   return { runId: id, state, endedAt, counts };
 }
 
-/** Throws GUARD if the list does not hold as many ids as `--expect-count` says; nothing was sent by then. */
-export function checkExpectedCount(ids: Record<Resource, number>, expected: string | undefined): void {
-  const reason = expected === undefined ? null : unexpectedCount(expected, sumIds(ids));
+type ListFacts = Pick<Spool, 'rows' | 'ids' | 'files'>;
+
+type ListBounds = { config: Pick<Config, 'maxDeletes' | 'expectCount' | 'allowEmpty'>; options: Invocation['options'] };
+
+/**
+ * Throws USAGE for a list with more ids than `--max-deletes` or without a row, GUARD for another number of ids than `--expect-count`: nobody
+ * is asked, and nothing was sent. An unfinished run of the list has as many ids as the list, those that are settled included.
+ */
+export function checkList({ config, options }: ListBounds, { rows, ids, files }: ListFacts): void {
+  checkMaxDeletes(sumIds(ids), config.maxDeletes, options.partial === true);
+  checkExpectedCount(sumIds(ids), config.expectCount);
+  checkEmpty(rows, files, config.allowEmpty);
+}
+
+function checkMaxDeletes(ids: number, maxDeletes: number | undefined, isPartial: boolean): void {
+  const reason = explainExcess(ids, { maxDeletes, isPartial });
+  if (reason === null) return;
+  const whole = `check the list; to delete all of it: --max-deletes ${ids}`;
+  const part = `to send a part of it on purpose: --partial for the first ${maxDeletes} ids, or --limit ${maxDeletes}`;
+  throw new ExpungeError('USAGE', `${reason}; nothing was sent`, { next: `${whole}\n${part}` });
+}
+
+function checkExpectedCount(ids: number, expected: string | undefined): void {
+  const reason = expected === undefined ? null : unexpectedCount(expected, ids);
   if (reason === null) return;
   throw new ExpungeError('GUARD', `${reason}; nothing was sent`, {
     next: 'check the list, and that the export behind it is whole; if it is right, change --expect-count',
+  });
+}
+
+function checkEmpty(rows: number, files: readonly string[], allowEmpty: boolean): void {
+  const reason = explainEmptyList(rows, { allowEmpty });
+  if (reason === null) return;
+  const isNormal = files.includes(stdinName)
+    ? 'if an empty list is normal: set -o pipefail, so that a failed export still counts, and add --allow-empty'
+    : 'if an empty list is normal, add --allow-empty';
+  throw new ExpungeError('USAGE', `${filesText(files)}: ${reason}; nothing was sent`, {
+    next: `see why the export wrote nothing; ${isNormal}`,
   });
 }

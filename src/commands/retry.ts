@@ -15,7 +15,7 @@ import { startProgress } from '../terminal/live-panel.ts';
 import { targetFlags } from '../terminal/stop-text.ts';
 import { type Invocation, jsonLines } from './command.ts';
 import { readCredentials, refuseWithoutBaseUrl } from './credentials.ts';
-import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
+import { checkList, noListHistory, planOf } from './plan.ts';
 import { inherit, refuseLive } from './retried-run.ts';
 import { refuseOfWorkers, showDryRun } from './run.ts';
 import { runIn } from './run-list.ts';
@@ -38,7 +38,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
   return withSpoolFolder(config.stateDir, async (folder) => {
     const { spool, chosen } = await spoolRetried(invocation, session, { run, only, folder });
     if (spool.rows === 0) return sayNothing(invocation, run, only);
-    checkExpectedCount(spool.ids, config.expectCount);
+    checkList(invocation, spool);
     refuseOtherCount(run, chosen, options.expectChosen as number | undefined);
     const list = { spool, rejectsFile: null };
     const retries = { run, chosen };

@@ -8,6 +8,7 @@ import {
   type OwnOption,
   ofRuns,
   only,
+  partial,
   reason,
   retryInput,
   sending,
@@ -22,6 +23,7 @@ import {
 
 /** How the ids that were found are deleted. */
 const deletion: readonly OwnOption[] = [
+  partial,
   {
     flags: '--stop-at <moment>',
     isRare: true,

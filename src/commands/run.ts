@@ -14,8 +14,8 @@ import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
 import { readCredentials } from './credentials.ts';
-import { checkExpectedCount, noListHistory, planOf } from './plan.ts';
-import { progressOn } from './session.ts';
+import { checkList, noListHistory, planOf } from './plan.ts';
+import { progressOn, sayOf } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
 export async function execute(invocation: Invocation): Promise<number> {
@@ -24,9 +24,8 @@ export async function execute(invocation: Invocation): Promise<number> {
   const target = readTarget(config, env);
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, async (list) => {
-    checkExpectedCount(list.spool.ids, config.expectCount);
-    // A failed export is empty, but so is a clean-up that found nothing: no error.
-    if (list.spool.rows === 0) invocation.stderr.write('warning: the list is empty: 0 rows\n');
+    checkList(invocation, list.spool);
+    if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
     return runList(invocation, { target, credentials, list, retries: null, applied: null });

@@ -81,7 +81,6 @@ export function readDefinition({ options, config }: Pick<Invocation, 'options' |
     missed: (options.missed as Definition['missed'] | undefined) ?? 'none',
     graceMs: (options.grace as number | undefined) ?? 600_000,
     maxGrowth: (options.maxGrowth as number | undefined) ?? 3,
-    allowEmpty: options.allowEmpty === true,
     ...{ atMost, retryFailed },
     priority: (options.priority as Priority | undefined) ?? 'normal',
     settings: settingTexts(config),

@@ -43,7 +43,6 @@ const addOptions: readonly OwnOption[] = [
     parse: parse.integerFrom(1, 1_000_000_000),
   },
   { flags: '--retry-failed', help: 'send ids again that the run of the last slot left as failed or unknown' },
-  { flags: '--allow-empty', help: 'do not pause for an empty list' },
   { flags: '--replace', help: 'change the schedule of that name' },
 ];
 

@@ -84,7 +84,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
     ...{ cron, tz, next: state === 'active' ? isoTime(nextSlot(schedule, now)) : null },
     ...{ from, overlap, missed, grace_ms: schedule.graceMs, max_growth: schedule.maxGrowth },
     heartbeat: schedule.heartbeat === '' ? null : originsOf([schedule.heartbeat]),
-    ...{ allow_empty: schedule.allowEmpty, priority: schedule.priority, settings, note, last_run: schedule.lastRun },
+    ...{ priority: schedule.priority, settings, note, last_run: schedule.lastRun },
     ...{ at_most: schedule.atMost || null, retry_failed: schedule.retryFailed, carried: schedule.carried?.ids ?? 0 },
     protected_list: schedule.protectedList,
     history: history.map(entryFacts),

@@ -86,6 +86,11 @@ function textOf<N extends SealedSetting>(name: N, value: Config[N]): string | nu
   return settingText(name, value);
 }
 
+/** Whether a plan is of a part of its list, the first ids up to `--max-deletes`: who made it said so with --partial. Pure. */
+export function isPartial({ ids, forecast }: SealedPlan): boolean {
+  return forecast.requests < sumIds(ids);
+}
+
 /** The settings of a plan in the place of those of a command. Throws USAGE for a value that no plan of this release holds. */
 export function withRules(config: Config, { rules }: SealedPlan): Config {
   const values = sealedSettings.map((name) => [name, ruleOf(name, rules[name])]);

@@ -109,6 +109,7 @@ async function sendList(invocation: Invocation, api: ApiClient, { target, file, 
     ...delimiter,
     target: target.fp,
     name: nameOf(file),
+    partial: options.partial === true ? 'true' : undefined,
     reason: reasonOf(options),
   };
   try {

@@ -55,13 +55,13 @@ function refuseUnsent({ options, config }: Invocation): void {
 
 /** The whole definition: what it does not say is as by default. */
 function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition, config: Config) {
-  const { cron, tz, from, overlap, missed, priority, graceMs, maxGrowth, allowEmpty, atMost, retryFailed } = definition;
+  const { cron, tz, from, overlap, missed, priority, graceMs, maxGrowth, atMost, retryFailed } = definition;
   const given: Definition['settings'] = { ...texts, ...(config.rate !== undefined && { burst }) }; // a burst alone says nothing
   const sent = scheduledSettings.filter((name) => name !== 'protect' && name !== 'maxDeletes');
   const values = sent.map((name) => (config[name] === true ? true : (given[name] ?? null)));
   return {
     ...Object.fromEntries(sent.map((name, i) => [apiField(name), values[i]])),
     ...{ cron, tz, from, overlap, missed, priority, max_deletes: config.maxDeletes, grace_seconds: graceMs / 1_000 },
-    ...{ max_growth: maxGrowth, allow_empty: allowEmpty, at_most: atMost, retry_failed: retryFailed },
+    ...{ max_growth: maxGrowth, at_most: atMost, retry_failed: retryFailed },
   };
 }

@@ -109,13 +109,21 @@ export const runSettings = {
     fallback: false,
     help: 'accept a list in which more than half of the rows hold no usable id',
   }),
+  allowEmpty: setting({
+    flag: 'allow-empty',
+    env: 'EXPUNGE_ALLOW_EMPTY',
+    arg: null,
+    parse: parse.flag,
+    fallback: false,
+    help: 'accept a list without a row, which is refused because a failed export is as empty',
+  }),
   maxDeletes: setting({
     flag: 'max-deletes',
     env: 'EXPUNGE_MAX_DELETES',
     arg: '<n>',
     parse: parse.positiveInteger,
     fallback: undefined,
-    help: 'send no more ids than this, over all processes, then halt; a schedule refuses a longer list',
+    help: 'send no more ids than this, over all processes; a list with more is refused',
   }),
   expectCount: setting({
     flag: 'expect-count',

@@ -41,3 +41,21 @@ export function unexpectedCount(expected: string, ids: number): string | null {
   if (ids >= least && ids <= most) return null;
   return `the list holds ${ids.toLocaleString('en-US')} ids, --expect-count is ${expected}`;
 }
+
+/** Why a list without a row is not accepted; null = it is. An export that failed leaves the same list as one that found nothing. */
+export function explainEmptyList(rows: number, { allowEmpty }: { allowEmpty: boolean }): string | null {
+  return rows > 0 || allowEmpty ? null : 'the list is empty: 0 rows';
+}
+
+/**
+ * Why a run of so many ids is not accepted; null = it is. `maxDeletes`: undefined = any number; `isPartial`: the first of them are sent on
+ * purpose; `what` has these ids.
+ */
+export function explainExcess(
+  ids: number,
+  { maxDeletes, isPartial }: { maxDeletes: number | undefined; isPartial: boolean },
+  what = 'the list holds',
+): string | null {
+  if (maxDeletes === undefined || ids <= maxDeletes || isPartial) return null;
+  return `${what} ${ids.toLocaleString('en-US')} ids, --max-deletes allows ${maxDeletes.toLocaleString('en-US')}`;
+}

@@ -1,6 +1,6 @@
 import { count, plural } from '../format.ts';
 import type { ProtectedList } from '../input/spool.ts';
-import { unexpectedCount } from '../model/brakes.ts';
+import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { type GuardCode, type Schedule, settingsOf } from './schedule.ts';
 
 /** The facts of a list that the guards evaluate; `left`: ids that earlier slots left, `sends`: ids that a run of all this would send. */
@@ -24,12 +24,12 @@ const comparedFrom = 3;
  * operator confirmed. `hasList`: false if the source has nothing, and only what earlier slots left is to be deleted. Pure.
  */
 export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true): ListRejection | null {
-  const { maxDeletes = 0, expectCount } = settingsOf(schedule);
+  const { maxDeletes = 0, expectCount, allowEmpty } = settingsOf(schedule);
   const rejections = [
     checkMaxDeletes(list, maxDeletes),
     hasList ? checkExpectedCount(list, expectCount) : null,
     checkProtected(list, schedule),
-    hasList ? checkEmpty(list, schedule) : null,
+    hasList ? checkEmpty(list, allowEmpty) : null,
     hasList ? checkSame(list, schedule) : null,
     hasList ? checkGrowth(list, schedule) : null,
   ];
@@ -54,9 +54,9 @@ const comparedAtMost = 10;
 
 /** Counts what would be sent, also of what earlier slots left. */
 function checkMaxDeletes({ sends, left }: ListFacts, maxDeletes: number): ListRejection | null {
-  if (sends <= maxDeletes) return null;
   const what = left === 0 ? 'the list holds' : 'the list and what earlier slots left hold';
-  return { guard: 'too_many', reason: `${what} ${count(sends)} ids, --max-deletes allows ${count(maxDeletes)}` };
+  const reason = explainExcess(sends, { maxDeletes, isPartial: false }, what);
+  return reason === null ? null : { guard: 'too_many', reason };
 }
 
 function checkExpectedCount({ ids }: ListFacts, expected: string | undefined): ListRejection | null {
@@ -74,9 +74,9 @@ function checkProtected(
   return { guard: 'protected', reason };
 }
 
-/** A failed export may be empty. */
-function checkEmpty({ rows }: ListFacts, { allowEmpty }: Schedule): ListRejection | null {
-  return rows > 0 || allowEmpty ? null : { guard: 'empty', reason: 'the list is empty: 0 rows' };
+function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | null {
+  const reason = explainEmptyList(rows, { allowEmpty });
+  return reason === null ? null : { guard: 'empty', reason };
 }
 
 /** The same list is no reason to stop while earlier slots have left ids: then only those are deleted. */

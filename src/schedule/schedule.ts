@@ -23,6 +23,7 @@ const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
   ...{ allowPlaceholders: 'kept', expectRejected: 'kept', expectCount: 'kept', canary: 'kept', maxFailures: 'kept' },
+  allowEmpty: 'kept',
   ...{ onStatus: 'kept', expectAbsent: 'kept', rate: 'kept', burst: 'kept', window: 'kept', keep: 'kept' },
   ...{ baseUrl: 'target', account: 'target', clientId: 'target' },
   ...{ separateLimits: 'process', maxConcurrency: 'process', requestTimeoutMs: 'process', retryDelays: 'process' },
@@ -64,8 +65,6 @@ export type Definition = Timing & {
   graceMs: number;
   /** A list with more rows than this many times the median of the last ones is rejected. */
   maxGrowth: number;
-  /** Whether an empty list is accepted. */
-  allowEmpty: boolean;
   /** A run deletes at most this many ids of its list, and the others are carried to the next slot; 0 = all. */
   atMost: number;
   /** Whether a slot sends again what the run of the last one left as failed or unknown. */

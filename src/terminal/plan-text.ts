@@ -95,11 +95,11 @@ function inputLines(plan: Plan, style: Style): Line[] {
 }
 
 function sourceLines({ retries, files: names }: Plan, style: Style): Line[] {
-  if (retries === null) return [['Input', files(names)]];
+  if (retries === null) return [['Input', filesText(names)]];
   const { runId, chosen, before } = retries;
   const parts = outcomes.filter((outcome) => chosen[outcome] > 0);
   const sums = parts.map((outcome) => `${count(chosen[outcome])} ${outcome}`).join(', ');
-  const line: Line = ['Retries', `${sums} of run ${runId} (${files(names)})`];
+  const line: Line = ['Retries', `${sums} of run ${runId} (${filesText(names)})`];
   if (before.length === 0) return [line];
   const words = `some may be settled: ${before.at(-1)} retried ids of that run before`;
   return [line, ['', style.yellow(words)]];
@@ -119,7 +119,8 @@ function protectLines({ protectedRead, settled: { protected: matched } }: Plan, 
   return [['Protected', style.yellow(`${read}, ${doubt}`)]];
 }
 
-function files(names: readonly string[]): string {
+/** The first names of files. */
+export function filesText(names: readonly string[]): string {
   const shown = names.slice(0, 3).map(plainLine).join(', ');
   return names.length > 3 ? `${shown} and ${plural(names.length - 3, 'other files')}` : shown;
 }
@@ -265,7 +266,7 @@ function previousLines({ previous }: Plan): Line[] {
 /** An edited list is another list: both would be deleted, which may not be intended. */
 function overlapLines(plan: Plan, style: Style): Line[] {
   return plan.overlapping.slice(0, shownOverlaps).map((run) => {
-    const words = `run ${run.runId} of ${files(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;
+    const words = `run ${run.runId} of ${filesText(run.files)} has ${plural(run.left, 'ids')} left (${stateText(run)}); the lists differ, so both would run`;
     return ['Overlaps', style.yellow(words + protectionWarning(plan, run))];
   });
 }

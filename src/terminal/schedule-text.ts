@@ -73,11 +73,10 @@ export function differences(before: Definition, after: Definition): string[] {
 }
 
 function flagsOf({ settings: kept, note, cron, tz, from, overlap, missed, priority, ...others }: Definition) {
-  const { graceMs, maxGrowth, allowEmpty, heartbeat, atMost, retryFailed } = others;
+  const { graceMs, maxGrowth, heartbeat, atMost, retryFailed } = others;
   const own = { cron, tz, from, overlap, missed, priority, grace: durationText(graceMs) };
   const guards = {
     'max-growth': String(maxGrowth),
-    'allow-empty': String(allowEmpty),
     'at-most': atMost === 0 ? undefined : String(atMost),
     'retry-failed': String(retryFailed),
     heartbeat: heartbeat || undefined,

@@ -30,7 +30,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     onTestFinished,
   }) => {
     const { harness } = await open(onTestFinished, 4);
-    expect(await command(harness, '--max-deletes', '1234', '--detach').ended).toMatchObject({ code: 0 });
+    expect(await command(harness, '--max-deletes', '1234', '--partial', '--detach').ended).toMatchObject({ code: 0 });
     const { id, halt } = await harness.runIs('halted', isHalted);
     expect(halt).toBe('max_deletes');
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 1_234)));
@@ -40,7 +40,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     expect(await harness.spawn(['resume', id, '--max-deletes', '1235']).ended).toMatchObject({ code: 0 });
     await harness.runIs('halted again', (run) => isHalted(run) && run.settled === 1_235);
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 1_235)));
-    expect(await command(harness, '--max-deletes', '2700', '--detach').ended).toMatchObject({ code: 0 });
+    expect(await command(harness, '--max-deletes', '2700', '--partial', '--detach').ended).toMatchObject({ code: 0 });
     await harness.runIs('halted again', (run) => isHalted(run) && run.settled === 2_700);
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 2_700)));
     expect(await command(harness, '--max-deletes', '3000', '--detach').ended).toMatchObject({ code: 0 });
@@ -53,7 +53,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     onTestFinished,
   }) => {
     const { harness, processes } = await open(onTestFinished, 4);
-    expect(await command(harness, '--max-deletes', '1777', '--detach').ended).toMatchObject({ code: 0 });
+    expect(await command(harness, '--max-deletes', '1777', '--partial', '--detach').ended).toMatchObject({ code: 0 });
     for (const share of [300, 800, 1_300]) {
       await until(`${share} ids were sent`, async () => sentTo(harness).size >= share);
       processes.shift()!.signal('SIGKILL');
@@ -69,7 +69,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     onTestFinished,
   }) => {
     const { harness } = await open(onTestFinished, 0);
-    const first = command(harness, '--workers', '4', '--max-deletes', '999');
+    const first = command(harness, '--workers', '4', '--max-deletes', '999', '--partial');
     expect((await first.ended).code).toBe(4);
     expect(first.stderr).toMatch(/^ {2}At most {3}999 ids are sent, the first of the list/m);
     expect(first.stderr).toMatch(
@@ -77,7 +77,7 @@ describe.concurrent('--max-deletes, as the server counts it', () => {
     );
     expect(first.stderr).toContain('Go on with a higher --max-deletes: ');
     expect(sentTo(harness)).toEqual(new Set(ids.slice(0, 999)));
-    const same = await command(harness, '--workers', '4', '--max-deletes', '999').ended;
+    const same = await command(harness, '--workers', '4', '--max-deletes', '999', '--partial').ended;
     expect(same.code).toBe(4);
     expect(sentTo(harness).size).toBe(999);
     const last = await command(harness, '--workers', '4', '--max-deletes', '5000').ended;

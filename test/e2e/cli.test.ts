@@ -37,6 +37,26 @@ describe('the version guard', () => {
   });
 });
 
+describe('an export that failed before it wrote a row', () => {
+  const words = `${node} run - ${annotations.join(' ')}`;
+
+  it('is no success', async () => {
+    const { code, stderr } = await shell(`false | ${words}`);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('(stdin): the list is empty: 0 rows; nothing was sent'),
+    ]);
+  });
+
+  it('is none either where an empty list is accepted, if the shell is told so as the error says', async () => {
+    const pipe = (line: string) =>
+      runProgram('bash', ['-c', `${line} | ${words} --allow-empty`], { cwd: harness.folder, env: harness.env });
+    expect((await pipe('true')).code).toBe(0);
+    expect((await pipe('set -o pipefail; true')).code).toBe(0);
+    expect((await pipe('set -o pipefail; false')).code).toBe(1);
+  });
+});
+
 describe('a reader that leaves', () => {
   it('is not troubled when the reader of its output leaves', async () => {
     const { code, stderr } = await shell(`{ sleep 0.2; ${node} config show; echo "exit $?" >&2; } | true`);

@@ -16,7 +16,6 @@ export function aDefinition(more: Partial<Definition> = {}): Definition {
     ...{ cron: '* * * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 30_000 },
     ...{
       maxGrowth: 3,
-      allowEmpty: false,
       atMost: 0,
       retryFailed: false,
       priority: 'normal',

@@ -15,7 +15,11 @@ const list = `id\n${ids.join('\n')}\n`;
 const order = (body: object = {}) => ({ method: 'POST', body });
 
 async function openWithTarget() {
-  const api = await openApi(onTestFinished, { objects: annotations(ids) });
+  return withPlans(await openApi(onTestFinished, { objects: annotations(ids) }));
+}
+
+/** The same API with its orders. */
+async function withPlans(api: Api) {
   await noteTarget(api.redis, api.harness.target, Date.now());
   const plan = async (query = '', raw = list) => {
     const path = `/plans?target=${api.harness.target.fp}&resource=annotations${query}`;
@@ -118,6 +122,41 @@ describe('an order that makes a run', () => {
     await cancel(first.body.run);
     const words = expect.stringContaining(`run ${first.body.run} of these ids is cancelled`);
     expect((await retry()).body).toMatchObject({ status: 409, code: 'guard', detail: words });
+  });
+});
+
+describe('a list that is empty, or has more ids than max_deletes allows', () => {
+  test('becomes a plan only with allow_empty or partial, whatever the server itself is set to', async () => {
+    const api = await openApi(onTestFinished, { env: { EXPUNGE_ALLOW_EMPTY: 'true' } });
+    const { plan } = await withPlans(api);
+    for (const raw of ['id\n', '']) {
+      const refused = await plan('', raw);
+      expect([refused.status, refused.body.detail]).toEqual([
+        422,
+        'list.csv: the list is empty: 0 rows; nothing was sent',
+      ]);
+      expect((await plan('&allow_empty=true', raw)).status).toBe(201);
+    }
+    const excess = await plan('&max_deletes=19');
+    expect([excess.status, excess.body.detail]).toEqual([
+      422,
+      'the list holds 20 ids, --max-deletes allows 19; nothing was sent',
+    ]);
+    expect((await plan('&max_deletes=20')).status).toBe(201);
+    expect((await plan('&max_deletes=19&partial=true')).status).toBe(201);
+  });
+
+  test('is applied in part if the plan or the order says so, and else not at all', async () => {
+    const { plan, apply, call } = await openWithTarget();
+    const { body: whole } = await plan();
+    const refused = await apply(whole.plan, { max_deletes: '5' });
+    expect([refused.status, refused.body.detail]).toEqual([422, expect.stringContaining('--max-deletes allows 5')]);
+    expect((await call('read', '/runs')).body.items).toEqual([]);
+    const ofOrder = await apply(whole.plan, { max_deletes: '5', partial: 'true' });
+    expect(ofOrder.status, ofOrder.text).toBe(201);
+    const { body: part } = await plan('&max_deletes=5&partial=true', list.replaceAll('o-', 'p-'));
+    const ofPlan = await apply(part.plan, { rate: '5/s' });
+    expect(ofPlan.status, ofPlan.text).toBe(201);
   });
 });
 

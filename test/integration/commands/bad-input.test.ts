@@ -20,8 +20,6 @@ beforeAll(async () => {
   harness.file('ids.csv', 'id\na-000001\na-000002\na-000003\n');
   harness.file('unclosed.csv', 'id\na-000001\na-000002\n"a-000003');
   harness.file('paths.csv', `id\na-1\na-2\n${Array.from({ length: 12 }, (_, n) => `/x/${n + 1}\n`).join('')}`);
-  harness.file('header-only.csv', 'id\n');
-  harness.file('empty.csv', '');
 });
 
 afterAll(() => harness.close());
@@ -231,21 +229,6 @@ describe('rows that cannot be sent', () => {
       3,
     );
     expect(harness.sandbox.exists('annotations', 'a-000202')).toBe(true);
-  });
-});
-
-describe('a list without rows', () => {
-  it.each([
-    ['an empty file', ['empty.csv'], ''],
-    ['a header alone', ['header-only.csv'], ''],
-    ['an empty stdin', ['-'], ''],
-  ])('%s is said, and is no mistake: exit 0', async (_, files, input) => {
-    const before = harness.sandbox.counts.requests;
-    const ended = await harness.run([...files, '--resource', 'annotations', '--json'], { input });
-    expect(ended.stderr).toContain('warning: the list is empty: 0 rows\n');
-    expect(summaryIn(ended)).toMatchObject({ state: 'completed', rows: 0, pending: 0, exit: 0 });
-    expect(ended.code).toBe(0);
-    expect(harness.sandbox.counts.requests).toBe(before);
   });
 });
 

@@ -66,7 +66,7 @@ const givenAgain: Record<keyof RunSettings, { first: string[]; other: string[]; 
   expectAbsent: { first: [], other: [], becomes: { expectAbsent: true } },
   window: { first: ['--window', '22:00-06:00'], other: ['always'], becomes: { window: '' } },
   canary: { first: ['--canary', '1,2'], other: ['3,4'], becomes: 'refused' },
-  maxDeletes: { first: ['--max-deletes', '1'], other: ['2'], becomes: { maxDeletes: 2, sendable: '' } },
+  maxDeletes: { first: ['--max-deletes', '1', '--partial'], other: ['2'], becomes: { maxDeletes: 2, sendable: '' } },
   maxFailures: { first: ['--max-failures', '7'], other: ['2%'], becomes: { maxFailures: '2%' } },
   onStatus: { first: ['--on-status', '404=failed'], other: ['404=halt'], becomes: 'refused' },
 };
@@ -87,9 +87,9 @@ test.each(Object.keys(givenAgain) as (keyof RunSettings)[])(
 
 test('a --confirm of another number than 0 refuses an empty list', async () => {
   writeFileSync(list, '');
-  await expect(submit('--confirm', '100')).rejects.toThrow('--confirm 100: expected 0');
+  await expect(submit('--allow-empty', '--confirm', '100')).rejects.toThrow('--confirm 100: expected 0');
   expect(await runs()).toEqual([]);
-  expect(await submit('--confirm', '0')).toBe(0);
+  expect(await submit('--allow-empty', '--confirm', '0')).toBe(0);
 });
 
 test('of two commands that make a run of one list at the same time, one is refused where its --on-status is another', async () => {

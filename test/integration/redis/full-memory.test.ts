@@ -79,7 +79,7 @@ function pace(id: string, wants: boolean): Act {
 
 const definition: Definition = {
   ...{ cron: '0 3 * * *', tz: 'UTC', from: 'expired', overlap: 'skip', missed: 'none', graceMs: 1, maxGrowth: 3 },
-  ...{ allowEmpty: false, atMost: 0, retryFailed: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
+  ...{ atMost: 0, retryFailed: false, priority: 'normal', settings: {}, heartbeat: '', note: '' },
 };
 
 async function scheduled(): Promise<string> {

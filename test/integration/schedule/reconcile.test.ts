@@ -425,7 +425,7 @@ describe.concurrent('no run was made for a slot, and the next one has its try, i
 
   test('is empty and may be', async ({ expect, onTestFinished }) => {
     const harness = await openScheduleHarness(onTestFinished);
-    await harness.add({ allowEmpty: true });
+    await harness.add({ settings: { resource: 'views', maxDeletes: '100', allowEmpty: 'true' } });
     harness.list([]);
     await harness.at(one);
     expect(await harness.history()).toMatchObject([{ outcome: 'empty', reason: 'the list is empty' }]);

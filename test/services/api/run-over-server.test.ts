@@ -99,6 +99,29 @@ describe('run --detach with --server', () => {
     expect((await harness.onlyRun()).ids).toBe(3);
   });
 
+  test('is refused for an empty list and for more ids than --max-deletes, unless the command says so', async () => {
+    const api = await openWithTarget();
+    const { harness, env } = api;
+    harness.file('none.csv', 'id\n');
+    const empty = ['run', 'none.csv', ...line.slice(2), '--yes'];
+    const long = [...line, '--yes', '--max-deletes', '20'];
+    expect(await harness.expunge(empty, { env })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/none\.csv: the list is empty: 0 rows; nothing was sent\n.* add --allow-empty\n$/),
+    });
+    expect(await harness.expunge(long, { env })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('the list holds 30 ids, --max-deletes allows 20; nothing was sent'),
+    });
+    expect([uploads(api), await harness.runs()]).toEqual([[], []]);
+    expect(await harness.expunge([...empty, '--allow-empty'], { env })).toMatchObject({ code: 0 });
+    expect(await harness.expunge([...long, '--partial'], { env })).toMatchObject({ code: 0 });
+    expect((await harness.runs()).map(({ ids, maxDeletes }) => [ids, maxDeletes]).sort()).toEqual([
+      [0, null],
+      [30, 20],
+    ]);
+  });
+
   test('does nothing, and keeps nothing on the server, unless the number that it shows is typed', async () => {
     const api = await openWithTarget();
     const { harness, env } = api;

@@ -14,7 +14,7 @@ import { scheduledSettings, settingsOf } from '../../../src/schedule/schedule.ts
 const samples: Record<SettingName, string> = {
   ...{ baseUrl: 'https://api.example.com', account: 'acme', resource: 'views', resourceColumn: 'kind', format: 'csv' },
   ...{ column: 'view_id', noHeader: 'true', delimiter: 'tab', limit: '10', protect: 'never.txt', allowIdChars: '/ #' },
-  ...{ allowPlaceholders: 'true', expectRejected: 'true' },
+  ...{ allowPlaceholders: 'true', expectRejected: 'true', allowEmpty: 'true' },
   ...{ window: 'Mon-Fri 22:00-06:00 Europe/Berlin', expectCount: '250±5%', canary: '1,10,100', maxFailures: '2.5%' },
   ...{ maxDeletes: '50', onStatus: '404=failed,409=retry', expectAbsent: 'true', rate: '200/s,100000/day', burst: '7' },
   ...{

@@ -1,5 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
-import { parseCanary, parseExpectedCount, parseMaxFailures, unexpectedCount } from '../../../src/model/brakes.ts';
+import {
+  explainEmptyList,
+  explainExcess,
+  parseCanary,
+  parseExpectedCount,
+  parseMaxFailures,
+  unexpectedCount,
+} from '../../../src/model/brakes.ts';
 
 describe('--canary', () => {
   it('takes rising numbers of ids', () => {
@@ -46,4 +53,23 @@ test.each([
 
 test.each(['', 'x', '5±', '±5', '5%', '-5'])('--expect-count refuses "%s"', (text) => {
   expect(() => parseExpectedCount(text)).toThrow('expected a number of ids like 250000, 250000±5% or 250000+-100');
+});
+
+test.each([
+  [0, false, 'the list is empty: 0 rows'],
+  [0, true, null],
+  [1, false, null],
+  [1, true, null],
+])('a list of %i rows, --allow-empty %s: %s', (rows, allowEmpty, reason) => {
+  expect(explainEmptyList(rows, { allowEmpty })).toBe(reason);
+});
+
+test.each([
+  [1_500, 1_499, false, 'the list holds 1,500 ids, --max-deletes allows 1,499'],
+  [1_500, 1_499, true, null],
+  [1_500, 1_500, false, null],
+  [1_500, undefined, false, null],
+  [0, 1, false, null],
+])('a list of %i ids, --max-deletes %s, --partial %s: %s', (ids, maxDeletes, isPartial, reason) => {
+  expect(explainExcess(ids, { maxDeletes, isPartial })).toBe(reason);
 });

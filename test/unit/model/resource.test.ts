@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkExpectedCount } from '../../../src/commands/plan.ts';
+import { checkList } from '../../../src/commands/plan.ts';
 import { limiterScopes, scopesOf } from '../../../src/limiter/read-target.ts';
 import { idPath } from '../../../src/model/check-id.ts';
 import { perResource, resources, resourcesText, sumIds } from '../../../src/model/resource.ts';
@@ -8,12 +8,17 @@ import { madeId } from '../../../src/sandbox/objects.ts';
 import { idsText } from '../../../src/terminal/plan-text.ts';
 
 const oneOfEach = perResource(() => 1);
+const expectCount = (ids: typeof oneOfEach, number: number) =>
+  checkList(
+    { config: { expectCount: `${number}`, maxDeletes: undefined, allowEmpty: false }, options: {} },
+    { rows: sumIds(ids), ids, files: [] },
+  );
 
 describe.each(resources)('%s', (resource) => {
   it('count towards --expect-count and in the plan', () => {
     const ids = { ...perResource(() => 0), [resource]: 12 };
     expect(sumIds(ids)).toBe(12);
-    expect(() => checkExpectedCount(ids, '11')).toThrow('the list holds 12 ids');
+    expect(() => expectCount(ids, 11)).toThrow('the list holds 12 ids');
     expect(idsText(ids)).toBe(`12 ${resource}`);
   });
 
@@ -33,8 +38,8 @@ describe.each(resources)('%s', (resource) => {
 describe('all resources together', () => {
   it('are summed', () => {
     expect(sumIds(oneOfEach)).toBe(resources.length);
-    expect(() => checkExpectedCount(oneOfEach, `${resources.length - 1}`)).toThrow('--expect-count is');
-    expect(() => checkExpectedCount(oneOfEach, `${resources.length}`)).not.toThrow();
+    expect(() => expectCount(oneOfEach, resources.length - 1)).toThrow('--expect-count is');
+    expect(() => expectCount(oneOfEach, resources.length)).not.toThrow();
   });
 
   it('share one limiter unless the target limits them separately', () => {

@@ -29,7 +29,7 @@ describe('the guards of a schedule', () => {
 
   it('refuse an empty list, unless it is allowed', () => {
     expect(refused({ rows: 0, ids: 0 })).toEqual({ guard: 'empty', reason: 'the list is empty: 0 rows' });
-    expect(refused({ rows: 0, ids: 0 }, { allowEmpty: true })).toBeNull();
+    expect(refused({ rows: 0, ids: 0 }, { settings: { maxDeletes: '100', allowEmpty: 'true' } })).toBeNull();
   });
 
   it('refuse the list of the last run, if that came to its end', () => {
