@@ -1,5 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { withoutUrlSecrets } from '../config/parse-setting.ts';
+import { withoutUrlSecrets } from '../config/parse-url.ts';
 
 /** Functions that highlight text on a stream; each returns its text unchanged without colours. */
 export type Style = Record<'bold' | 'dim' | 'green' | 'yellow' | 'red', (text: string) => string>;
