@@ -14,12 +14,13 @@ const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
  */
 export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 4);
-  refuseWideText(file.name, head);
+  const encoding = encodingOf(head);
   let held: Buffer = Buffer.alloc(0);
   let skip = head.subarray(0, 3).equals(utf8Mark) ? 3 : 0;
   let line = 1;
   let last = lf;
   for await (const chunk of all) {
+    if (encoding !== 'UTF-8') throw wrongEncoding(file.name, encoding); // here it closes what gives the chunks
     const bytes = held.length === 0 ? chunk.subarray(skip) : Buffer.concat([held, chunk]);
     skip = 0;
     const whole = bytes.subarray(0, wholeCharacters(bytes));
@@ -78,11 +79,12 @@ const wideMarks = [
   ['feff', 'UTF-16'],
 ] as const;
 
-function refuseWideText(name: string, head: Buffer): void {
-  const found = wideMarks.find(([mark]) => head.toString('hex', 0, 4).startsWith(mark));
-  if (found === undefined) return;
-  const [, encoding] = found;
-  throw inputError(name, null, `expected UTF-8, got ${encoding}`, adviceToDecode(name, encoding));
+function encodingOf(head: Buffer): 'UTF-8' | 'UTF-16' | 'UTF-32' {
+  return wideMarks.find(([mark]) => head.toString('hex', 0, 4).startsWith(mark))?.[1] ?? 'UTF-8';
+}
+
+function wrongEncoding(name: string, encoding: string): Error {
+  return inputError(name, null, `expected UTF-8, got ${encoding}`, adviceToDecode(name, encoding));
 }
 
 function notUtf8(name: string, line: number): Error {

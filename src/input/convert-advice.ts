@@ -1,4 +1,3 @@
-import { stdinName } from '../model/row.ts';
 import { quotePath } from '../model/shell-word.ts';
 
 /** The ending that each program removes when it unpacks a file. */
@@ -9,7 +8,7 @@ export type Unpacker = keyof typeof endings;
 // Advice: a command that can be pasted and replaces no file, and on the next line what to name then.
 
 export function adviceToUnpack(name: string, tool: Unpacker): string {
-  if (name === stdinName) return inPipe(`${tool} -dc`);
+  if (!isFile(name)) return atItsSource(`${tool} -dc`);
   const unpacked = name.slice(0, -endings[tool].length);
   if (name.endsWith(endings[tool])) return thenWith(`${tool} -dk ${quotePath(name)}`, unpacked);
   const other = withWord(name, 'unpacked');
@@ -19,7 +18,7 @@ export function adviceToUnpack(name: string, tool: Unpacker): string {
 /** Advice to convert a list, which may be packed, to UTF-8. */
 export function adviceToDecode(name: string, encoding: string): string {
   const filter = `iconv -f ${encoding} -t UTF-8`;
-  if (name === stdinName) return inPipe(filter);
+  if (!isFile(name)) return atItsSource(filter);
   const packing = (['gzip', 'zstd'] as const).find((tool) => name.endsWith(endings[tool]));
   const unpacked = packing === undefined ? name : name.slice(0, -endings[packing].length);
   const other = withWord(unpacked, 'utf-8');
@@ -29,12 +28,17 @@ export function adviceToDecode(name: string, encoding: string): string {
 
 /** Advice to unpack an archive, by a command without the name of the archive. */
 export function adviceToExtract(name: string, command: string): string {
-  if (name === stdinName) return 'save it to a file, unpack that, and name the files that were in it';
+  if (!isFile(name)) return 'unpack it where it comes from, and name the files that were in it';
   return `${command} ${quotePath(name)}\nthen the same command with the files that were in it`;
 }
 
-function inPipe(filter: string): string {
-  return `put a filter before expunge: … | ${filter} | expunge …`;
+/** Whether the name is that of a file: not `(stdin)`, `inbox (command psql)` or a URL. */
+function isFile(name: string): boolean {
+  return !/^https?:\/\/|\)$/.test(name);
+}
+
+function atItsSource(filter: string): string {
+  return `filter it where it comes from: … | ${filter}`;
 }
 
 function thenWith(command: string, name: string): string {

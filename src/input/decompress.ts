@@ -13,13 +13,29 @@ type Packing = 'gzip' | 'zstd';
  * data that is damaged or cut off, and for formats that are no list, packed or not.
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { head, all } = await peek(chunks, headBytes);
-  refuseForeign(name, head, null);
+  const { head, all } = await peek(
+    checkHead(chunks, (begin) => refuseForeign(name, begin, null)),
+    headBytes,
+  );
   const packing = packingOf(head);
-  if (packing === null) return yield* all;
-  const unpacked = await peek(unpack(name, packing, all), headBytes);
-  refuseForeign(name, unpacked.head, packing);
-  yield* unpacked.all;
+  if (packing === null) yield* all;
+  else yield* checkHead(unpack(name, packing, all), (begin) => refuseForeign(name, begin, packing));
+}
+
+/** Calls `check` with the first bytes; what that throws closes the source, which may be a process or a connection. */
+async function* checkHead(chunks: AsyncIterable<Buffer>, check: (head: Buffer) => void): AsyncGenerator<Buffer> {
+  let head: Buffer | null = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    if (head === null) yield chunk;
+    else head = Buffer.concat([head, chunk]);
+    if (head === null || head.length < headBytes) continue;
+    check(head);
+    yield head;
+    head = null;
+  }
+  if (head === null) return;
+  check(head);
+  yield head;
 }
 
 /** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { brief, collect, inputOf } from './read-text.ts';
@@ -21,14 +23,14 @@ test.each<[name: string, content: Buffer, words: string, next: string]>([
   ['a.xz', xz, 'packed with xz', 'xz -dk a.xz\nthen the same command with a and its --format'],
   ['-a.csv.xz', xz, 'packed with xz', 'xz -dk ./-a.csv.xz\nthen the same command with ./-a.csv'],
   ['a.csv', xz, 'packed with xz', 'xz -dc < a.csv > a.unpacked.csv\nthen the same command with a.unpacked.csv'],
-  ['(stdin)', xz, 'packed with xz', 'put a filter before expunge: … | xz -dc | expunge …'],
+  ['(stdin)', xz, 'packed with xz', 'filter it where it comes from: … | xz -dc'],
   ['x.d/a.txt.bz2', bzip2, 'packed with bzip2', 'bzip2 -dk x.d/a.txt.bz2\nthen the same command with x.d/a.txt'],
   ['a.tar.xz', xz, 'packed with xz', 'tar -xkf a.tar.xz\nthen the same command with the files that were in it'],
   ['a.tar', posixTar, 'a tar archive', 'tar -xkf a.tar\nthen the same command with the files that were in it'],
   ['a.tar', tarOf('ustar  \0'), 'a tar archive', 'tar -xkf a.tar'],
   ['a.tar.gz', gzipSync(posixTar), 'a tar archive, packed with gzip', 'tar -xkf a.tar.gz'],
   ['a.csv', zstdCompressSync(posixTar), 'a tar archive, packed with zstd', 'tar -xkf a.csv'],
-  ['(stdin)', gzipSync(posixTar), 'a tar archive, packed with gzip', 'save it to a file, unpack that'],
+  ['(stdin)', gzipSync(posixTar), 'a tar archive, packed with gzip', 'unpack it where it comes from'],
   ['a.zip', zip, 'a ZIP archive or a spreadsheet', 'unzip -n a.zip'],
   ['a.xlsx', zip, 'a ZIP archive or a spreadsheet', 'save it as CSV'],
   ['a.xlsx.gz', gzipSync(zip), 'a ZIP archive or a spreadsheet, packed with gzip', 'gzip -dk a.xlsx.gz'],
@@ -41,6 +43,36 @@ test.each<[name: string, content: Buffer, words: string, next: string]>([
       next: expect.stringContaining(next),
     });
 });
+
+test.each([
+  ['of another format', Buffer.concat([xz, randomBytes(300)])],
+  ['that is a packed archive', gzipSync(Buffer.concat([posixTar, randomBytes(200_000)]))],
+  ['in UTF-16', Buffer.concat([Buffer.from('fffe', 'hex'), Buffer.alloc(300, 'a\0')])],
+])('what gives a list %s is closed: it may be a process', async (_, content) => {
+  let isClosed = false;
+  async function* open() {
+    try {
+      yield content;
+      for (;;) {
+        await setImmediate();
+        yield Buffer.from('more');
+      }
+    } finally {
+      isClosed = true;
+    }
+  }
+  await expect(collect([{ ...inputOf('x.txt', ''), open }])).rejects.toMatchObject({ code: 'USAGE' });
+  await expect.poll(() => isClosed).toBe(true);
+});
+
+test.each(['https://lists.example.com/a.csv.xz', 'inbox (command psql)'])(
+  'no command is given for a list that is no file here: %s',
+  async (name) => {
+    await expect(collect([inputOf(name, xz)], { format: 'csv' })).rejects.toMatchObject({
+      next: 'filter it where it comes from: … | xz -dc',
+    });
+  },
+);
 
 test.each(['BZh9', 'PAR1-2024', 'PK', `${'x\n'.repeat(128)}xustar00`, `${'x\n'.repeat(128)}\nustar  1`])(
   'ids that resemble another format are ids: %j',
@@ -60,7 +92,7 @@ test.each<[mark: string, encoding: string]>([
   for (const [name, packed, advice] of [
     ['a b.csv', content, `${next('')} 'a b.csv' > 'a b.utf-8.csv'\nthen the same command with 'a b.utf-8.csv'`],
     ['a.csv.gz', gzipSync(content), `${next('gzip -dc a.csv.gz | ')} > a.utf-8.csv`],
-    ['(stdin)', content, `${next('… | ')} | expunge …`],
+    ['(stdin)', content, next('filter it where it comes from: … | ')],
   ] as const)
     await expect(collect([inputOf(name, packed)], { format: 'csv' })).rejects.toMatchObject({
       message: `${name}: expected UTF-8, got ${encoding}`,
