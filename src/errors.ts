@@ -52,10 +52,15 @@ function pathsOf(error: unknown): string[] {
   return paths.length > 0 ? [paths.join(' → ')] : [];
 }
 
-/** The text of a file that a setting names, without the newline that editors append. Throws `code`, naming flag and file. */
+/** The text that a person or a program wrote, without the byte order mark and the last newline that editors add. */
+export function bareText(written: string): string {
+  return written.replace(/^\uFEFF/, '').replace(/\r?\n$/, '');
+}
+
+/** The `bareText` of a file that a setting names. Throws `code`, naming flag and file. */
 export function readNamedFile(flag: string, path: string, code: ErrorCode): string {
   try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    return bareText(readFileSync(path, 'utf8'));
   } catch (error) {
     const denied = systemCode(error) === 'EACCES' ? explainDenied(path) : null;
     const { words, next } = denied ?? explainFileError(error);

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
-import { isLoopback } from '../config/parse-setting.ts';
+import { isLoopback } from '../config/parse-url.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { inTime, Problem } from './problem.ts';
 import { hashOf, mayAct, type Person, type Role, readSession, readToken } from './token-store.ts';

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/settings.ts';
-import { type ErrorCode, ExpungeError, readNamedFile } from '../errors.ts';
+import { type ErrorCode, ExpungeError } from '../errors.ts';
 import { openDispatcher } from '../http/send-once.ts';
 import { explainConnectionError } from '../system-errors.ts';
 import { plainLine } from '../terminal/style.ts';
-import { bareToken, bearerHeader } from '../token/token.ts';
+import { bareToken, readTokenFile, readTokenVariable } from '../token/bearer-token.ts';
 import { readVersion } from '../version.ts';
 import type { ProblemDocument, ProblemKind } from './problem.ts';
 
@@ -65,9 +65,8 @@ export async function withServer<T>(
 
 /** The `Authorization` header. Throws CREDENTIALS without a token. */
 function readServerToken({ serverTokenFile: path }: Settings, env: NodeJS.ProcessEnv): string {
-  if (path !== undefined)
-    return bearerHeader(readNamedFile('--server-token-file', path, 'CREDENTIALS'), `--server-token-file ${path}`);
-  if (env.EXPUNGE_SERVER_TOKEN) return bearerHeader(env.EXPUNGE_SERVER_TOKEN, 'EXPUNGE_SERVER_TOKEN');
+  if (path !== undefined) return readTokenFile('--server-token-file', path);
+  if (env.EXPUNGE_SERVER_TOKEN) return readTokenVariable('EXPUNGE_SERVER_TOKEN', env.EXPUNGE_SERVER_TOKEN);
   throw new ExpungeError('CREDENTIALS', 'expected a token for the server, got none', { next: tokenAdvice });
 }
 

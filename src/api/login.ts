@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
-import { isLoopback } from '../config/parse-setting.ts';
+import { isLoopback } from '../config/parse-url.ts';
 import type { Log } from '../logger.ts';
 import type { RedisClient } from '../redis/client.ts';
 import {

@@ -1,4 +1,6 @@
 import type { Context } from 'hono';
+import { messageOf } from '../errors.ts';
+import { parseStrictJson } from '../strict-json.ts';
 import { inTime, Problem } from './problem.ts';
 
 const bytesAtMost = 64 * 1_024;
@@ -24,7 +26,7 @@ async function readAll(body: ReadableStream<Uint8Array> | null): Promise<string>
   return Buffer.concat(chunks).toString();
 }
 
-/** The JSON of a body; {} for an empty one. Throws `invalid` for anything else. */
+/** The JSON of a body; {} for an empty one. Throws `invalid` for anything else, and for an object with the same key twice. */
 export async function readJson(context: Context): Promise<unknown> {
   const text = await readText(context);
   if (text === '') return {};
@@ -32,8 +34,8 @@ export async function readJson(context: Context): Promise<unknown> {
   if (!/^application\/json\b/.test(type))
     throw new Problem('invalid', `expected application/json, got "${type.slice(0, 100)}"`);
   try {
-    return JSON.parse(text);
-  } catch {
-    throw new Problem('invalid', 'expected JSON, got something else');
+    return parseStrictJson(text);
+  } catch (error) {
+    throw new Problem('invalid', `expected JSON: ${messageOf(error)}`);
   }
 }

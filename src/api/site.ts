@@ -1,5 +1,6 @@
 import type { Hono, MiddlewareHandler } from 'hono';
-import { isLoopback, type ListenAddress } from '../config/parse-setting.ts';
+import type { ListenAddress } from '../config/parse-setting.ts';
+import { isLoopback } from '../config/parse-url.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { addressFilter, isOwnName, nameIn, requireRole, type TrustedProxy } from './access.ts';

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { readTarget } from '../config/check-target.ts';
-import { isLoopback, withoutUrlSecrets } from '../config/parse-setting.ts';
+import { isLoopback, withoutUrlSecrets } from '../config/parse-url.ts';
 import { excerptOf } from '../delete/delete-id.ts';
 import { reachOrigin, TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
 import { type Answer, type Verdict, verdictOf, verdictsWith } from '../delete/verdict.ts';

@@ -1,5 +1,5 @@
 import { CommanderError, Option, Command as Program } from 'commander';
-import type { SettingName } from '../config/settings.ts';
+import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { isTopic, topicNames } from '../help/topics.ts';
 import type { Verbosity } from '../logger.ts';
@@ -142,7 +142,7 @@ function givenValue(program: Program, option: Option): string | boolean | undefi
 function throwUsage(program: Program): void {
   program.exitOverride((error) => {
     if (error.exitCode === 0) throw error;
-    const next = secretAdvice(error) ?? `${pathOf(program)} --help`;
+    const next = secretAdvice(error) ?? switchAdvice(error, program) ?? `${pathOf(program)} --help`;
     throw new ExpungeError('USAGE', describe(error, program), { next });
   });
 }
@@ -152,12 +152,27 @@ function describe({ code, message }: CommanderError, program: Program): string {
   const subcommands = program.commands.map((sub) => sub.name());
   if (code === 'commander.unknownOption' && quoted === '--server')
     return `no such option: ${quoted}. ${pathOf(program)} cannot be done over a server`;
+  if (isSwitch(code, quoted, program)) return `${quoted} takes no value`;
+  if (code === 'commander.unknownOption' && quoted === '-') return 'a short option takes no value behind =';
   if (code === 'commander.unknownOption') return `no such option: ${quoted}.${suggest(quoted, flagsOf(program))}`;
   if (code === 'commander.unknownCommand') return `no such command: ${quoted}.${suggest(quoted, subcommands)}`;
   if (code === 'commander.help') return `expected one of ${subcommands.join(', ')} after ${pathOf(program)}`;
   if (code !== 'commander.excessArguments') return message.replace(/^error: /, '');
   const [first = ''] = program.args.slice(program.registeredArguments.length);
   return `${pathOf(program)} does not take "${first}".${suggest(first, subcommands)}`;
+}
+
+/** Whether a flag is unknown only because a value follows its `=`. */
+function isSwitch(code: string, flag: string, program: Program): boolean {
+  return code === 'commander.unknownOption' && flagsOf(program).includes(flag);
+}
+
+function switchAdvice({ code, message }: CommanderError, program: Program): string | null {
+  const flag = quotedIn(message);
+  if (!isSwitch(code, flag, program)) return null;
+  const setting = Object.values(settings).find((row) => `--${row.flag}` === flag);
+  const opposite = setting?.env ? `set ${setting.env}=false` : 'leave it out';
+  return `write ${flag} alone, or ${opposite} for the opposite`;
 }
 
 /** Flags that people try for secrets, and what to use instead. */

@@ -8,10 +8,11 @@ import { makeStateDir } from '../input/with-list.ts';
 import type { Summary } from '../ledger/summary.ts';
 import { isWorthAnotherRun, sumOutcomes } from '../model/outcome.ts';
 import { anyResource as resource } from '../model/resource.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import { throttlingStatus } from '../model/status.ts';
 import { madeId } from '../sandbox/objects.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
-import { quoteForShell, type Style, styleOf } from '../terminal/style.ts';
+import { type Style, styleOf } from '../terminal/style.ts';
 import { type Invocation, store } from './command.ts';
 import { execute as run } from './run.ts';
 

@@ -1,4 +1,5 @@
 import * as parse from '../config/parse-setting.ts';
+import { webhookUrl } from '../config/parse-url.ts';
 import { missedPolicies, overlapPolicies, scheduledSettings } from '../schedule/schedule.ts';
 import { type Command, json, type OwnOption, reason, server, share, store, targetName, yes } from './command.ts';
 
@@ -35,7 +36,7 @@ const addOptions: readonly OwnOption[] = [
   {
     flags: '--heartbeat <url>',
     help: 'call this URL (GET) at the end of each slot that went well, for a monitor that misses it',
-    parse: parse.webhookUrl,
+    parse: webhookUrl,
   },
   {
     flags: '--at-most <n>',

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { originsOf } from '../config/parse-setting.ts';
+import { originsOf } from '../config/parse-url.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import type { Log } from '../logger.ts';

@@ -9,12 +9,13 @@ import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { noteRetry } from '../ledger/retries.ts';
 import { type Priority, type Run, readRun } from '../ledger/run.ts';
 import { chunkSize } from '../model/row.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import type { Target } from '../model/target.ts';
 import { always } from '../model/time-window.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { keys } from '../redis/keys.ts';
 import { startProgress } from '../terminal/live-panel.ts';
-import { commandLine, quoteForShell } from '../terminal/style.ts';
+import { commandLine } from '../terminal/style.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { progressOn, type Session, whoAmI } from './session.ts';
 

@@ -1,6 +1,6 @@
 import { ExpungeError } from '../errors.ts';
 import { type Target, targetOf } from '../model/target.ts';
-import { isLoopback } from './parse-setting.ts';
+import { isLoopback } from './parse-url.ts';
 import type { Config } from './settings.ts';
 
 type Settings = Pick<Config, 'baseUrl' | 'account' | 'clientId' | 'allowHttp'>;

@@ -8,8 +8,15 @@ import { parseTimeWindow, timeWindowSetting, windowStateAt } from '../model/time
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
-/** What a parser takes, where that can be listed: for shell completion and the schema of the configuration file. */
-export type Takes = { words?: readonly string[]; isList?: true; range?: { least: number; most: number } };
+/** What a parser takes, where that can be listed: for the configuration file and its schema, and for shell completion. */
+export type Takes = {
+  words?: readonly string[];
+  /** Several values with commas, which the configuration file may hold as a list. */
+  isList?: true;
+  range?: { least: number; most: number };
+  /** The kind of JSON value that the configuration file may hold beside text. */
+  json?: 'boolean' | 'number';
+};
 
 export function takenBy(parser: unknown): Takes {
   return typeof parser === 'function' ? (parser as Takes) : {};
@@ -25,11 +32,17 @@ export const textUpTo = (most: number) => (value: string) => {
   throw new Error(`expected at most ${most} characters, got ${value.length}`);
 };
 
-export const flag = (value: string): boolean => {
-  if (['true', '1', 'yes', 'on'].includes(value)) return true;
-  if (['false', '0', 'no', 'off', ''].includes(value)) return false;
-  throw new Error(`expected true or false, got "${value}"`);
-};
+/** Several texts with commas, which are told apart where they are used. */
+export const texts = Object.assign((value: string) => text(value), { isList: true } as const);
+
+export const flag = Object.assign(
+  (value: string): boolean => {
+    if (['true', '1', 'yes', 'on'].includes(value)) return true;
+    if (['false', '0', 'no', 'off', ''].includes(value)) return false;
+    throw new Error(`expected true or false, got "${value}"`);
+  },
+  { json: 'boolean' } as const,
+);
 
 export const integerFrom = (least: number, most: number) => {
   const read = (value: string) => {
@@ -37,7 +50,7 @@ export const integerFrom = (least: number, most: number) => {
     if (/^\d+$/.test(value) && number >= least && number <= most) return number;
     throw new Error(`expected a whole number from ${least} to ${most}, got "${value}"`);
   };
-  return Object.assign(read, { range: { least, most } });
+  return Object.assign(read, { range: { least, most }, json: 'number' } as const);
 };
 
 export const positiveInteger = integerFrom(1, Number.MAX_SAFE_INTEGER);
@@ -71,17 +84,19 @@ export const idChars = (value: string): string => {
 };
 
 /** `--on-status` in its normal form: texts that mean the same give the same value. */
-export const onStatus = (value: string): string => formatOnStatus(parseOnStatus(text(value)));
+export const onStatus = Object.assign((value: string) => formatOnStatus(parseOnStatus(text(value))), {
+  isList: true,
+} as const);
 
-export const canary = parseCanary;
+export const canary = Object.assign((value: string) => parseCanary(value), { isList: true, json: 'number' } as const);
 
-export const maxFailures = parseMaxFailures;
+export const maxFailures = Object.assign((value: string) => parseMaxFailures(value), { json: 'number' } as const);
 
-export const expectedCount = parseExpectedCount;
+export const expectedCount = Object.assign((value: string) => parseExpectedCount(value), { json: 'number' } as const);
 
-export const timeWindow = timeWindowSetting;
+export const timeWindow = Object.assign((value: string) => timeWindowSetting(value), { isList: true } as const);
 
-export const rate = parseRate;
+export const rate = Object.assign((value: string) => parseRate(value), { isList: true } as const);
 
 /** Requests per second, as a plain number: `200/s` or `6000/min`. */
 export const perSecond = (value: string): number => {
@@ -156,22 +171,28 @@ export const retrySelection = Object.assign((value: string) => parseRetrySelecti
 } as const);
 
 /** The waits before the later passes in ms: exactly five, since the cell's attempts say which pass is next. */
-export const durations = (value: string): number[] => {
-  const list = value.split(',').map((part) => duration(part.trim()));
-  if (list.length === 5) return list;
-  throw new Error(`expected five durations separated by commas, got ${list.length}`);
-};
+export const durations = Object.assign(
+  (value: string): number[] => {
+    const list = value.split(',').map((part) => duration(part.trim()));
+    if (list.length === 5) return list;
+    throw new Error(`expected five durations separated by commas, got ${list.length}`);
+  },
+  { isList: true } as const,
+);
 
 /** Where to listen. */
 export type ListenAddress = { host: string; port: number };
 
 /** `9464` is loopback only; `0.0.0.0:9464` and `[::]:9464` are all addresses of this machine. Port 0 takes a free one. */
-export const listenAddress = (value: string): ListenAddress => {
-  const match = /^(?:(\[[\da-f:.]+\]|[\w.-]+):)?(\d{1,5})$/i.exec(value);
-  const port = Number(match?.[2]);
-  if (match && port <= 65_535) return { host: match[1]?.replace(/^\[|\]$/g, '') ?? '127.0.0.1', port };
-  throw new Error(`expected a port like 9464 (this machine only) or an address like 0.0.0.0:9464, got "${value}"`);
-};
+export const listenAddress = Object.assign(
+  (value: string): ListenAddress => {
+    const match = /^(?:(\[[\da-f:.]+\]|[\w.-]+):)?(\d{1,5})$/i.exec(value);
+    const port = Number(match?.[2]);
+    if (match && port <= 65_535) return { host: match[1]?.replace(/^\[|\]$/g, '') ?? '127.0.0.1', port };
+    throw new Error(`expected a port like 9464 (this machine only) or an address like 0.0.0.0:9464, got "${value}"`);
+  },
+  { json: 'number' } as const,
+);
 
 /** An address as `listenAddress` reads it. */
 export function listenText({ host, port }: ListenAddress): string {
@@ -184,101 +205,6 @@ export const factor = (value: string): number => {
   if (/^\d+(\.\d+)?$/.test(value) && number > 1) return number;
   throw new Error(`expected a number above 1, got "${value}"`);
 };
-
-const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** Whether a host name of a URL is this machine. */
-export function isLoopback(hostname: string): boolean {
-  return loopback.test(hostname);
-}
-
-/**
- * The normalised base URL without a trailing slash. Only http and https; user-info, query and fragment are refused, because
- * they would be lost or leak. Whether http is allowed depends on `--allow-http`: see `check-target.ts`.
- */
-export const baseUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    throw new Error(
-      `expected a URL like https://api.example.com, got "${url ? url.protocol : withoutUrlSecrets(value)}"`,
-    );
-  }
-  if (url.username || url.password) throw new Error('a base URL cannot hold a user name or password');
-  if (url.search || value.includes('?'))
-    throw new Error('a base URL cannot hold a query: ids are appended to its path');
-  if (url.hash || value.includes('#')) throw new Error('a base URL cannot hold a fragment');
-  return url.origin + url.pathname.replace(/\/+$/, '');
-};
-
-/** The address of a server of ours, whose paths are appended to it. Over http only on this machine: it gets a token. */
-export const serverUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol))
-    throw new Error('expected a URL like https://ops.example.com');
-  if (url.username || url.password) throw new Error('the URL cannot hold a user name or password');
-  if (/[?#]/.test(value)) throw new Error('the URL cannot hold a query or a fragment');
-  if (url.protocol === 'http:' && !isLoopback(url.hostname))
-    throw new Error(`over http an attacker in the network could read the token for ${url.hostname}: use https`);
-  return url.origin + url.pathname.replace(/\/+$/, '');
-};
-
-/** The token endpoint in normal form. It may hold a query (RFC 6749 §3.2), but no fragment and no user-info, which would leak. */
-export const tokenUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    throw new Error('expected a URL like https://auth.example.com/oauth/token');
-  }
-  if (url.username || url.password) throw new Error('a token URL cannot hold a user name or password');
-  if (url.hash || value.includes('#')) throw new Error('a token URL cannot hold a fragment');
-  return url.href;
-};
-
-/** A folder, or the URL of a server that takes files. The URL may hold a query, which some stores carry their permission in. */
-export const folderOrUrl = (value: string): string => {
-  if (!/^[a-z][a-z\d+.-]*:\/\//i.test(value)) return text(value);
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol))
-    throw new Error('expected a folder, or a URL like https://store.example.com/results');
-  if (url.username || url.password)
-    throw new Error('the URL cannot hold a user name or password: name a file with headers');
-  if (url.hash || value.includes('#')) throw new Error('the URL cannot hold a fragment');
-  return url.href;
-};
-
-/** A URL that is called to tell something. Its path is often a secret, so no message shows it. */
-export const webhookUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol))
-    throw new Error('expected a URL like https://hooks.example.com/services/…');
-  if (url.username || url.password) throw new Error('the URL cannot hold a user name or password');
-  if (url.hash || value.includes('#')) throw new Error('the URL cannot hold a fragment');
-  return url.href;
-};
-
-export const webhookUrls = (value: string): string[] => value.split(',').map((part) => webhookUrl(part.trim()));
-
-export const proxyUrl = (value: string): string => {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    throw new Error('expected an HTTP proxy like http://proxy.example.com:3128');
-  }
-  try {
-    decodeURIComponent(url.username + url.password);
-  } catch {
-    throw new Error('a "%" in its user or password must be written %25: they are percent-encoded');
-  }
-  return value;
-};
-
-/** What may be shown of URLs whose path is a secret. */
-export function originsOf(urls: readonly string[]): string {
-  return urls.map((url) => `${new URL(url).origin}/***`).join(',');
-}
-
-/** A text that is safe to show: without user, password and query of URLs. It hides too much rather than too little. */
-export function withoutUrlSecrets(text: string): string {
-  return text.replace(/^(.*?:\/\/)?[^/?#]*@/s, '$1***@').replace(/(:\/\/[^?]*)\?[^#]*/s, '$1?***');
-}
 
 /** The name of an HTTP header. */
 export const headerName = (value: string): string => {

@@ -1,4 +1,5 @@
 import * as parse from './parse-setting.ts';
+import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
 
 /** What a process needs whatever it deletes: the token, connections, the state folder, Redis or a server instead; in the order of the help. */
@@ -23,7 +24,7 @@ export const processSettings = {
     flag: 'token-url',
     env: 'EXPUNGE_TOKEN_URL',
     arg: '<url>',
-    parse: parse.tokenUrl,
+    parse: url.tokenUrl,
     fallback: undefined,
     help: 'the token endpoint of an OAuth 2.0 authorization server; never guessed',
   }),
@@ -87,7 +88,7 @@ export const processSettings = {
     flag: 'proxy',
     env: 'EXPUNGE_PROXY',
     arg: '<url>',
-    parse: parse.proxyUrl,
+    parse: url.proxyUrl,
     fallback: undefined,
     help: 'send the requests through this HTTP proxy; proxy variables are ignored',
   }),
@@ -199,7 +200,7 @@ export const processSettings = {
     flag: 'server',
     env: 'EXPUNGE_SERVER',
     arg: '<url>',
-    parse: parse.serverUrl,
+    parse: url.serverUrl,
     fallback: undefined,
     help: 'the dashboard or the worker whose API does this, instead of Redis; https, unless it is this machine',
   }),

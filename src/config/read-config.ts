@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { ExpungeError, messageOf } from '../errors.ts';
 import { suggest } from '../model/suggest.ts';
+import { parseStrictJson } from '../strict-json.ts';
 import { explainFileError } from '../system-errors.ts';
 import { type ListSources, readSources } from './list-source.ts';
+import { takenBy } from './parse-setting.ts';
 import { type Config, type SettingName, settings } from './settings.ts';
 
 /** Where the value of a setting came from, for `config show`. */
@@ -43,8 +45,12 @@ function pick(
   const row = settings[name];
   if (flags[name] !== undefined) return ['flag', String(flags[name]), `--${row.flag}`];
   if (row.env && env[row.env]) return ['environment', env[row.env], row.env];
-  if (file[name] !== undefined) return ['file', file[name], `"${name}" in the configuration file`];
+  if (file[name] !== undefined) return ['file', file[name], inFile(name)];
   return ['default', undefined, ''];
+}
+
+function inFile(name: SettingName): string {
+  return `"${name}" in the configuration file`;
 }
 
 function readValue(row: (typeof settings)[SettingName], text: string, where: string): unknown {
@@ -93,7 +99,7 @@ function readConfigFile(named: string | undefined): ConfigFile {
     throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings`);
   }
   const { sources = {}, $schema: _, ...others } = content as Record<string, unknown>; // "$schema" is for editors
-  const texts = Object.entries(others).map(([name, value]) => [knownName(name, path), asText(value, name, path)]);
+  const texts = Object.entries(others).map(([name, value]) => [name, asText(value, knownName(name, path), path)]);
   return { file: Object.fromEntries(texts), lists: readLists(sources, path) };
 }
 
@@ -114,25 +120,41 @@ function readFile(path: string): string {
   }
 }
 
-/** The parser's own message quotes the text, which is a secret where the token file was named by mistake. */
+/** The token file may be named by mistake: no message quotes the text. */
 function parseJson(text: string, path: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseStrictJson(text);
   } catch (error) {
-    const place = /line \d+ column \d+/.exec(messageOf(error))?.[0] ?? 'somewhere';
-    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings, it is not JSON (${place})`);
+    throw new ExpungeError('USAGE', `${path}: expected a JSON object with settings, ${messageOf(error)}`);
   }
 }
 
-/** The text of a value, since settings are read from text everywhere; a list of strings is joined with commas, like its flag. */
-function asText(value: unknown, name: string, path: string): string {
-  const parts = Array.isArray(value) ? value : [value];
-  if (parts.every((part) => ['string', 'number', 'boolean'].includes(typeof part))) return parts.join(',');
-  throw new ExpungeError('USAGE', `${path}: "${name}": expected text, a number, true or false`);
+/**
+ * The text of a value, since settings are read from text everywhere; a list is joined with commas, like its flag. Throws USAGE for a value
+ * of a kind that the setting does not take: as text, `false` would be the name of a file.
+ */
+function asText(value: unknown, name: SettingName, path: string): string {
+  const { json = 'string', isList = false } = takenBy(settings[name].parse);
+  const parts = isList && Array.isArray(value) ? value : [value];
+  if (parts.every((part) => typeof part === 'string' || typeof part === json)) return parts.join(',');
+  if (typeof value === 'number') readValue(settings[name], String(value), inFile(name)); // what it says is more precise
+  const expected = [...kindWords[json], ...(isList ? ['a list of them'] : [])].join(' or ');
+  throw new ExpungeError('USAGE', `${path}: "${name}": expected ${expected}, got ${kindOf(value)}`, {
+    next: `put text into quotes; to leave "${name}" unset, remove it`,
+  });
 }
 
-function knownName(name: string, path: string): string {
-  if (Object.hasOwn(settings, name)) return name;
+const kindWords = { string: ['text'], number: ['text', 'a number'], boolean: ['true', 'false'] } as const;
+
+/** What JSON calls a value. The value itself may be a secret that stands in the wrong place. */
+function kindOf(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return 'a list';
+  return { string: 'text', number: 'a number' }[typeof value as string] ?? 'an object';
+}
+
+function knownName(name: string, path: string): SettingName {
+  if (Object.hasOwn(settings, name)) return name as SettingName;
   throw new ExpungeError(
     'USAGE',
     `${path}: "${name}" is no setting.${suggest(name, [...Object.keys(settings), 'sources'])}`,

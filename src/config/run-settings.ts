@@ -1,5 +1,6 @@
 import { resourcesText } from '../model/resource.ts';
 import * as parse from './parse-setting.ts';
+import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
 
 /** What a run deletes, where, how fast, and what halts it; in the order of the help. */
@@ -8,7 +9,7 @@ export const runSettings = {
     flag: 'base-url',
     env: 'EXPUNGE_BASE_URL',
     arg: '<url>',
-    parse: parse.baseUrl,
+    parse: url.baseUrl,
     fallback: undefined,
     help: 'where the API lives; a path prefix is kept',
   }),

@@ -1,4 +1,5 @@
 import * as parse from './parse-setting.ts';
+import * as url from './parse-url.ts';
 import { setting } from './setting.ts';
 
 /** What only a long-lived process needs: where it listens, whom it believes, what it logs and tells; in the order of the help. */
@@ -31,7 +32,7 @@ export const serviceSettings = {
     flag: 'trust-proxy-from',
     env: 'EXPUNGE_TRUST_PROXY_FROM',
     arg: '<addresses>',
-    parse: parse.text,
+    parse: parse.texts,
     fallback: undefined,
     help: 'where that proxy is: addresses or networks with commas, 10.0.0.7,10.1.0.0/16',
   }),
@@ -39,7 +40,7 @@ export const serviceSettings = {
     flag: 'trust-proxy-host',
     env: 'EXPUNGE_TRUST_PROXY_HOST',
     arg: '<names>',
-    parse: parse.text,
+    parse: parse.texts,
     fallback: undefined,
     help: 'the names, with commas, that people open that proxy under and that it passes on as Host; without them one on this machine is believed for localhost only',
   }),
@@ -63,7 +64,7 @@ export const serviceSettings = {
     flag: 'results',
     env: 'EXPUNGE_RESULTS',
     arg: '<folder|url>',
-    parse: parse.folderOrUrl,
+    parse: url.folderOrUrl,
     fallback: undefined,
     help: 'deliver the results of each detached run that ends into this folder, or by PUT below this URL',
   }),
@@ -80,7 +81,7 @@ export const serviceSettings = {
     env: 'EXPUNGE_NOTIFY',
     arg: '<url>',
     ifRepeated: 'joined',
-    parse: parse.webhookUrls,
+    parse: url.webhookUrls,
     fallback: undefined,
     help: 'post events there: runs that start, pause, halt or end, refused lists, outages; several with commas or flags',
   }),

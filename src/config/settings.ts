@@ -1,6 +1,7 @@
 import { type Rate, rateSetting } from '../model/rate.ts';
 import type { ListSources } from './list-source.ts';
 import * as parse from './parse-setting.ts';
+import * as url from './parse-url.ts';
 import { processSettings } from './process-settings.ts';
 import { runSettings } from './run-settings.ts';
 import { serviceSettings } from './service-settings.ts';
@@ -45,15 +46,15 @@ export function shownSetting<N extends SettingName>(name: N, value: Config[N]): 
       .trim()
       .replace(/^([\w./-]*)(\s.*|[^\w./-].*)$/s, '$1 ***')
       .trim();
-  if (name === 'notify') return parse.originsOf(value as readonly string[]);
-  return urls.includes(name) ? parse.withoutUrlSecrets(text) : text;
+  if (name === 'notify') return url.originsOf(value as readonly string[]);
+  return urls.includes(name) ? url.withoutUrlSecrets(text) : text;
 }
 
 const urls: readonly SettingName[] = ['baseUrl', 'tokenUrl', 'proxy', 'results'];
 
 const writers = new Map<unknown, (value: unknown) => string>([
   [parse.duration, (value) => durationText(value as number)],
-  [parse.webhookUrls, (value) => (value as string[]).join(',')],
+  [url.webhookUrls, (value) => (value as string[]).join(',')],
   [parse.durations, (value) => (value as number[]).map(durationText).join(',')],
   [parse.rate, (value) => rateSetting(value as Rate)],
   [parse.listenAddress, (value) => parse.listenText(value as parse.ListenAddress)],

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { adviceToDecode } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -12,13 +13,14 @@ const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
  * (replaced by U+FFFD they would be another id), and for a pipe whose last line has no newline.
  */
 export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { head, all } = await peek(chunks, 3);
-  refuseUtf16(file.name, head);
+  const { head, all } = await peek(chunks, 4);
+  const encoding = encodingOf(head);
   let held: Buffer = Buffer.alloc(0);
   let skip = head.subarray(0, 3).equals(utf8Mark) ? 3 : 0;
   let line = 1;
   let last = lf;
   for await (const chunk of all) {
+    if (encoding !== 'UTF-8') throw wrongEncoding(file.name, encoding); // here it closes what gives the chunks
     const bytes = held.length === 0 ? chunk.subarray(skip) : Buffer.concat([held, chunk]);
     skip = 0;
     const whole = bytes.subarray(0, wholeCharacters(bytes));
@@ -69,19 +71,24 @@ function badLine(bytes: Buffer, before: number): number {
   return countLineEnds(bytes.subarray(0, good), before);
 }
 
-function refuseUtf16(name: string, head: Buffer): void {
-  const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff);
-  if (!isUtf16) return;
-  throw inputError(
-    name,
-    null,
-    'expected UTF-8, got UTF-16',
-    `iconv -f UTF-16 -t UTF-8 FILE, or save it as "CSV UTF-8"`,
-  );
+/** The byte order marks of other encodings; that of UTF-32 in little endian begins with that of UTF-16. */
+const wideMarks = [
+  ['fffe0000', 'UTF-32'],
+  ['0000feff', 'UTF-32'],
+  ['fffe', 'UTF-16'],
+  ['feff', 'UTF-16'],
+] as const;
+
+function encodingOf(head: Buffer): 'UTF-8' | 'UTF-16' | 'UTF-32' {
+  return wideMarks.find(([mark]) => head.toString('hex', 0, 4).startsWith(mark))?.[1] ?? 'UTF-8';
+}
+
+function wrongEncoding(name: string, encoding: string): Error {
+  return inputError(name, null, `expected UTF-8, got ${encoding}`, adviceToDecode(name, encoding));
 }
 
 function notUtf8(name: string, line: number): Error {
-  const next = 'convert it, for example: iconv -f WINDOWS-1252 -t UTF-8 FILE';
+  const next = `save it as UTF-8 where it comes from; if it is Windows-1252:\n${adviceToDecode(name, 'WINDOWS-1252')}`;
   return inputError(name, line, 'bytes that are not UTF-8', next);
 }
 

@@ -1,6 +1,8 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { systemCode } from '../system-errors.ts';
+import { adviceToUnpack } from './convert-advice.ts';
+import { headBytes, refuseForeign } from './foreign-format.ts';
 import { inputError } from './input-error.ts';
 import { ZstdFrames } from './zstd-frames.ts';
 
@@ -8,13 +10,32 @@ type Packing = 'gzip' | 'zstd';
 
 /**
  * Decompresses gzip and zstd, which it detects by the first bytes and never by a name; other data passes unchanged. Throws USAGE for
- * data that is damaged or cut off, and for formats that it cannot decompress.
+ * data that is damaged or cut off, and for formats that are no list, packed or not.
  */
 export async function* decompress(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { head, all } = await peek(chunks, 6);
-  refuseForeign(name, head);
+  const { head, all } = await peek(
+    checkHead(chunks, (begin) => refuseForeign(name, begin, null)),
+    headBytes,
+  );
   const packing = packingOf(head);
-  yield* packing ? unpack(name, packing, all) : all;
+  if (packing === null) yield* all;
+  else yield* checkHead(unpack(name, packing, all), (begin) => refuseForeign(name, begin, packing));
+}
+
+/** Calls `check` with the first bytes; what that throws closes the source, which may be a process or a connection. */
+async function* checkHead(chunks: AsyncIterable<Buffer>, check: (head: Buffer) => void): AsyncGenerator<Buffer> {
+  let head: Buffer | null = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    if (head === null) yield chunk;
+    else head = Buffer.concat([head, chunk]);
+    if (head === null || head.length < headBytes) continue;
+    check(head);
+    yield head;
+    head = null;
+  }
+  if (head === null) return;
+  check(head);
+  yield head;
 }
 
 /** Reads until at least `length` bytes are there, or the end; `all` is the whole input, the head included. */
@@ -38,19 +59,6 @@ function packingOf(head: Buffer): Packing | null {
   // Parallel zstd writes a skippable frame first.
   if (((head[0] ?? 0) & 0xf0) === 0x50 && head.subarray(1, 4).equals(Buffer.of(0x2a, 0x4d, 0x18))) return 'zstd';
   return null;
-}
-
-const foreign: [magic: Buffer, words: string, next: string][] = [
-  [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet', 'save it as CSV, or unpack it first'],
-  [Buffer.from('BZh'), 'packed with bzip2', 'bzip2 -dc FILE | expunge run -'],
-  [Buffer.from('\xfd7zXZ\0', 'latin1'), 'packed with xz', 'xz -dc FILE | expunge run -'],
-  [Buffer.from('PAR1'), 'a Parquet file', 'export its ids as CSV first'],
-];
-
-function refuseForeign(name: string, head: Buffer): void {
-  for (const [magic, words, next] of foreign) {
-    if (head.subarray(0, magic.length).equals(magic)) throw inputError(name, null, `this is ${words}`, next);
-  }
 }
 
 async function* unpack(name: string, packing: Packing, packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -91,8 +99,8 @@ function unusable(name: string, packing: Packing, how: string): Error {
 }
 
 function severalFrames(name: string, packing: Packing): Error {
-  const next = `${packing} -dc FILE | expunge run -`;
-  return inputError(name, null, `something follows the first ${packing} frame, which we cannot unpack`, next);
+  const message = `something follows the first ${packing} frame, which expunge cannot unpack`;
+  return inputError(name, null, message, adviceToUnpack(name, packing));
 }
 
 /** What a reader has left: `head`, then the rest of its chunks. Leaving the loop early closes them. */

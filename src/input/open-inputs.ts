@@ -1,7 +1,8 @@
 import { constants, createReadStream, type Stats } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { stdinName } from '../model/row.ts';
-import { explainFileError } from '../system-errors.ts';
+import { explainFileError, isFileError } from '../system-errors.ts';
+import { decompress } from './decompress.ts';
 import { inputError } from './input-error.ts';
 
 /** One source of ids. */
@@ -14,7 +15,7 @@ export type InputFile = {
 
 /**
  * The named files; `-` is stdin. All are checked before the first is read, so that a missing file fails at once.
- * Throws USAGE for one that is missing, unreadable, a folder, or stdin named twice.
+ * Throws USAGE for one that is missing, unreadable, a folder, of a format that is no list, or stdin named twice.
  */
 export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer> = nothing()): Promise<InputFile[]> {
   if (paths.filter((path) => path === '-').length > 1) throw inputError('-', null, 'stdin can be read only once');
@@ -30,6 +31,7 @@ function fromStdin(stdin: AsyncIterable<Buffer>): InputFile {
 async function fromFile(path: string): Promise<InputFile> {
   const before = await statReadable(path);
   if (before.isDirectory()) throw inputError(path, null, 'expected a file, got a folder', filesIn(path));
+  if (before.isFile()) await checkBeginning(path);
   return { name: path, isStdin: false, isPipe: !before.isFile(), open: () => readUnchanged(path, before) };
 }
 
@@ -44,6 +46,18 @@ async function statReadable(path: string): Promise<Stats> {
     return await stat(path);
   } catch (error) {
     throw unreadable(path, error);
+  }
+}
+
+/** What is no list at all says so, before anything else is said about its name or its rows. */
+async function checkBeginning(path: string): Promise<void> {
+  const stream = createReadStream(path, { highWaterMark: 64 * 1024 });
+  try {
+    for await (const _ of decompress(path, stream)) break;
+  } catch (error) {
+    throw isFileError(error) ? unreadable(path, error) : error;
+  } finally {
+    stream.destroy();
   }
 }
 

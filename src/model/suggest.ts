@@ -1,9 +1,18 @@
-/** ` Did you mean …?` with the known name nearest to a mistyped one; '' if none is near. */
+import { quoteForShell } from './shell-word.ts';
+
+/** ` Did you mean …?` with the known name nearest to a mistyped one, as it is typed in a shell; '' if none is near. */
 export function suggest(name: string, known: readonly string[]): string {
-  const nearest = known
+  const [nearest] = known
+    .filter((candidate) => candidate !== name)
     .map((candidate) => ({ candidate, steps: distance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .sort((a, b) => a.steps - b.steps)[0];
-  return nearest && nearest.steps <= Math.max(2, name.length / 4) ? ` Did you mean ${nearest.candidate}?` : '';
+    .filter(({ candidate, steps }) => isNear(name, candidate, steps))
+    .sort((a, b) => a.steps - b.steps);
+  return nearest === undefined ? '' : ` Did you mean ${quoteForShell(nearest.candidate)}?`;
+}
+
+/** Few characters differ, and one at least does not: two short names are never far apart. */
+function isNear(name: string, candidate: string, steps: number): boolean {
+  return steps <= Math.max(2, name.length / 4) && steps < Math.max(name.length, candidate.length);
 }
 
 /** Sorted by the distance of their base URL from the given one, equal ones first. */

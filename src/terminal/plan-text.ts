@@ -5,6 +5,7 @@ import { type Stop, stopAdvice } from '../limiter/stop.ts';
 import { type OutcomeCounts, outcomes, type ReadOutcome } from '../model/outcome.ts';
 import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
 import { hanging } from './render-markdown.ts';
 import { commandFor } from './stop-text.ts';
@@ -188,12 +189,16 @@ function timeLines({ window, stopAt, maxActiveMs }: Plan): Line[] {
   ];
 }
 
-/** Paths begin with /v2, so a base URL that ends in a version is most often a mistake. */
+/** Paths begin with /v2, so a base URL that ends in a version, or goes on with a resource behind it, is most often a mistake. */
 function pathLines({ baseUrl }: Plan, style: Style): Line[] {
-  if (!/\/v\d+$/.test(baseUrl)) return [];
-  const words = `the address ends in ${baseUrl.slice(baseUrl.lastIndexOf('/'))}, and /v2/… is appended to it; remove it from --base-url unless the API is really there`;
+  const end = appendedPath.exec(new URL(baseUrl).pathname)?.[0];
+  if (end === undefined) return [];
+  const without = baseUrl.slice(0, -end.length);
+  const words = `the address ends in ${end}, and /v2/… is appended to it; use --base-url ${quoteForShell(without)} unless the API is really there`;
   return [['Warning', style.yellow(words)]];
 }
+
+const appendedPath = new RegExp(`/v\\d+(?:/(?:${resources.join('|')})(?:/.*)?)?$`, 'i');
 
 function samples({ samples, column }: Plan): string {
   const ids = samples.map((id) => plainLine(clip(id, longestSample))).join(', ');

@@ -1,5 +1,5 @@
 import cronstrue from 'cronstrue';
-import { originsOf } from '../config/parse-setting.ts';
+import { originsOf } from '../config/parse-url.ts';
 import { durationText, settings as settingRows } from '../config/settings.ts';
 import { count, plural, roughly } from '../format.ts';
 import type { Target } from '../model/target.ts';

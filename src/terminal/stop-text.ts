@@ -1,8 +1,9 @@
 import { count, duration, plural, timeOfDay } from '../format.ts';
 import { type KnownTarget, liveRuns } from '../ledger/known-targets.ts';
 import type { Stop } from '../limiter/stop.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import type { Target } from '../model/target.ts';
-import { plainLine, quoteForShell } from './style.ts';
+import { plainLine } from './style.ts';
 
 // Texts of stop-all and start-all. All pure; times are ms since 1970.
 

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { withoutUrlSecrets } from '../config/parse-setting.ts';
+import { withoutUrlSecrets } from '../config/parse-url.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 
 /** Functions that highlight text on a stream; each returns its text unchanged without colours. */
 export type Style = Record<'bold' | 'dim' | 'green' | 'yellow' | 'red', (text: string) => string>;
@@ -38,11 +39,6 @@ export function wrap(text: string, width: number, lines: number): string[] {
   const end = text.lastIndexOf(' ', width);
   if (end <= 0) return [clip(text, width)];
   return [text.slice(0, end), ...wrap(text.slice(end + 1), width, lines - 1)];
-}
-
-/** Quotes text so that a shell takes it as one word. */
-export function quoteForShell(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** A command line to be typed again; `***` replaces what may be a secret: it is printed, and stored with the run. */

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { readNamedFile } from '../errors.ts';
+import { bareText } from '../errors.ts';
 import { describeFileError } from '../system-errors.ts';
-import { bearerHeader, type Token } from './token.ts';
+import { readTokenFile, readTokenVariable } from './bearer-token.ts';
+import type { Token } from './token.ts';
 
-/** A token that never changes. Throws CREDENTIALS for text that is no token. */
+/** A token that never changes, from the variable `source`. Throws CREDENTIALS for text that is no token. */
 export function fixedToken(token: string, source: string): Token {
-  const header = bearerHeader(token, source);
+  const header = readTokenVariable(source, token);
   return {
     ...staticToken,
     authorization: () => header,
@@ -22,14 +23,14 @@ const readAgainAfterMs = 1_000;
  * none. `clock`: monotonic ms.
  */
 export function tokenFile(path: string, clock: () => number): Token {
-  let header = readToken(path);
+  let header = readTokenFile('--token-file', path);
   let readAt = clock();
   let refreshes = 0;
   const readAgain = () => {
     readAt = clock();
     const before = header;
     try {
-      header = readToken(path);
+      header = readTokenFile('--token-file', path);
     } catch {
       // A replacement of the file may be in progress; until then the old token stays.
     }
@@ -52,10 +53,6 @@ export function tokenFile(path: string, clock: () => number): Token {
   };
 }
 
-function readToken(path: string): string {
-  return bearerHeader(readNamedFile('--token-file', path, 'CREDENTIALS'), path);
-}
-
 /** What tokens without an issuer have in common: they never wait, and are never refreshed. */
 const staticToken = {
   waiting: '',
@@ -72,12 +69,12 @@ const staticToken = {
 /** A secret is missing: the message says where and why. */
 export class SecretMissing extends Error {}
 
-/** The secret in a file, without the newline that editors append. Throws SecretMissing. */
+/** The `bareText` of a file with a secret. Throws SecretMissing. */
 export async function readSecret(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error) => {
     throw new SecretMissing(`${path}: ${describeFileError(error)}`, { cause: error });
   });
-  const secret = text.replace(/\r?\n$/, '');
+  const secret = bareText(text);
   if (secret === '') throw new SecretMissing(`${path} is empty`);
   return secret;
 }

@@ -4,9 +4,10 @@ import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'nod
 import { dirname } from 'node:path';
 import { messageOf } from '../errors.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
+import { describeTokenFault, isBearerToken, tokenFormat } from './bearer-token.ts';
 import { readSecret, SecretMissing } from './fixed-token.ts';
 import { lifeMsOf } from './refusals.ts';
-import { type IssueResult, type Issuer, isBearerToken, refused, tokenFormat, unavailable } from './token.ts';
+import { type IssueResult, type Issuer, refused, unavailable } from './token.ts';
 import {
   askTokenEndpoint,
   checkTokenAnswer,
@@ -43,7 +44,7 @@ export function refreshGrant(client: OAuthClient, file: RefreshTokenFile): Issue
   async function issue(): Promise<IssueResult> {
     const used = unstored ?? (await file.read());
     if (!/^[\x20-\x7e]+$/.test(used))
-      return refused(`${file.path}: expected one refresh token, got other text or nothing`);
+      return refused(`${file.path}: expected one refresh token, got ${describeTokenFault(used)}`);
     const unfit = await makeReady();
     if (unfit !== null) return unfit;
     const answer = await askTokenEndpoint(client, 'refresh_token', { refresh_token: used });

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Child, endChild, exitOf, startChild } from '../child-process.ts';
+import { bareText, messageOf } from '../errors.ts';
+import { parseStrictJson } from '../strict-json.ts';
+import { bareToken, describeTokenFault, isBearerToken, tokenFormat } from './bearer-token.ts';
 import { maskSecrets } from './fixed-token.ts';
 import { lifeMsOf } from './refusals.ts';
-import { bareToken, type IssueResult, type Issuer, isBearerToken, refused, tokenFormat, unavailable } from './token.ts';
+import { type IssueResult, type Issuer, refused, unavailable } from './token.ts';
 
 /**
  * An issuer of tokens that a command prints: the token alone, or JSON with `access_token` and, if it is known, `expires_in`. The command is a
@@ -41,27 +44,31 @@ function failedResult(
 }
 
 function readToken(stdout: string): IssueResult {
-  const text = stdout.replace(/\r?\n$/, '');
-  const { access_token, token_type = 'bearer', expires_in } = parse(text) ?? { access_token: bareToken(text) };
-  if (typeof access_token !== 'string' || !isBearerToken(access_token)) {
-    const got = text === '' ? 'nothing' : 'other text';
-    return refused(
-      `the token command: expected one bearer token or JSON with access_token, got ${got}; ${tokenFormat}`,
-    );
+  const text = bareText(stdout);
+  if (!text.trimStart().startsWith('{')) return issue({ access_token: text }, '');
+  try {
+    return issue(parseStrictJson(text) as Record<string, unknown>, 'JSON whose access_token is ');
+  } catch (error) {
+    return wrongOutput(`JSON that cannot be read: ${maskSecrets(messageOf(error), [])}`);
   }
+}
+
+/** `what`: the words before what is wrong with the token. */
+function issue(
+  { access_token, token_type = 'bearer', expires_in }: Record<string, unknown>,
+  what: string,
+): IssueResult {
+  if (typeof access_token !== 'string') return wrongOutput('JSON without a text access_token');
+  const token = bareToken(access_token);
+  if (!isBearerToken(token)) return wrongOutput(what + describeTokenFault(access_token));
   if (String(token_type).toLowerCase() !== 'bearer') {
     return refused('the token command gave a token of another type than Bearer');
   }
-  return { kind: 'issued', header: `Bearer ${access_token}`, lifeMs: lifeMsOf(expires_in) };
+  return { kind: 'issued', header: `Bearer ${token}`, lifeMs: lifeMsOf(expires_in) };
 }
 
-function parse(text: string): Record<string, unknown> | null {
-  if (!text.trimStart().startsWith('{')) return null;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
+function wrongOutput(got: string): IssueResult {
+  return refused(`the token command: expected one bearer token or JSON with access_token, got ${got}; ${tokenFormat}`);
 }
 
 /** How a command ended: `error` describes what went wrong, '' if nothing did. */

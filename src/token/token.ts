@@ -1,5 +1,3 @@
-import { ExpungeError } from '../errors.ts';
-
 /** The bearer token, from any source. Its value is in memory only: never in arguments, jobs, logs, errors or reports. */
 export type Token = {
   /** The whole header `Bearer …`, or null while no token is usable: nothing is sent meanwhile. Called for each request. */
@@ -33,31 +31,6 @@ export type Token = {
   /** Ends background requests; a refresh token that is being replaced is stored before this resolves. Doing it twice is harmless. */
   close(): Promise<void>;
 };
-
-/**
- * The header for a token. Throws CREDENTIALS, without showing the text, if it is no b64token (RFC 6750 §2.1): it may be a whole file, or
- * split the header.
- */
-export function bearerHeader(text: string, source: string): string {
-  const token = bareToken(text);
-  if (isBearerToken(token)) return `Bearer ${token}`;
-  const got = text === '' ? 'nothing' : 'other text';
-  throw new ExpungeError('CREDENTIALS', `${source}: expected one bearer token, got ${got}`, { next: tokenFormat });
-}
-
-/** A token without a leading `Bearer `, which people copy with it; no token can hold a space. */
-export function bareToken(text: string): string {
-  return text.replace(/^Bearer +/i, '');
-}
-
-/** Whether this text can follow `Bearer `. */
-export function isBearerToken(text: string): boolean {
-  return /^[A-Za-z0-9._~+/-]+=*$/.test(text);
-}
-
-/** The format of a token, as advice for other text. */
-export const tokenFormat =
-  'a token consists of letters, digits and - . _ ~ + / with = at the end; its content is not shown here';
 
 /**
  * A source of tokens, called for each new one. `issue` never throws for errors of the source, and is not called again before it has

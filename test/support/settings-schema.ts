@@ -41,25 +41,23 @@ function settingSchema(name: SettingName): Schema {
 
 function valueSchema(name: SettingName): Schema {
   const parser: unknown = settings[name].parse;
-  const { words, range } = parse.takenBy(parser);
-  if (parser === parse.flag) return { type: 'boolean' };
+  const { words, range, json, isList } = parse.takenBy(parser);
+  if (json === 'boolean') return { type: 'boolean' };
   if (words) return { enum: words };
   if (range) return { type: 'integer', minimum: range.least, maximum: range.most };
-  if (parser === parse.listenAddress) return { type: ['string', 'integer'] };
-  return lists.get(parser) ?? { type: 'string' };
+  const types = json === 'number' ? ['string', 'integer'] : ['string'];
+  if (isList) return listSchema(types, parser === parse.durations ? 5 : null);
+  return { type: oneOrMore(types) };
 }
 
 /** A text says the same with commas. */
-const lists = new Map<unknown, Schema>([
-  [parse.rate, listSchema(1)],
-  [parse.onStatus, listSchema(1)],
-  [parse.webhookUrls, listSchema(1)],
-  [parse.durations, listSchema(5, 5)],
-]);
+function listSchema(types: string[], length: number | null): Schema {
+  const bounds = length === null ? { minItems: 1 } : { minItems: length, maxItems: length };
+  return { type: [...types, 'array'], items: { type: oneOrMore(types) }, ...bounds };
+}
 
-function listSchema(minItems: number, maxItems?: number): Schema {
-  const most = maxItems === undefined ? {} : { maxItems };
-  return { type: ['string', 'array'], items: { type: 'string' }, minItems, ...most };
+function oneOrMore(types: string[]): string | string[] {
+  return types.length === 1 ? types[0]! : types;
 }
 
 function defaultOf(name: SettingName, fallback: unknown): Schema {

@@ -18,6 +18,14 @@ const load = (content: Record<string, unknown>) => {
 type Property = { type?: string | string[]; enum?: string[]; minimum?: number; maximum?: number; default?: unknown };
 const properties = settingsSchema().properties as Record<string, Property>;
 const names = Object.keys(settings) as SettingName[];
+const failureOf = (attempt: () => unknown): string => {
+  try {
+    attempt();
+    return '';
+  } catch (error) {
+    return String(error);
+  }
+};
 const withBounds = names.filter((name) => properties[name]!.minimum !== undefined);
 const withWords = names.filter((name) => properties[name]!.enum !== undefined);
 
@@ -63,6 +71,18 @@ describe('the schema of the configuration file', () => {
   ])('allows a list for %s, which is read like a text with commas', (name, list) => {
     expect(properties[name]).toMatchObject({ type: ['string', 'array'] });
     expect(load({ [name]: list })[name]).toEqual(load({ [name]: list.join(',') })[name]);
+  });
+
+  const kinds: [kind: string, value: unknown, refused: RegExp][] = [
+    ['boolean', false, /./],
+    ['integer', 5, /./],
+    ['array', ['5'], /got a list/], // what some lists hold is none of their values
+  ];
+  it.each(kinds)('allows %s for the settings alone for which the file may hold %j', (kind, value, refused) => {
+    const isRead = (name: SettingName) => !refused.test(failureOf(() => load({ [name]: value })));
+    const allowed = names.filter((name) => [properties[name]!.type].flat().includes(kind));
+    expect(names.filter(isRead)).toEqual(allowed);
+    expect(allowed.length).toBeGreaterThan(0);
   });
 
   it('finds words and bounds in the table', () => {

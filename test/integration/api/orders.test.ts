@@ -113,6 +113,24 @@ describe('a list over HTTP', () => {
 });
 
 describe('an order over HTTP', () => {
+  test('that says something twice is refused: one of the two is not meant', async () => {
+    const api = await openWithTarget();
+    const run = await liveRun(api.harness, 'o-000004');
+    const order = {
+      method: 'POST',
+      raw: '{"rate":"5/s","rate":"500/s"}',
+      headers: { 'content-type': 'application/json' },
+    };
+    const refused = await api.call('operate', `/runs/${run}/rate`, order);
+    expect(refused.body).toMatchObject({
+      ...{ status: 400, code: 'invalid' },
+      detail: 'expected JSON: it has "rate" twice in one object (line 1 column 15)',
+    });
+    expect((await api.call('read', `/runs/${run}`)).body).toMatchObject({ settings: { rate: null } });
+    const once = await api.call('operate', `/runs/${run}/rate`, { ...order, raw: '{"rate":"5/s"}' });
+    expect(once.body).toMatchObject({ rate: '5/s' });
+  });
+
   test('steers a run as the command does, and stands in its audit trail with name and reason', async () => {
     const api = await openWithTarget();
     const { call, harness } = api;

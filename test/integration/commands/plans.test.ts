@@ -147,6 +147,8 @@ const drifts: Drift[] = [
     2,
     'is not that of this plan',
   ],
+  ['a byte order mark', (plan) => edit(plan, '{', '\uFEFF{'), 2, 'another or edited'],
+  ['a rate that stands twice', (plan) => edit(plan, '"rate":', '"rate":"9/s","rate":'), 2, 'another or edited'],
   ['a space in the file', (plan) => edit(plan, ',"', ', "'), 2, 'another or edited'],
   ['half a file', (plan) => write(plan.path, readFileSync(plan.path, 'utf8').slice(0, 99)), 2, 'another or edited'],
 ];

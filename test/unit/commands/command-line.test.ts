@@ -96,6 +96,23 @@ describe('readCommandLine', () => {
     expect(read('run', 'x', '--rate', '5/s', '--rate', '6/s')?.flags).toEqual({ rate: '6/s' });
   });
 
+  it.each([
+    ['--dry-run=false', '--dry-run takes no value', 'write --dry-run alone, or leave it out for the opposite'],
+    [
+      '--no-header=1',
+      '--no-header takes no value',
+      'write --no-header alone, or set EXPUNGE_NO_HEADER=false for the opposite',
+    ],
+    ['--quiet=geheim', '--quiet takes no value', 'write --quiet alone, or leave it out for the opposite'],
+    ['-n=false', 'a short option takes no value behind =', 'expunge run --help'],
+  ])('says that a switch takes no value: %s', (typed, message, next) => {
+    expect(failureOf(() => read('run', 'x', typed))).toMatchObject({ code: 'USAGE', message, next });
+    expect(failureOf(() => read('run', 'x', '--dryrun=1')).message).toBe(
+      'no such option: --dryrun. Did you mean --dry-run?',
+    );
+    expect(read('run', 'x', '--rate=5/s', '--confirm=3')).toMatchObject({ flags: { rate: '5/s' } });
+  });
+
   it('refuses an own option that cannot be read', () => {
     expect(() => read('report', 'r1', '--format', 'parquet')).toThrow(
       '--format: "parquet" is not one of csv, ndjson, html.',

@@ -80,9 +80,44 @@ describe('loadConfig', () => {
     expect(() => load({ configFile: fileOf('{"token": "x"}') })).toThrow('"token" is no setting.');
   });
 
-  it('refuses values that are no text, number, true or false', () => {
-    expect(() => load({ configFile: fileOf('{"column": null}') })).toThrow('"column": expected text, a number');
-    expect(() => load({ configFile: fileOf('{"column": {"a": 1}}') })).toThrow('"column": expected text, a number');
+  it.each([
+    ['{"protect": false}', '"protect": expected text, got false'],
+    ['{"stopFile": 1}', '"stopFile": expected text, got a number'],
+    ['{"tokenFile": ["geheim", "b"]}', '"tokenFile": expected text, got a list'],
+    ['{"tokenCommand": ["vault", "geheim"]}', '"tokenCommand": expected text, got a list'],
+    ['{"column": null}', '"column": expected text, got null'],
+    ['{"column": {"geheim": 1}}', '"column": expected text, got an object'],
+    ['{"limit": true}', '"limit": expected text or a number, got true'],
+    ['{"noHeader": 0}', '"noHeader": expected true or false, got a number'],
+    ['{"rate": ["200/s", 1]}', '"rate": expected text or a list of them, got a list'],
+    ['{"canary": [1, true]}', '"canary": expected text or a number or a list of them, got a list'],
+  ])('refuses a value of a kind that the setting does not take, without showing it: %s', (content, words) => {
+    const attempt = () => load({ configFile: fileOf(content) });
+    expect(attempt).toThrow(words);
+    expect(attempt).toThrow(expect.objectContaining({ code: 'USAGE', next: expect.stringContaining('quotes') }));
+    expect(attempt).not.toThrow(/geheim/);
+  });
+
+  it('takes each value in the kind that JSON has for it, and as text', () => {
+    const typed = '{"limit": 5, "noHeader": true, "canary": [1, 10], "expectCount": 250, "http": 9464}';
+    const quoted = '{"limit": "5", "noHeader": "true", "canary": "1,10", "expectCount": "250", "http": "9464"}';
+    const { config } = load({ configFile: fileOf(typed) });
+    expect(config).toMatchObject({ limit: 5, noHeader: true, canary: [1, 10], expectCount: '250' });
+    expect(load({ configFile: fileOf(quoted) }).config).toEqual(config);
+    expect(load({ configFile: fileOf('{"protect": "false"}') }).config.protect).toBe('false');
+  });
+
+  it('refuses a name that stands twice in one object, at any depth, and names it', () => {
+    expect(() => load({ configFile: fileOf('{"limit": 1, "limit": 5000}') })).toThrow(
+      'expected a JSON object with settings, it has "limit" twice in one object (line 1 column 14)',
+    );
+    const sources = '{"inbox": {"glob": "a/*.csv", "glob": "b/*.csv"}}';
+    expect(() => load({ configFile: fileOf(`{"sources": ${sources}}`) })).toThrow('it has "glob" twice in one object');
+    expect(() => load({ configFile: fileOf('{"sources": {"a": {"glob": "a"}, "b": {"glob": "b"}}}') })).not.toThrow();
+  });
+
+  it('skips a byte order mark, as in lists', () => {
+    expect(load({ configFile: fileOf('\uFEFF{"limit": 5}') }).config.limit).toBe(5);
   });
 
   it('reads a list in the file as its flag would have it', () => {
@@ -101,7 +136,7 @@ describe('loadConfig', () => {
 
   it('does not repeat what stands in a file that is not JSON: it may be a token', () => {
     const attempt = () => load({ configFile: fileOf('eyJhbGciOiJIUzI1NiJ9.secret') });
-    expect(attempt).toThrow('expected a JSON object with settings, it is not JSON');
+    expect(attempt).toThrow('expected a JSON object with settings, it is not JSON (line 1 column 1)');
     expect(attempt).not.toThrow(/eyJ|secret/);
   });
 

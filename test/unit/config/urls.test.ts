@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { folderOrUrl, originsOf, webhookUrl, webhookUrls } from '../../../src/config/parse-setting.ts';
+import { folderOrUrl, originsOf, webhookUrl, webhookUrls } from '../../../src/config/parse-url.ts';
 import { shownSetting } from '../../../src/config/settings.ts';
 
 describe('where results go', () => {

@@ -18,6 +18,17 @@ test.each([
   expect(suggest(name, known)).toBe(said);
 });
 
+test.each([
+  ['id', ['', 'ab'], ''], // what has no letter in its place is not near, however short it is
+  ['', ['ab', 'c'], ''],
+  ['--dry-run', ['--dry-run'], ''], // the name itself helps nobody
+  ['ids', ['row id', 'id s'], " Did you mean 'id s'?"],
+  ['user id', ['user_id', '$id'], ' Did you mean user_id?'],
+  ['annotation_id', ['annotation`id'], " Did you mean 'annotation`id'?"],
+])('%j among %j: "%s"', (name, among, said) => {
+  expect(suggest(name, among)).toBe(said);
+});
+
 test('where nothing is known nothing is suggested', () => {
   expect(suggest('views', [])).toBe('');
 });

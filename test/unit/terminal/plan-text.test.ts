@@ -231,10 +231,26 @@ describe('planText', () => {
   });
 
   it.each([
-    ['https://api.example.com/v2', true],
-    ['https://api.example.com/v2/x', false],
-  ])('warns of an address that ends in a version: %s', (baseUrl, isWarned) => {
-    expect(planText({ ...plan, baseUrl }).includes('and /v2/… is appended to it')).toBe(isWarned);
+    ['https://api.example.com/v2', '/v2', 'https://api.example.com'],
+    ['https://api.example.com/x/v1', '/v1', 'https://api.example.com/x'],
+    ['https://api.example.com/v2/annotations', '/v2/annotations', 'https://api.example.com'],
+    ['https://api.example.com/x/V2/Views', '/V2/Views', 'https://api.example.com/x'],
+    ['https://api.example.com/v2/views/%7Bid%7D', '/v2/views/%7Bid%7D', 'https://api.example.com'],
+  ])('warns of an address that holds what is appended to it: %s', (baseUrl, end, without) => {
+    expect(planText({ ...plan, baseUrl })).toContain(
+      `the address ends in ${end}, and /v2/… is appended to it; use --base-url ${without} unless the API is really there`,
+    );
+  });
+
+  it.each([
+    'https://api.example.com',
+    'https://api.example.com/v2/x',
+    'https://api.example.com/v2/viewsets',
+    'https://api.example.com/annotations',
+    'https://v2.example.com/api',
+    'http://v2',
+  ])('does not warn of another address: %s', (baseUrl) => {
+    expect(planText({ ...plan, baseUrl })).not.toContain('is appended to it');
   });
 
   it('makes the host stand out', () => {

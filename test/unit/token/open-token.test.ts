@@ -75,7 +75,13 @@ describe('whoever waits for a token', () => {
 describe('settings for the token are refused', () => {
   it.each<[string, Flags, NodeJS.ProcessEnv, string, RegExp]>([
     ['without any', {}, {}, 'CREDENTIALS', /expected an access token in EXPUNGE_TOKEN/],
-    ['with no token in the variable', {}, { EXPUNGE_TOKEN: 'ge heim' }, 'CREDENTIALS', /got other text/],
+    [
+      'with no token in the variable',
+      {},
+      { EXPUNGE_TOKEN: 'ge heim' },
+      'CREDENTIALS',
+      /got text that holds white space/,
+    ],
     ['two ways', { ...url, tokenCommand: 'x' }, secret, 'USAGE', /one place .* --token-command and --token-url/],
     ['a client id alone', { clientId: 'abc' }, {}, 'USAGE', /--client-id needs --token-url/],
     ['a scope alone', { scope: 'x' }, {}, 'USAGE', /--scope needs --token-url/],

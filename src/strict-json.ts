@@ -1,0 +1,63 @@
+import { messageOf } from './errors.ts';
+
+/**
+ * The value of a JSON text that a person writes. A byte order mark is skipped. Throws an Error for text that is not JSON, and for an object
+ * with the same key twice: `JSON.parse` silently takes the last one. The message is for the end of a sentence that says what was expected.
+ * It tells line and column, and quotes nothing but the repeated key, because the text may be a secret.
+ */
+export function parseStrictJson(text: string): unknown {
+  const json = text.replace(/^\uFEFF/, '');
+  const value = parse(json);
+  const repeated = findRepeatedKey(json);
+  if (repeated === null) return value;
+  throw new Error(
+    `it has ${JSON.stringify(repeated.key.slice(0, 60))} twice in one object (${place(json, repeated.at)})`,
+  );
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    throw new Error(`it is not JSON (${failurePlace(json, messageOf(error))})`);
+  }
+}
+
+/** Where the parser failed; of its message, which may quote the text, nothing else is shown. */
+function failurePlace(json: string, message: string): string {
+  if (/end of JSON input/.test(message)) return 'it ends too early';
+  return /line \d+ column \d+/.exec(message)?.[0] ?? strangePlace(json);
+}
+
+/** One token after another: of each its string, if it is one, and the colon that follows a key. */
+const tokens = /[ \t\r\n]*(?:("[^"\\]*(?:\\.[^"\\]*)*")([ \t\r\n]*:)?|[{}[\],:]|true|false|null|-?\d[\d.eE+-]*)/gy;
+
+/** The first key that stands twice in one object, and where; null if there is none. The text is known to be JSON. */
+function findRepeatedKey(json: string): { key: string; at: number } | null {
+  const open: (Set<string> | null)[] = []; // the keys of each object that is not closed yet; null for an array
+  for (const { 0: text, 1: written, 2: colon, index } of json.matchAll(tokens)) {
+    const sign = text.at(-1);
+    if (colon !== undefined) {
+      const key: string = JSON.parse(written!);
+      const keys = open.at(-1)!;
+      if (keys.has(key)) return { key, at: index + text.indexOf('"') };
+      keys.add(key);
+    } else if (written !== undefined) continue;
+    else if (sign === '{') open.push(new Set());
+    else if (sign === '[') open.push(null);
+    else if (sign === '}' || sign === ']') open.pop();
+  }
+  return null;
+}
+
+/** Where the first text stands that is no token of JSON: the parser gives no place for it. */
+function strangePlace(json: string): string {
+  const read = [...json.matchAll(tokens)].reduce((end, { 0: text }) => end + text.length, 0);
+  const at = json.slice(read).search(/[^ \t\r\n]/);
+  return at === -1 ? 'a comma or bracket is misplaced' : place(json, read + at);
+}
+
+function place(json: string, at: number): string {
+  const lines = json.slice(0, at).split('\n');
+  return `line ${lines.length} column ${lines.at(-1)!.length + 1}`;
+}

@@ -1,0 +1,23 @@
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { quoteForShell, quotePath } from '../../../src/model/shell-word.ts';
+
+test.each(['a', '', 'a b', "it's", '"$HOME"', '`id`', 'a\\b', '*.csv', '~', 'a;b', '#a', 'ä', 'a\nb', '!!'])(
+  'a shell reads %j as it was',
+  (text) => {
+    const script = `printf %s ${quoteForShell(text)}`;
+    expect(execFileSync('sh', ['-c', script], { encoding: 'utf8' })).toBe(text);
+  },
+);
+
+test.each([
+  ['old.csv', 'old.csv'],
+  ['https://api.example.com/v2', 'https://api.example.com/v2'],
+  ['annotation id', "'annotation id'"],
+])('%s is written %s', (text, written) => {
+  expect(quoteForShell(text)).toBe(written);
+});
+
+test('the name of a file is never taken for an option', () => {
+  expect([quotePath('-rf'), quotePath('-a b'), quotePath('a-b')]).toEqual(['./-rf', "'./-a b'", 'a-b']);
+});
