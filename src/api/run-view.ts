@@ -3,6 +3,7 @@ import { refuseOtherRelease, type Session } from '../commands/session.ts';
 import { readRunContext, SnapshotTaker } from '../commands/take-snapshot.ts';
 import { isoTime } from '../format.ts';
 import { auditFacts, readAudit } from '../ledger/audit.ts';
+import { describeBodies } from '../ledger/bodies.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { activeMsOf, type Run, readRun } from '../ledger/run.ts';
 import { tallyIfSealed } from '../ledger/tally.ts';
@@ -49,6 +50,7 @@ export class RunView {
       ...{ doubt: run.doubt || null, doubt_since: run.doubtSince > 0 ? isoTime(run.doubtSince) : null },
       started_at: run.startedAt > 0 ? isoTime(run.startedAt) : null,
       ...{ ids: run.ids, report_in: run.reportIn || null, settings: settingsOf(run) },
+      warnings: describeBodies(run.bodies),
       audit: audit.map(auditFacts),
     };
   }

@@ -30,6 +30,7 @@ const counts = Object.fromEntries(outcomes.map((outcome) => [outcome, count]));
 
 const runSummary = z.looseObject({
   ...{ run: text, state: states, reason: text, rows: count, pending: count, ...counts, attempts: count },
+  answers_with_body: count.describe('answers that were a 204 with a body'),
   ...{ seconds: z.number(), exit: optional(z.int()), target: text, account: text, fp: text, files: z.array(text) },
   note: text,
   ...{ created_at: time, created_by: text, changed_at: optional(time), ended_at: optional(time), who: text },
@@ -51,6 +52,7 @@ export const runDetail = runSummary.extend({
   eta: optional(z.object({ at_least_seconds: z.number(), at_most_seconds: z.number() })),
   ...{ abandoned: z.boolean(), note: text, command: text, plan: optional(text), ids: count },
   settings: z.looseObject({ rate: optional(text), burst: optional(z.int()), priority: text, window: optional(text) }),
+  warnings,
   audit,
 });
 

@@ -9,14 +9,17 @@ import { duration } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { readProtected } from '../input/with-list.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
+import { describeBodies } from '../ledger/bodies.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { checkId, idPath } from '../model/check-id.ts';
 import { type Resource, resources } from '../model/resource.ts';
+import { successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
 import { type Finding, fail } from '../redis/server.ts';
 import { explainConnectionError } from '../system-errors.ts';
 import { commandFor } from '../terminal/stop-text.ts';
+import { sleepUntilAborted } from '../wait.ts';
 import { readStopFile } from '../worker/stop-file.ts';
 import { type Invocation, reasonOf } from './command.ts';
 import { type Credentials, readAuthorities } from './credentials.ts';
@@ -136,12 +139,14 @@ async function send(invocation: Invocation, { redis }: Session, { target, creden
     reason: reasonOf(invocation.options),
   } as const;
   await noteTargetAction(redis, target.fp, { ...order, action: 'probe', what: path });
-  const answer = await ask(
-    new TargetConnection(connectionOptions(invocation, credentials.ca)),
+  const { answer, bodies } = await ask(
+    // One request needs no other connection, and on one that stays open a late body is noticed.
+    new TargetConnection({ ...connectionOptions(invocation, credentials.ca), strictConnections: false }),
     new URL(target.baseUrl).pathname.replace(/\/$/, '') + path,
     authorization,
   );
-  const { words, next, exit } = evaluate(verdictOf(answer, false, verdictsWith(invocation.config.onStatus)));
+  const verdict = verdictOf(answer, false, verdictsWith(invocation.config.onStatus));
+  const { words, next, exit } = bodies === 0 ? evaluate(verdict) : evaluateBody(evaluate(verdict), bodies);
   const state = exit !== exitCodes.OK.exit ? 'fail' : next === null ? 'ok' : 'warn';
   return {
     aspect: '',
@@ -152,11 +157,18 @@ async function send(invocation: Invocation, { redis }: Session, { target, creden
   } as const;
 }
 
-async function ask(connection: TargetConnection, path: string, authorization: string): Promise<Answer> {
+const lateBodyMs = 500;
+
+/** Sends the request, and after a 204 waits for half a second whether a body comes. `bodies`: how many answers had one. */
+async function ask(connection: TargetConnection, path: string, authorization: string) {
+  const body = new AbortController();
+  const noteBody = () => body.abort();
   try {
-    return await new Promise((resolve) => {
-      connection.send({ path, authorization, maySend: () => true }, (answer) => resolve(answer!)); // null only where it may not be sent
+    const answer = await new Promise<Answer>((resolve) => {
+      connection.send({ path, authorization, maySend: () => true, noteBody }, (answer) => resolve(answer!)); // null only where it may not be sent
     });
+    if (answer.kind === 'status' && answer.status === successStatus) await sleepUntilAborted(lateBodyMs, body.signal);
+    return { answer, bodies: body.signal.aborted ? 1 : 0 };
   } finally {
     connection.close();
   }
@@ -197,6 +209,12 @@ function evaluate(verdict: Verdict): Evaluation {
   }
 }
 
+/** The same where the answer had a body, which the API itself is unlikely to send. */
+function evaluateBody({ words, exit }: Evaluation, bodies: number): Evaluation {
+  return { words: [words, ...describeBodies(bodies)].join('. '), next: verifyBaseUrl, exit };
+}
+
+const verifyBaseUrl = 'verify the base URL: a proxy or another server may answer in place of the API';
 const absent = 'absent: the object does not exist, or the base URL is wrong';
 const nameOneThatIsThere = 'name an object that exists to verify the base URL';
 const seeMeanings = 'what each answer means: expunge check --verdicts';

@@ -78,7 +78,7 @@ type EndingDetails = {
 
 /** The facts of the final summary of a command. */
 function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], examples = [] }: EndingDetails): Ending {
-  const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts } = run;
+  const { id, reason, who, halt, doubt, retryOf, rows, ids, counts, protectedRead, attempts, bodies } = run;
   const written = files === null ? [] : [files.outcomes, files.failures].filter((file) => file !== null);
   return {
     kind,
@@ -95,6 +95,7 @@ function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], e
     counts,
     protectedRead,
     attempts,
+    bodies,
     activeMs: activeMsOf(run, Date.now()),
     pace,
     failures: files?.groups ?? [],

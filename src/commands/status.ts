@@ -1,6 +1,7 @@
 import { ExpungeError } from '../errors.ts';
 import { plural, timeOfDay, utcTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
+import { describeBodies } from '../ledger/bodies.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { awaitsResults } from '../ledger/results.ts';
@@ -122,6 +123,7 @@ async function statusText(record: RunRecord, { options, stdout, verbosity }: Inv
     ...(context.isAbandoned && !isQuiet
       ? [`resume: ${run.command}`, `or detach it: expunge resume ${run.id} --detach`]
       : []),
+    ...describeBodies(run.bodies),
     ...doubt(run),
     ...(examples.length > 0 ? [`for example: ${examples.map(plainLine).join('  ')}`] : []),
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),

@@ -80,7 +80,7 @@ function headline(run, go) {
       <p class="now">${run.sentence || why(run)}${leftOf(run)}</p>
       <p class="pace">${paceOf(run)}</p>
     </section>
-    ${alarm(failedOrder(run.audit))}
+    ${run.warnings.map(alarm)}${alarm(failedOrder(run.audit))}
     ${orderButtons(run, go)}`;
 }
 

@@ -26,6 +26,7 @@ export type RunSummary = {
   rows: number;
   pending: number;
   attempts: number;
+  answers_with_body: number;
   seconds: number;
   exit: number | null;
   retry_of: string | null;
@@ -84,6 +85,7 @@ export type Run = RunSummary & {
   plan: string | null;
   doubt: string | null;
   abandoned: boolean;
+  warnings: string[];
   audit: AuditEntry[];
 };
 

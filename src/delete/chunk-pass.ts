@@ -40,6 +40,8 @@ export type PassDeps = Omit<DeleteIdDeps, 'send' | 'wait'> & {
   measure(answer: Answer, ms: number): void;
   /** Keeps what the server answered for an id that was settled without a 204. */
   note(index: number, cell: Cell, answer: Answer): void;
+  /** Counts a 204 that had a body. Its bytes may come after the pass has ended. */
+  noteBody(): void;
 };
 
 /** What the requests of one window have in common. */
@@ -48,6 +50,7 @@ type Window = {
   waitStatuses: ReadonlySet<number>;
   authorize(nowMs: number): string | null;
   maySend(): boolean;
+  noteBody(): void;
   answered(index: number, answer: Answer | null, ms: number): void;
 };
 
@@ -78,6 +81,10 @@ class FirstRequest implements QueuedRequest {
 
   maySend(): boolean {
     return this.#window.maySend();
+  }
+
+  noteBody(): void {
+    this.#window.noteBody();
   }
 
   answered(answer: Answer | null, ms: number): void {
@@ -207,6 +214,7 @@ export class ChunkPass {
       waitStatuses: this.#waitStatuses,
       authorize: (nowMs) => (nowMs < expiresAt && this.#maySend(nowMs) ? token.authorization() : null),
       maySend: this.#maySendNow,
+      noteBody: this.#deps.noteBody,
       answered: this.#answered,
     };
   }
@@ -238,10 +246,8 @@ export class ChunkPass {
             if (answer !== null) this.#deps.measure(answer, ms);
             resolve(answer);
           };
-          const { waitStatuses, authorize, maySend } = this.#freshWindow();
           const path = this.#pathAt(index);
-          const request = { path, waitStatuses, hasFailed: true, authorization: '', authorize, maySend, answered };
-          this.#deps.handle.submit(request);
+          this.#deps.handle.submit({ ...this.#freshWindow(), path, hasFailed: true, authorization: '', answered });
         });
         last = answer ?? last;
         return answer;

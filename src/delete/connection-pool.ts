@@ -74,6 +74,7 @@ export class ConnectionPool {
   readonly #shares = new FairShares();
   #answeredInTick = 0;
   #answeredBefore = 0;
+  #answeredAt = Number.NEGATIVE_INFINITY;
   #admittedAt = Number.NEGATIVE_INFINITY;
   #hasAskedSince = true; // whether a chunk has asked for room since then, or ended
   #shortageAt = Number.NEGATIVE_INFINITY; // when a queue last got less room than it asked for
@@ -99,6 +100,11 @@ export class ConnectionPool {
 
   get inFlight(): number {
     return this.size - this.#free.length;
+  }
+
+  /** For how many ms no request was answered. */
+  get idleMs(): number {
+    return this.#clock() - this.#answeredAt;
   }
 
   /**
@@ -218,7 +224,8 @@ export class ConnectionPool {
 
   #answered(slot: Slot, answer: Answer | null): void {
     const request = slot.request!;
-    const ms = this.#clock() - slot.sentAt;
+    this.#answeredAt = this.#clock();
+    const ms = this.#answeredAt - slot.sentAt;
     slot.request = null;
     this.#answeredInTick++;
     this.#free.push(slot);

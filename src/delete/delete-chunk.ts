@@ -44,6 +44,8 @@ export type DeleteDeps = {
   isAnyRunStarved(): boolean;
   /** Adds the jobs of chunks that became open to the queue. */
   enqueue(run: string, chunks: number[]): void;
+  /** Counts a 204 that had a body for the run. */
+  noteBody(run: string): void;
   log: Log;
 };
 
@@ -141,6 +143,7 @@ function passDeps(
       meter.recordAnswer(answer, ms, bucket);
       requests.recordAnswer(answer, ms, bucket);
     },
+    noteBody: () => deps.noteBody(run),
     retried: (reason: RetryReason) => requests.recordRetry(reason),
     note: (index: number, cell: Cell, answer: Parameters<typeof excerptOf>[0]) => {
       noteDetail(ledger.redis, run, { chunk, index, cell, excerpt: excerptOf(answer) }).catch((error) => {

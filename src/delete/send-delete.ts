@@ -2,6 +2,7 @@ import { Client, type Dispatcher, ProxyAgent } from 'undici';
 import { hasAdvice } from '../http/rate-headers.ts';
 import type { HeaderFields } from '../http/retry-after.ts';
 import { successStatus } from '../model/status.ts';
+import { announcesBody, isSurplus } from './surplus.ts';
 import { type Answer, noContent } from './verdict.ts';
 
 export type TargetConnectionOptions = {
@@ -19,6 +20,8 @@ export type TargetRequest = {
   authorization: string;
   /** Whether it may still be sent. Asked just before it is written: it may have waited seconds for its connection. */
   maySend(): boolean;
+  /** Called when its 204 turns out to have a body: at once if its headers announce one, else when the bytes come, even after `done`. */
+  noteBody(): void;
 };
 
 /** Called once. Null: the request was no longer allowed when its connection was there, and was not written. */
@@ -32,13 +35,16 @@ export class TargetConnection {
   readonly #options: TargetConnectionOptions;
   #dispatcher: Client | ProxyAgent;
   #exchange: Exchange | null = null;
+  #previous: Exchange | null = null; // on the same socket
+  #isOneEach: boolean; // whether each request gets a socket of its own
   #deadline: NodeJS.Timeout | null = null;
   #expiresAt = 0;
   #headers: string[] = [];
 
   constructor(options: TargetConnectionOptions) {
     this.#options = options;
-    this.#dispatcher = openDispatcher(options);
+    this.#isOneEach = options.strictConnections;
+    this.#dispatcher = this.#openDispatcher();
   }
 
   /**
@@ -46,12 +52,13 @@ export class TargetConnection {
    * after that.
    */
   send(request: TargetRequest, done: Done): void {
-    const { origin, strictConnections } = this.#options;
+    const { origin } = this.#options;
     const { path, authorization } = request;
+    this.#previous = this.#exchange;
     this.#exchange = new Exchange(request, done);
     this.#startDeadline();
     this.#dispatcher.dispatch(
-      { origin, path, method: 'DELETE', headers: this.#headersOf(authorization), reset: strictConnections },
+      { origin, path, method: 'DELETE', headers: this.#headersOf(authorization), reset: this.#isOneEach },
       this.#exchange,
     );
   }
@@ -91,9 +98,29 @@ export class TargetConnection {
     }
     // The request still waits for its connection: drop both. The new dispatcher comes first, because the next request may come at once.
     const abandoned = this.#dispatcher;
-    this.#dispatcher = openDispatcher(this.#options);
+    this.#dispatcher = this.#openDispatcher();
     exchange.expire();
     abandoned.destroy().catch(() => {});
+  }
+
+  #openDispatcher(): Client | ProxyAgent {
+    const dispatcher = openDispatcher(this.#options, (error) => {
+      if (dispatcher === this.#dispatcher) this.#leaveSocket(error);
+    });
+    return dispatcher;
+  }
+
+  /** The socket is closed: the next request gets another one. A body may have closed it; see surplus.ts. */
+  #leaveSocket(error: Error): void {
+    const isIdle = this.#exchange === null || this.#exchange.isOver;
+    const answered = isIdle ? this.#exchange : this.#previous;
+    const isWaiting = !isIdle && this.#exchange!.isWritten;
+    if (answered?.isNoContent && isSurplus(error, isWaiting)) {
+      this.#isOneEach ||= isWaiting;
+      answered.noteBody();
+    }
+    this.#previous = null;
+    if (isIdle) this.#exchange = null;
   }
 }
 
@@ -128,12 +155,25 @@ export async function reachOrigin(options: TargetConnectionOptions): Promise<voi
   }
 }
 
-function openDispatcher({ origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions): Client | ProxyAgent {
+/** `closed`: called with the reason when a socket to the target is closed. */
+function openDispatcher(
+  { origin, ca, proxy, requestTimeoutMs }: TargetConnectionOptions,
+  closed: (error: Error) => void = () => {},
+): Client | ProxyAgent {
+  const openClient = (url: string | URL, options: object) =>
+    new Client(url, options).on('disconnect', (_origin, _clients, error) => closed(error));
   const tls = { timeout: Math.min(5_000, requestTimeoutMs), ...(ca === null ? {} : { ca }) };
   // HTTP/1.1 on purpose: one request per connection, and the library replays nothing by itself.
   const shared = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: tls };
-  if (proxy === null) return new Client(origin, shared);
-  return new ProxyAgent({ ...shared, uri: proxy, requestTls: tls, connections: 1, proxyTunnel: true });
+  if (proxy === null) return openClient(origin, shared);
+  return new ProxyAgent({
+    ...shared,
+    uri: proxy,
+    requestTls: tls,
+    connections: 1,
+    proxyTunnel: true,
+    factory: openClient,
+  });
 }
 
 const bodyKept = 2_048;
@@ -176,6 +216,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#controller !== null;
   }
 
+  /** Whether its answer was a 204. */
+  get isNoContent(): boolean {
+    return this.#status === successStatus;
+  }
+
+  /** Its 204 has a body. */
+  noteBody(): void {
+    this.#request.noteBody();
+  }
+
   /** The request timeout has passed: a request that still waits for its connection is never written. */
   expire(): void {
     this.#timedOut = true;
@@ -195,6 +245,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
+    if (status === successStatus && announcesBody(headers)) this.noteBody();
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {

@@ -3,6 +3,7 @@ import { isSuccess, type Outcome, outcomes, outcomeText, sumOutcomes } from '../
 import { rateText } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AuditEntry, readAudit } from './audit.ts';
+import { describeBodies } from './bodies.ts';
 import { type History, readHistory, waitsIn } from './history.ts';
 import { cut, facts, html, type Markup, noMarkup, page, section, table } from './html.ts';
 import { drawCharts } from './html-charts.ts';
@@ -106,6 +107,7 @@ function headline(run: Run): Markup {
 <p>${plural(rows, 'rows')}, ${count(sumOutcomes(counts, isSuccess))} of them without a problem${open > 0 ? `, ${count(open)} open` : ''}
 · ${cut(run.baseUrl, textLength)}${run.account === '' ? '' : ` (${cut(run.account, textLength)})`}</p>
 <p class="soft">${timesOf(run)}</p>
+${describeBodies(run.bodies).map((sentence) => html`<p class="bad">${sentence}</p>`)}
 `;
 }
 

@@ -28,6 +28,7 @@ const listed = [
     'ids',
     'settled',
     'attempts',
+    'bodies',
     'detached',
     'priority',
     'tallied',

@@ -13,7 +13,7 @@ type TextOf = (redis: RedisClient, run: Run) => AsyncIterable<string>;
 
 /**
  * The results of a run that has ended, in the order in which they are written. The summary comes last: where it is, the others are complete.
- * Of a sealed run they are the same each time they are written, but for the last measures on the page.
+ * Of a sealed run they are the same each time they are written, but for the last measures on the page, and for answers with a body of which a process tells late.
  */
 export const resultFiles: Readonly<Record<string, TextOf>> = {
   'outcomes.csv': (redis, run) => rowsText(readOutcomes(redis, run)),

@@ -92,6 +92,7 @@ export type Run = {
   settled: number;
   attempts: number;
   late: number;
+  bodies: number; // answers that were a 204 with a body; see `describeBodies`
   counts: OutcomeCounts;
   protectedRead: number | null; // ids in the protect file, whether they matched or not; null without one
   createdAt: number;
@@ -212,6 +213,7 @@ export function parseRun(id: string, hash: Record<string, string>): Run {
     settled: number('settled'),
     attempts: number('attempts'),
     late: number('late'),
+    bodies: number('bodies'),
     counts: perOutcome((outcome: Exclude<Outcome, keyof Run>) => number(outcome)), // no outcome has the name of another field
     protectedRead: hash.protectedRead ? Number(hash.protectedRead) : null,
     createdAt: number('createdAt'),

@@ -16,6 +16,7 @@ export function summaryOf(run: ListedRun, exit: number | null, now: number) {
     ...{
       protected_read: run.protectedRead,
       attempts: run.attempts,
+      answers_with_body: run.bodies,
       seconds: Math.round(activeMsOf(run, now)) / 1_000,
       exit,
       ...retryFacts(run),

@@ -1,4 +1,5 @@
 import { count, duration, plural, rate } from '../format.ts';
+import { describeBodies } from '../ledger/bodies.ts';
 import type { HaltCode } from '../ledger/run.ts';
 import {
   isUncertain,
@@ -34,6 +35,7 @@ export type Ending = {
   counts: OutcomeCounts;
   protectedRead: number | null; // ids of the protect file; null without one
   attempts: number;
+  bodies: number; // answers that were a 204 with a body
   activeMs: number; // deleting time, without pauses
   pace: readonly string[]; // how fast it was, and what slowed it down, in lines
   failures: readonly FailureGroup[]; // the most frequent first
@@ -59,7 +61,7 @@ export function endingText(ending: Ending, style: Style = plainStyle, isQuiet = 
 }
 
 /** The parts below the counts. */
-const rest = [retryOfLines, noneThereLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
+const rest = [retryOfLines, noneThereLines, bodyLines, doubtLines, failureLines, exampleLines, paceLines, fileLines];
 
 function hasOutcomes({ kind }: Ending): boolean {
   return kind !== 'detached';
@@ -111,6 +113,11 @@ function noneThereLines({ isNoneThere, ids }: Ending, style: Style): string[] {
   if (!isNoneThere) return [];
   const words = `None of the ${plural(ids, 'ids')} was there. Check --base-url, --account, --resource and --column.`;
   return [`  ${style.red(words)}`];
+}
+
+/** Another server than the API, which deletes nothing, may answer like this. */
+function bodyLines({ bodies }: Ending, style: Style): string[] {
+  return describeBodies(bodies).map((sentence) => `  ${style.yellow(sentence)}`);
 }
 
 /** Shown if the doubt affects an outcome. */

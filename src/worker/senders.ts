@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionPool } from '../delete/connection-pool.ts';
 import type { Sender } from '../delete/delete-chunk.ts';
 import { TargetConnection, type TargetConnectionOptions } from '../delete/send-delete.ts';
@@ -45,7 +46,7 @@ export type Senders = {
   start(): void;
   /** Sends what may be sent; call it when there may be permits, room or a token again. */
   pump(): void;
-  /** Closes all connections and gives permits back; takes 300 ms at most. */
+  /** Closes all connections, 100 ms after the last answer at the earliest, and gives permits back; takes 400 ms at most. */
   close(): Promise<void>;
   /** Requests in flight. */
   readonly inFlight: number;
@@ -58,6 +59,7 @@ export type Senders = {
 };
 
 const closeTimeoutMs = 300;
+const lateBodyMs = 100; // so long after its 204 a body is still noticed at the end of a process
 
 type SharedSenderDeps = {
   clock: () => number;
@@ -93,6 +95,8 @@ export function openSenders(options: SendersOptions, deps: SharedSenderDeps): Se
     pump,
     close: async () => {
       file.close();
+      const quietMs = Math.min(...all.map(({ connections: pool }) => pool.idleMs));
+      if (quietMs < lateBodyMs) await sleep(lateBodyMs - quietMs);
       const stopping = all.map(({ limiter }) => limiter.stop());
       for (const { connections: pool } of all) pool.close();
       await withTimeout(closeTimeoutMs, Promise.all(stopping));

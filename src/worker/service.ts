@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { longestWaitMs } from '../delete/chunk-pass.ts';
 import type { DeleteDeps } from '../delete/delete-chunk.ts';
 import { RequestMeter } from '../delete/meters.ts';
+import { storeBodies } from '../ledger/bodies.ts';
 import { noteHistory } from '../ledger/history.ts';
 import { readRunning } from '../ledger/list-runs.ts';
 import { addMeasures } from '../ledger/measures.ts';
@@ -18,6 +19,7 @@ import { trackWrites } from '../redis/writes.ts';
 import { startToken } from '../token/open-token.ts';
 import type { Token } from '../token/token.ts';
 import { withTimeout } from '../wait.ts';
+import { BodyCounter } from './body-counter.ts';
 import { chunkHandler, watchCredentials } from './chunk-handler.ts';
 import { type Part, repeat } from './parts.ts';
 import { logRedisError, runStopper } from './run-stopper.ts';
@@ -52,6 +54,7 @@ const longestDrainMs = 10_000; // for the requests in flight, also if the reques
 const drainSpareMs = 400; // after that: to return the chunks of requests in flight
 const closeMs = 300;
 const refreshEveryMs = 500;
+const flushEveryMs = 500;
 
 /** How the parts that reach beyond this process are opened. */
 type Openers = { openSenders: typeof openSenders; openQueue: typeof openQueue; openConsumer: typeof openConsumer };
@@ -70,6 +73,7 @@ export function openService(
   const writes = trackWrites(clock, (rejection) => logRejection(rejection, log));
   const { halt, halted, pauseAll, abandon } = runStopper({ ledger, writes, log, watch: () => watch });
   const senders = openSenders(options, { clock, writes, onChange: wakeWaiters, onLongThrottle: pauseAll });
+  const bodies = new BodyCounter((run, counter, answers) => storeBodies(ledger.redis, run, counter, answers));
   const askPace = openPaceCalls(ledger.redis);
   const watch = new RunWatch({
     ask: (run, call) => askPace(paceKeys(run), call),
@@ -106,6 +110,7 @@ export function openService(
     halt,
     onHalted: halted,
     isAnyRunStarved: () => watch.chunks > maxJobs / 2 && waiting.hasAny,
+    noteBody: (run) => bodies.note(run),
     enqueue: (run, chunks) => feeder.add(run, chunks).catch((error) => logRedisError(deleting, error)),
   };
   const credentials = watchCredentials(token, { changed: senders.pump, runs: () => watch.runs, halt });
@@ -137,6 +142,7 @@ export function openService(
   const drainAtMostMs = Math.min(options.connection.requestTimeoutMs, longestDrainMs) + drainSpareMs;
   const parts: Service['parts'] = [
     queuePart(queue, options.ownsQueue),
+    bodyPart(bodies, log),
     { name: 'senders', start: senders.start, drain: senders.close },
     { name: 'watch', start: () => watch.start(), drain: () => watch.stop() },
     ...(isShared ? [repeat('waiting runs', refreshEveryMs, () => waiting.refresh(), log)] : []),
@@ -180,6 +186,19 @@ function queuePart(queue: ChunkQueue, isOwn: boolean): Part {
     drain: async () => {
       if (isOwn) await withTimeout(closeMs, queue.remove(false));
       await withTimeout(closeMs, queue.close());
+    },
+  };
+}
+
+/** Stores how many answers had a body. It comes before the senders, so it drains after them: their connections may bring such a body until they close. */
+function bodyPart(bodies: BodyCounter, log: Log): Part {
+  const { name, start, drain } = repeat('answers with a body', flushEveryMs, () => bodies.flush(), log);
+  return {
+    name,
+    start: () => start?.(),
+    drain: async () => {
+      await drain?.();
+      await withTimeout(closeMs, bodies.flush());
     },
   };
 }

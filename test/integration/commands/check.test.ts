@@ -14,6 +14,7 @@ import { startTarget, stopTarget } from '../../../src/ledger/steer-target.ts';
 import { targetOf } from '../../../src/model/target.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { type SandboxOptions, startSandbox } from '../../../src/sandbox/server.ts';
+import { openBodyServer } from '../../support/body-server.ts';
 import { openTestRedis, testRedisUrl } from '../../support/redis.ts';
 import { forgetTarget } from '../../support/redis-keys.ts';
 import { hasOpenssl, makeCertificates } from '../../support/tls.ts';
@@ -219,6 +220,36 @@ describe.concurrent('check --probe-id sends one real DELETE', () => {
       { action: 'probe' },
     ]);
   });
+
+  test.for(['length', 'chunked', 'samePacket', 'laterPacket'] as const)(
+    'and warns of a 204 with a body, which another server may have sent: %s',
+    async (framing, { expect, onTestFinished }) => {
+      const { url } = await openBodyServer(onTestFinished, framing);
+      for (const strict of [{}, { strictConnections: 'true' }]) {
+        const { exit, out } = await check(
+          { baseUrl: url, ...views, ...strict },
+          { probeId: `v-${Object.keys(strict)}` },
+        );
+        expect(exit).toBe(0);
+        expect(out).toMatch(
+          /^warn +probe .* was answered 204: deleted\. 1 answer was 204 with a body, which HTTP does not/m,
+        );
+        expect(out).toContain('is it the API that answers?\n');
+        expect(out).toContain('→ verify the base URL: a proxy or another server may answer in place of the API\n');
+      }
+    },
+  );
+
+  test.for(['proper', 'lengthZero'] as const)(
+    'and warns of no 204 without a body: %s',
+    async (framing, { expect, onTestFinished }) => {
+      const { url } = await openBodyServer(onTestFinished, framing);
+      const { exit, out } = await check({ baseUrl: url, ...views }, { probeId: 'v-1' });
+      expect(exit).toBe(0);
+      expect(out).toMatch(/^ok +probe .* was answered 204: deleted$/m);
+      expect(out).not.toContain('body');
+    },
+  );
 
   test.for<[string, number, RegExp]>([
     ['401', 5, /was answered 401: the API rejected the token.*\n +→ use another token/],

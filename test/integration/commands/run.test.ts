@@ -83,6 +83,7 @@ describe('a list', () => {
           protected: 1,
           protected_read: 1,
           attempts: 21,
+          answers_with_body: 0,
           seconds: summary.seconds,
           exit: 3,
           retry_of: null,

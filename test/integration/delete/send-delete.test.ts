@@ -39,7 +39,7 @@ async function openLane(
     server.close();
   });
   const send = (path: string, authorization = 'Bearer t', maySend = () => true) =>
-    new Promise<Answer | null>((done) => lane.send({ path, authorization, maySend }, done));
+    new Promise<Answer | null>((done) => lane.send({ path, authorization, maySend, noteBody: () => {} }, done));
   return { lane, send, seen, options, connections: () => connections };
 }
 

@@ -154,6 +154,25 @@ describe('a mark', () => {
     await run;
   });
 
+  test('tells of a 204 with a body, of the first request for an id and of a later one, also after the pass', async () => {
+    const server = (index: number, n: number) => (index === 1 && n === 1 ? status(409) : noContent);
+    let bodies = 0;
+    const odd = { server, leavesAtOnce: false, noteBody: () => void bodies++ };
+    const { start, waiting, leaveAll } = openPass([untouched, untouched], odd);
+    const { run } = start();
+    await settleDown();
+    const all = [...waiting];
+    leaveAll();
+    await vi.advanceTimersByTimeAsync(1_000);
+    all.push(...waiting);
+    leaveAll();
+    await run;
+    expect([all.map(({ path }) => path), bodies]).toEqual([['/0', '/1', '/1'], 0]);
+    all[0]!.noteBody();
+    all[2]!.noteBody();
+    expect(bodies).toBe(2);
+  });
+
   test('is asked for again for an id that is to be sent once more', async () => {
     const server = (_: number, n: number) => (n < 3 ? status(429) : noContent);
     const { start, events, ledger } = openPass([untouched], { server });

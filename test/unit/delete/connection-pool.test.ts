@@ -58,6 +58,7 @@ function openQueue(weight = 1, permits: Permits | null = null) {
   const request = (path: string): QueuedRequest => ({
     ...{ path, waitStatuses: new Set([429]), hasFailed: false, authorization: '', authorize: () => 'Bearer t' },
     maySend: () => true,
+    noteBody: () => {},
     answered: (answer, ms) => {
       const what = answer === null ? 'stayed' : answer.kind === 'status' ? answer.status : answer.kind;
       answers.push(`${path} ${what} ${ms}`);

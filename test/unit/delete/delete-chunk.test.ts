@@ -41,7 +41,10 @@ function openWork(cells: number[], odd: Odd = {}) {
     leave: () => void told.push('leave'),
     ...odd.limits,
   });
-  const send = ({ path }: TargetRequest, done: (answer: Answer) => void) => {
+  const requests: TargetRequest[] = [];
+  const send = (request: TargetRequest, done: (answer: Answer) => void) => {
+    const { path } = request;
+    requests.push(request);
     paths.push(path);
     queueMicrotask(() => done(odd.server?.(path) ?? noContent));
   };
@@ -64,6 +67,7 @@ function openWork(cells: number[], odd: Odd = {}) {
     writes: { rejection: '', failed: (error) => /refused/.test(String(error)), succeeded: () => {} },
     halt: (_run, code) => void told.push(`halt ${code}`),
     onHalted: (run) => void told.push(`halted ${run}`),
+    noteBody: (run) => void told.push(`body ${run}`),
     enqueue: (_run, chunks) => void (chunks.length > 0 && told.push(`fed ${chunks}`)),
     log: {
       debug() {},
@@ -76,7 +80,7 @@ function openWork(cells: number[], odd: Odd = {}) {
   const gate = new Gate(clock);
   const job: ChunkTask = { run: 'r', chunk: 0, gate, requestQueue: line, meter: new RunMeter(), signal: stop.signal };
   const start = () => deleteChunk(job, work);
-  return { ...{ start, model, details, paths, told, meters, job, gate, stop, giveUp, line } };
+  return { ...{ start, model, details, paths, requests, told, meters, job, gate, stop, giveUp, line } };
 }
 
 const reasonIn = (facts: object) => (facts as { reason?: string }).reason ?? '';
@@ -94,6 +98,13 @@ describe('a chunk', () => {
     expect(Object.fromEntries(meters.annotations.outcomes).deleted).toBe(2);
     expect(meters.views.codes).toEqual([['204', 0]]);
     expect(Object.fromEntries(job.meter.take()).requests).toBe(2);
+  });
+
+  test('has its 204s with a body counted for its run, also after it was handed back', async () => {
+    const { start, requests, told } = openWork([untouched, untouched]);
+    await start();
+    requests[1]!.noteBody();
+    expect(told).toEqual(['enter', 'leave', 'body r']);
   });
 
   test('is not handed back once more where its last step has done that', async () => {

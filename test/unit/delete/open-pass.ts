@@ -111,6 +111,7 @@ export function openPass(cells: Cell[], odd: Odd = {}) {
       clock: () => Date.now(),
     },
     ...{ sleep: fakeSleep, isOpenAt: () => true, closed: closed.signal, shouldYield: () => false, step },
+    noteBody: () => {},
     measure: (answer, ms) => void measured.push(`${answer.kind === 'status' ? answer.status : answer.kind} ${ms}`),
     note: (index, cell, answer) =>
       void notes.push(`${index} ${readCell(cell).outcome} ${answer.kind === 'status' ? answer.status : answer.kind}`),

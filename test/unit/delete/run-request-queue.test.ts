@@ -56,6 +56,7 @@ const given = {
 const request = (leave: () => string | null, answers: unknown[] = []): QueuedRequest => ({
   ...{ path: '/a', waitStatuses: new Set<number>(), hasFailed: false, authorization: '', authorize: leave },
   maySend: () => true,
+  noteBody: () => {},
   answered: (answer, ms) => void answers.push([answer, ms]),
 });
 

@@ -4,10 +4,10 @@ import { type Answer, noContent } from '../../../src/delete/verdict.ts';
 
 describe('exchange', () => {
   /** An exchange as the HTTP client drives it, and the answers it gave. */
-  function openExchange(maySend = () => true) {
+  function openExchange(maySend = () => true, noteBody = () => {}) {
     const answers: (Answer | null)[] = [];
     const aborts: string[] = [];
-    const request = { path: '/a', authorization: 'Bearer t', maySend };
+    const request = { path: '/a', authorization: 'Bearer t', maySend, noteBody };
     const exchange = new Exchange(request, (answer) => answers.push(answer));
     const controller = { abort: (error: Error) => void aborts.push(error.message) };
     const fail = async (error: Error) => {

@@ -18,6 +18,7 @@ const ending: Ending = {
   protectedRead: null,
   doubt: '',
   attempts: 1_100,
+  bodies: 0,
   activeMs: 10_000,
   pace: [],
   failures: [{ code: 'http_403', count: 33, samples: ['a-1', 'a-2', 'a-3', 'a-4'] }],
@@ -38,6 +39,13 @@ describe('endingText', () => {
       '  Report: report.csv',
       '  Retry the others: expunge retry r1',
     ]);
+  });
+
+  it('says how many answers had a body that HTTP does not allow, and nothing where none had', () => {
+    const [one, many] = [1, 1_203].map((bodies) => endingText({ ...ending, bodies }).split('\n')[5]);
+    expect(one).toBe('  1 answer was 204 with a body, which HTTP does not allow: is it the API that answers?');
+    expect(many).toBe('  1,203 answers were 204 with a body, which HTTP does not allow: is it the API that answers?');
+    expect(endingText(ending)).not.toContain('body');
   });
 
   it('names the run whose ids it retried', () => {

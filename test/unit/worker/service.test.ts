@@ -114,12 +114,25 @@ describe('the service', () => {
 
   test('stops to watch the runs after their chunks were handed back, and before the requests are closed', () => {
     const { service } = openTestService();
-    expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'senders', 'watch', 'waiting runs', 'consumer']);
+    expect(service.parts.map(({ name }) => name)).toEqual([
+      'queue',
+      'answers with a body',
+      'senders',
+      'watch',
+      'waiting runs',
+      'consumer',
+    ]);
   });
 
   test('removes a queue of its own before and after, and looks for no runs of others', async () => {
     const { service, parts, events } = openTestService({ options: { queueName: ownQueueName('r'), ownsQueue: true } });
-    expect(service.parts.map(({ name }) => name)).toEqual(['queue', 'senders', 'watch', 'consumer']);
+    expect(service.parts.map(({ name }) => name)).toEqual([
+      'queue',
+      'answers with a body',
+      'senders',
+      'watch',
+      'consumer',
+    ]);
     await parts.start(running);
     expect(events.splice(0)).toEqual(['open queue', 'remove queue', 'start senders', 'start consumer']);
     await parts.drain();
