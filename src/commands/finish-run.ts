@@ -1,12 +1,13 @@
 import { resolve } from 'node:path';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { undeliveredMs } from '../ledger/active-time.lua.ts';
+import { judgeRun } from '../ledger/conclusion.ts';
 import { expireRun, markDelivered } from '../ledger/end-run.ts';
 import { haltExamples } from '../ledger/halt-rules.ts';
 import { nothingMeasured, readMeasures } from '../ledger/measures.ts';
 import { activeMsOf, isSealed, pendingOf, type Run, readRun } from '../ledger/run.ts';
 import { type RunFiles, writeRunFiles } from '../ledger/run-files.ts';
-import { exitOf, isNoneThere, summaryOf } from '../ledger/summary.ts';
+import { exitOf, summaryOf } from '../ledger/summary.ts';
 import { checkConservation, tallyIfSealed, tallyLedger } from '../ledger/tally.ts';
 import { haltRules } from '../ledger/thresholds.ts';
 import type { Stop } from '../limiter/stop.ts';
@@ -90,7 +91,7 @@ function endingOf(run: Run, kind: EndingKind, { argv, files = null, pace = [], e
     retryOf,
     rows,
     ids,
-    isNoneThere: isNoneThere(run),
+    isNoneThere: judgeRun(run) === 'none_there',
     pending: pendingOf(run),
     counts,
     protectedRead,

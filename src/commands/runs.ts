@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
+import { wentWell } from '../ledger/conclusion.ts';
 import { removeRun } from '../ledger/end-run.ts';
 import { type ChosenRuns, chooseRuns, type ListedRun, type RunChoice } from '../ledger/list-runs.ts';
 import { awaitsResults } from '../ledger/results.ts';
@@ -83,7 +84,12 @@ function cellsOf(run: ListedRun): string[] {
   const isOfSchedule = run.createdBy.startsWith('schedule '); // its ids come from a list, too
   const retry = isOfSchedule ? `${files} and ids of ${run.retryOf}` : `retry of ${run.retryOf}`;
   const list = run.retryOf === '' ? files : retry;
-  return [run.id, run.state, count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(list)];
+  return [run.id, stateText(run), count(run.rows), count(pendingOf(run)), new URL(run.baseUrl).host, plainLine(list)];
+}
+
+/** The state; of a completed run that did not go well, also its exit code. */
+function stateText(run: ListedRun): string {
+  return run.state === 'completed' && !wentWell(run) ? `completed, exit ${exitOf(run)}` : run.state;
 }
 
 async function remove(invocation: Invocation, session: Session): Promise<number> {

@@ -7,7 +7,7 @@ import { suggest } from '../model/suggest.ts';
 import type { Target } from '../model/target.ts';
 import type { Feeder } from '../queue/feeder.ts';
 import { type Notifier, openNotifier } from '../queue/notifier.ts';
-import type { HistoryEntry, Schedule } from '../schedule/schedule.ts';
+import { type HistoryEntry, resultOf, type Schedule } from '../schedule/schedule.ts';
 import { listSchedules, readAudit, readHistory, readSchedule, type ScheduleDeps } from '../schedule/schedule-store.ts';
 import { nextSlot } from '../schedule/slots.ts';
 import { commandFor, targetName } from '../terminal/stop-text.ts';
@@ -92,6 +92,7 @@ export async function scheduleFacts({ redis }: Session, { fp }: Target, schedule
   };
 }
 
-function entryFacts({ slot, at, ...entry }: HistoryEntry) {
-  return { slot: isoTime(slot), at: isoTime(at), ...entry };
+function entryFacts(entry: HistoryEntry) {
+  const { slot, at, ...facts } = entry;
+  return { slot: isoTime(slot), at: isoTime(at), result: resultOf(entry), ...facts };
 }

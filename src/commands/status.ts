@@ -2,6 +2,7 @@ import { ExpungeError } from '../errors.ts';
 import { plural, timeOfDay, utcTime } from '../format.ts';
 import { auditFacts } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
+import { judgeRun } from '../ledger/conclusion.ts';
 import { keptMsOf } from '../ledger/end-run.ts';
 import { eventFacts, pointFacts, readHistory } from '../ledger/history.ts';
 import { awaitsResults } from '../ledger/results.ts';
@@ -129,7 +130,7 @@ async function statusText(record: RunRecord, { options, stdout, verbosity }: Inv
     ...(run.priority === 'normal' ? [] : [`priority ${run.priority}`]),
     ...(run.onStatus ? [`on status: ${run.onStatus.replaceAll(',', ', ')}`] : []),
     ...retryLines(run),
-    ...(isQuiet ? [] : retryAdvice(run)),
+    ...(isQuiet ? [] : [...absenceAdvice(run), ...retryAdvice(run)]),
     ...pace(record),
     `submitted by ${run.createdBy}${run.note ? `, because: ${run.note}` : ''}`,
     ...results(run),
@@ -137,6 +138,13 @@ async function statusText(record: RunRecord, { options, stdout, verbosity }: Inv
     ...auditLines(record, options.audit === true, isQuiet),
   ];
   return [panel, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/** What to do about a run that found none of its ids. The runs of a schedule have no command. */
+function absenceAdvice(run: Run): string[] {
+  if (judgeRun(run) !== 'none_there') return [];
+  const expect = run.command === '' ? [] : [`if its ids may be gone: ${run.command} --expect-absent`];
+  return ['check --base-url, --account, --resource and --column', ...expect];
 }
 
 /** How to go on with a run that has ended and that nobody retried. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { noteRunAction } from '../ledger/audit.ts';
+import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import type { Steering } from '../ledger/ledger.ts';
 import { changeMaxDeletes } from '../ledger/max-deletes.ts';
 import { refuseUnprotected } from '../ledger/protection.ts';
@@ -195,7 +196,8 @@ function outcomeLines(action: Action, run: Run, isAbandonedNow: boolean): string
   if (action === 'pause')
     return [`Paused run ${run.id}, ${left} left. No more requests are sent.`, `  Resume: expunge resume ${run.id}`];
   const report = `  What happened to each row: expunge report ${run.id}`;
-  if (run.state === 'completed') return [`Run ${run.id} has completed.`, report];
+  const fault = conclusionText(judgeRun(run), run.ids);
+  if (run.state === 'completed') return [`Run ${run.id} has completed${fault && `, but ${fault}`}.`, report];
   if (action === 'cancel') return [`Run ${run.id} is cancelled.`, report];
   if (isAbandonedNow) return [`Resumed run ${run.id}, ${left} left.`];
   const who = run.detached ? 'its workers continue' : 'its command continues';

@@ -1,4 +1,5 @@
 import { readNextAttempt } from '../ledger/backlog.ts';
+import { judgeRun } from '../ledger/conclusion.ts';
 import { activeMsOf, pendingOf, type Run } from '../ledger/run.ts';
 import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, type Stop, type TargetStops } from '../limiter/stop.ts';
@@ -88,6 +89,7 @@ export class SnapshotTaker {
       runId: run.id,
       host: new URL(run.baseUrl).host,
       state: run.state,
+      conclusion: judgeRun(run),
       reason: run.reason,
       by: run.by,
       who: run.state === 'running' ? '' : run.who,

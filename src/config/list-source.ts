@@ -9,7 +9,7 @@ export type ListSource =
   | {
       kind: 'glob';
       glob: string;
-      /** The folder that files move to after a run that settled all of their ids as success; null = they stay. */
+      /** The folder that files move to after a run that went well; null = they stay. */
       archive: string | null;
       /** A file is taken if it is the same before and after this time. */
       settleMs: number;

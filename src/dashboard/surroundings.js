@@ -151,7 +151,7 @@ function lastOf({ history: [last] }) {
   if (!last) return '–';
   const link = last.run ? html` <a href="/runs/${last.run}">${last.run}</a>` : nothing;
   const reason = last.reason ? html`<br><span class="soft">${last.reason}</span>` : nothing;
-  return html`${time(last.slot)} ${last.ended?.state ?? last.outcome}${link}${reason}`;
+  return html`${time(last.slot)} ${last.result}${link}${reason}`;
 }
 
 const elsewhere = 'Only workers of its target have its list: order it on the pages of one of them.';

@@ -133,10 +133,9 @@ export type Worker = {
 
 type Slot = {
   slot: string;
-  outcome: string;
+  result: string;
   reason: string;
   run: string;
-  ended: { state: string } | null;
 };
 
 export type Schedule = {

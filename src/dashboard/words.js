@@ -77,7 +77,7 @@ const symbols = { running: '▶', paused: '‖', halted: '■', completed: '✔'
 
 /** A symbol beside the word, for those who see no colours. @param {RunSummary} run */
 export function symbolOf(run) {
-  return run.state === 'completed' && failuresOf(run) > 0 ? '⚠\ufe0e' : (symbols[run.state] ?? '…');
+  return run.state === 'completed' && run.exit !== 0 ? '⚠\ufe0e' : (symbols[run.state] ?? '…');
 }
 
 /** @param {RunSummary} run */
@@ -85,7 +85,8 @@ export function toneOf(run) {
   if (run.state === 'halted') return 'bad';
   if (run.state === 'running') return 'good';
   if (!isSealed(run)) return 'warn';
-  return run.state === 'completed' && failuresOf(run) === 0 ? 'good' : failuresOf(run) > 0 ? 'bad' : '';
+  if (run.exit !== 0) return 'bad';
+  return run.state === 'completed' ? 'good' : '';
 }
 
 /** Why a run is in its state: `Paused by ana: release window`; '' where there is nothing to say. @param {RunSummary} run */

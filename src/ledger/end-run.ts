@@ -129,15 +129,18 @@ function smallKeysOf(id: string): string[] {
 /** The name under which the end of any detached run of a target is recorded. */
 export const anyRun = '';
 
-/** Records when a run of a schedule, or any run (`anyRun`), was last completed, in ms since 1970. An older time changes nothing. */
-export async function noteCompleted(redis: RedisClient, fp: string, of: string, endedAt: number): Promise<void> {
-  const known = Number((await redis.hget(keys.completed(fp), of)) ?? 0);
-  if (endedAt > known) await redis.hset(keys.completed(fp), of, endedAt);
+/** Records when a run of a schedule, or any run (`anyRun`), went well, in ms since 1970. An older time changes nothing. */
+export async function noteSuccess(redis: RedisClient, fp: string, of: string, endedAt: number): Promise<void> {
+  const known = Number((await redis.hget(keys.lastSuccess(fp), of)) ?? 0);
+  if (endedAt > known) await redis.hset(keys.lastSuccess(fp), of, endedAt);
 }
 
-/** When a run of each existing schedule was last completed, in ms since 1970; `anyRun`: of any run. */
-export async function readCompleted(redis: RedisClient, fp: string): Promise<Record<string, number>> {
-  const [hash, schedules] = await Promise.all([redis.hgetall(keys.completed(fp)), redis.smembers(keys.schedules(fp))]);
+/** When a run of each existing schedule last went well, in ms since 1970; `anyRun`: of any run. */
+export async function readSuccesses(redis: RedisClient, fp: string): Promise<Record<string, number>> {
+  const [hash, schedules] = await Promise.all([
+    redis.hgetall(keys.lastSuccess(fp)),
+    redis.smembers(keys.schedules(fp)),
+  ]);
   const known = Object.entries(hash).filter(([of]) => of === anyRun || schedules.includes(of));
   return Object.fromEntries(known.map(([of, at]) => [of, Number(at)]));
 }

@@ -4,6 +4,7 @@ import { rateText } from '../model/rate.ts';
 import type { RedisClient } from '../redis/client.ts';
 import { type AuditEntry, readAudit } from './audit.ts';
 import { describeBodies } from './bodies.ts';
+import { conclusionText, judgeRun } from './conclusion.ts';
 import { type History, readHistory, waitsIn } from './history.ts';
 import { cut, facts, html, type Markup, noMarkup, page, section, table } from './html.ts';
 import { drawCharts } from './html-charts.ts';
@@ -98,13 +99,16 @@ export function pageOf({ run, history, measures, audit, failures }: PageFacts): 
 
 function headline(run: Run): Markup {
   const { id, state, reason, counts, rows } = run;
-  const isGood = state === 'completed' && !hasFailures(run);
-  const tone = isGood ? 'good' : state === 'halted' || hasFailures(run) ? 'bad' : '';
-  const why = state === 'completed' || reason === '' ? '' : `: ${cut(reason, textLength)}`;
+  const conclusion = judgeRun(run);
+  const isBad = state === 'halted' || hasFailures(run) || (conclusion !== null && conclusion !== 'well');
+  const tone = isBad ? 'bad' : conclusion === 'well' && state === 'completed' ? 'good' : '';
+  const fault = conclusionText(conclusion, run.ids);
+  const why = state === 'completed' || reason === '' ? fault && `, but ${fault}` : `: ${cut(reason, textLength)}`;
   const open = pendingOf(run);
+  const good = fault === '' ? `, ${count(sumOutcomes(counts, isSuccess))} of them without a problem` : '';
   return html`<h1>Run ${id}</h1>
 <p><b class="${tone}">${state}</b>${why}</p>
-<p>${plural(rows, 'rows')}, ${count(sumOutcomes(counts, isSuccess))} of them without a problem${open > 0 ? `, ${count(open)} open` : ''}
+<p>${plural(rows, 'rows')}${good}${open > 0 ? `, ${count(open)} open` : ''}
 · ${cut(run.baseUrl, textLength)}${run.account === '' ? '' : ` (${cut(run.account, textLength)})`}</p>
 <p class="soft">${timesOf(run)}</p>
 ${describeBodies(run.bodies).map((sentence) => html`<p class="bad">${sentence}</p>`)}

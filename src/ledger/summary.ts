@@ -1,8 +1,9 @@
 import { type ErrorCode, exitCodes } from '../errors.ts';
-import { isGone, isSuccess, perOutcome, sumOutcomes } from '../model/outcome.ts';
+import { perOutcome } from '../model/outcome.ts';
+import { conclusionExits, judgeRun } from './conclusion.ts';
 import type { ListedRun } from './list-runs.ts';
 import { resultsFacts } from './results.ts';
-import { activeMsOf, type HaltCode, isSealed, isTimeUp, pendingOf } from './run.ts';
+import { activeMsOf, type HaltCode, isTimeUp, pendingOf } from './run.ts';
 
 /** The last line of `--json`, with its keys in this order. */
 export type Summary = ReturnType<typeof summaryOf>;
@@ -47,22 +48,9 @@ const haltExits: Record<HaltCode, ErrorCode> = {
   ledger_lost: 'UNREACHABLE',
 };
 
-/** The exit code of a halted or sealed run, or of one whose time is up; null in other states. */
+/** The exit code of a halted or sealed run, or of one whose time is up; null in other states. Of a sealed run see `judgeRun`. */
 export function exitOf(run: ListedRun): number | null {
   if (run.state === 'halted' || isTimeUp(run)) return exitCodes[run.halt === '' ? 'GUARD' : haltExits[run.halt]].exit;
-  if (!isSealed(run.state)) return null;
-  return exitCodes[endOf(run)].exit;
-}
-
-function endOf(run: ListedRun): 'OK' | 'INCOMPLETE' | 'INTERNAL' {
-  // The open cells of a cancelled run are in no counter before `sealTally`.
-  if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'INCOMPLETE' : 'INTERNAL';
-  if (isNoneThere(run)) return 'INCOMPLETE';
-  return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'OK' : 'INCOMPLETE';
-}
-
-/** Whether no id of a sealed run existed, without --expect-absent: it may have called the wrong API. */
-export function isNoneThere({ state, ids, counts, expectAbsent }: ListedRun): boolean {
-  // After a crash, some absent ids can only be reported as gone_unconfirmed.
-  return isSealed(state) && counts.absent > 0 && sumOutcomes(counts, isGone) === ids && !expectAbsent;
+  const conclusion = judgeRun(run);
+  return conclusion && exitCodes[conclusionExits[conclusion]].exit;
 }

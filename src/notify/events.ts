@@ -1,5 +1,6 @@
 import { count, duration, isoTime, plural } from '../format.ts';
 import type { RunChange } from '../ledger/changes.ts';
+import { conclusionText, judgeRun } from '../ledger/conclusion.ts';
 import type { OutboxEvent } from '../ledger/outbox.ts';
 import { isSealed, pendingOf, type Run } from '../ledger/run.ts';
 import { exitOf } from '../ledger/summary.ts';
@@ -19,7 +20,7 @@ export function runEvent(run: Run, { n, at, state, reason, by, who, halt }: RunC
     ...{ rows: run.rows, pending: pendingOf(run), submitted_by: run.createdBy, note: run.note },
     ...(isOver ? { ...perOutcome((outcome) => run.counts[outcome]), exit: exitOf(run) } : {}),
   };
-  const why = state === 'completed' ? `: ${countsText(run)}` : reasonText(who || (by === 'guard' ? '' : by), reason);
+  const why = state === 'completed' ? completedText(run) : reasonText(who || (by === 'guard' ? '' : by), reason);
   const text = `Run ${run.id} on ${hostOf(run)} is ${state}${why}`;
   return { id: `run-${run.id}-${n}`, type: `run.${state}`, timestamp: isoTime(at), data, text };
 }
@@ -95,6 +96,11 @@ function reasonText(who: string, reason: string): string {
 /** What people and servers wrote, without line breaks. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
+}
+
+function completedText(run: Run): string {
+  const fault = conclusionText(judgeRun(run), run.ids);
+  return `${fault && `, but ${fault}`}: ${countsText(run)}`;
 }
 
 function countsText({ rows, counts }: Run): string {

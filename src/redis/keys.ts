@@ -75,8 +75,8 @@ export const keys = {
   outages: (fp: string) => `expunge:{${fp}}:outages`,
   /** string with expiry: which worker of the target recovers its runs */
   recoverer: (fp: string) => `expunge:{${fp}}:recoverer`,
-  /** hash: schedule, '' for any → when a run of it was last completed, in ms */
-  completed: (fp: string) => `expunge:{${fp}}:completed`,
+  /** hash: schedule, '' for any → when a run of it last went well, in ms */
+  lastSuccess: (fp: string) => `expunge:{${fp}}:last-success`,
   /** string with expiry: whether Redis accepts writes, beside this run or target */
   probe: (tag: string) => `expunge:{${tag}}:probe`,
   /** hash: the limiter of a target, or of one of its resources */

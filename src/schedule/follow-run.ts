@@ -1,13 +1,14 @@
 import { ExpungeError } from '../errors.ts';
-import { noteCompleted, removeIfUnstarted } from '../ledger/end-run.ts';
+import { type Conclusion, conclusionText, judgeRun } from '../ledger/conclusion.ts';
+import { noteSuccess, removeIfUnstarted } from '../ledger/end-run.ts';
 import { isSealed, type Run, readRun, schemaVersion } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
 import { isFailure, isGone, isSuccess, type Outcome, sumOutcomes } from '../model/outcome.ts';
 import { startDetachedRun } from '../queue/feeder.ts';
 import { type ListFacts, type ListRejection, protectedChange } from './guards.ts';
 import { leaseSchedule, type ScheduleLease } from './lease.ts';
-import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun } from './make-run.ts';
-import { type Schedule, settingsOf, withEnd } from './schedule.ts';
+import { evaluateList, linkRetried, type MakeRunResult, madeBy, makeRun, pauseAs } from './make-run.ts';
+import { type RunEnd, type Schedule, settingsOf, withEnd } from './schedule.ts';
 import { readHistory, readSchedule, type ScheduleDeps, updateSchedule } from './schedule-store.ts';
 import { withSlotList } from './slot-list.ts';
 
@@ -28,8 +29,8 @@ export async function removeUnstartedRun(
 }
 
 /**
- * Starts the last run if a crash left it unstarted, or records how it ended. Its files are archived only if it completed, and what it left is
- * retried by the next slot, which has those ids from its ledger: read again, the files would only send all others once more.
+ * Starts the last run if a crash left it unstarted, or records how it ended. The heartbeat is due if it went well. Its files are archived if it
+ * went well, or left only ids that the next slot retries from its ledger. A run that found none of its ids pauses the schedule.
  */
 export async function follow(
   deps: ScheduleDeps,
@@ -47,19 +48,51 @@ export async function follow(
     await linkRetried(deps, last);
     return startDetachedRun(deps.ledger, deps.feeder, last, { who: last.createdBy, reason: '' });
   }
-  const { id, state, counts } = await sealTally(redis, last);
-  const left = sumOutcomes(counts, (outcome) => !isSuccess(outcome));
-  const ended = { state, deleted: counts.deleted, gone: sumOutcomes(counts, isGone), left };
-  const history = withEnd(await readHistory(redis, lease.fp, lease.name), id, ended);
-  const isRetried = (outcome: Outcome) => schedule.retryFailed && isFailure(outcome);
-  const lost = sumOutcomes(counts, (outcome) => !isSuccess(outcome) && !isRetried(outcome));
-  const ofFiles = state === 'completed' && lost === 0 ? {} : { toArchive: '' };
-  const ofHeartbeat = state === 'completed' && left === 0 ? { heartbeatDue: deps.now() } : {};
-  if (state === 'completed') await noteCompleted(redis, lease.fp, lease.name, last.endedAt);
+  const sealed = await sealTally(redis, last);
+  const conclusion = judgeRun(sealed)!;
+  // Before its end is recorded: a process that dies in between leaves no such run with a schedule that is active.
+  if (conclusion === 'none_there' && !isRetry(sealed, schedule))
+    await pauseAs('none_there', deps, lease, noneThere(sealed));
+  const history = withEnd(await readHistory(redis, lease.fp, lease.name), sealed.id, endOfRun(sealed, conclusion));
+  const { state, endedAt } = sealed;
+  if (conclusion === 'well') await noteSuccess(redis, lease.fp, lease.name, endedAt);
   await updateSchedule(redis, lease, {
-    fields: { lastState: state, lastEndedAt: last.endedAt, ...ofFiles, ...ofHeartbeat },
+    fields: {
+      lastState: state,
+      lastConclusion: conclusion,
+      lastEndedAt: endedAt,
+      ...(areFilesDone(sealed, conclusion, schedule) ? {} : { toArchive: '' }),
+      ...(conclusion === 'well' ? { heartbeatDue: deps.now() } : {}),
+    },
     history,
   });
+}
+
+function noneThere({ id, state, ids }: Run): string {
+  const words = conclusionText('none_there', ids);
+  return `its run ${id} is ${state}, but ${words}: check its list, --base-url, --account and --resource; if its ids may be gone, add the schedule again with --expect-absent`;
+}
+
+/** Whether a run sent only ids that the one before had left. Gone is how a retry ends: it is no sign that the list is wrong. */
+function isRetry({ id }: Run, { retriedFrom }: Schedule): boolean {
+  return retriedFrom?.run === id && retriedFrom.file === 0;
+}
+
+function endOfRun({ state, counts }: Run, conclusion: Conclusion): RunEnd {
+  return {
+    state,
+    conclusion,
+    deleted: counts.deleted,
+    gone: sumOutcomes(counts, isGone),
+    left: sumOutcomes(counts, (outcome) => !isSuccess(outcome)),
+  };
+}
+
+/** Whether the files of a run need not be read again. The next slot has what it retries from the ledger. */
+function areFilesDone({ counts }: Run, conclusion: Conclusion, { retryFailed }: Schedule): boolean {
+  if (conclusion !== 'left') return conclusion === 'well';
+  const isRetried = (outcome: Outcome) => retryFailed && isFailure(outcome);
+  return sumOutcomes(counts, (outcome) => !isSuccess(outcome) && !isRetried(outcome)) === 0;
 }
 
 /**
@@ -144,9 +177,11 @@ async function followLast(
   return { schedule: (await readSchedule(redis, lease.fp, lease.name)) ?? schedule, live: null };
 }
 
-/** The schedule with the state of its last run, which may not be recorded yet. */
+/** The schedule with the end of its last run, which may not be recorded yet. */
 async function withLastState({ ledger: { redis } }: ScheduleDeps, schedule: Schedule): Promise<Schedule> {
   if (schedule.lastRun === '' || schedule.lastState !== '') return schedule;
   const run = await readRun(redis, schedule.lastRun);
-  return run !== null && isSealed(run.state) ? { ...schedule, lastState: run.state } : schedule;
+  return run !== null && isSealed(run.state)
+    ? { ...schedule, lastState: run.state, lastConclusion: judgeRun(run)! }
+    : schedule;
 }

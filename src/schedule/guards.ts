@@ -1,7 +1,7 @@
 import { count, plural } from '../format.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
-import { type GuardCode, type Schedule, settingsOf } from './schedule.ts';
+import { type ListGuardCode, type Schedule, settingsOf } from './schedule.ts';
 
 /** The facts of a list that the guards evaluate; `left`: ids that earlier slots left, `sends`: ids that a run of all this would send. */
 export type ListFacts = {
@@ -14,7 +14,7 @@ export type ListFacts = {
 };
 
 /** Why a guard rejects a list: an operator must check it first. */
-export type ListRejection = { guard: GuardCode; reason: string };
+export type ListRejection = { guard: ListGuardCode; reason: string };
 
 /** The number of earlier lists that the growth guard needs. */
 const comparedFrom = 3;
@@ -85,12 +85,16 @@ function checkSame(list: ListFacts, schedule: Schedule): ListRejection | null {
   return { guard: 'same', reason: `the list is the same as last time, that of run ${schedule.lastRun}` };
 }
 
-/** Whether a list is that of the last run, which completed, and nobody has accepted it again. After a cancelled run it may be the same. */
+/**
+ * Whether a list is that of the last run, which completed, and nobody has accepted it again. It may be the same after a run that was cancelled,
+ * or that found none of its ids: such a run pauses the schedule, so that an operator has looked.
+ */
 export function isSameAsLast(
   { rows, sha256 }: Pick<ListFacts, 'rows' | 'sha256'>,
-  { lastSha256, lastState, waived }: Schedule,
+  { lastSha256, lastState, lastConclusion, waived }: Schedule,
 ): boolean {
-  return rows > 0 && sha256 === lastSha256 && lastState === 'completed' && waived !== 'same';
+  const isDone = lastState === 'completed' && lastConclusion !== 'none_there';
+  return rows > 0 && sha256 === lastSha256 && isDone && waived !== 'same';
 }
 
 function checkGrowth({ rows }: ListFacts, { rows: before, maxGrowth }: Schedule): ListRejection | null {

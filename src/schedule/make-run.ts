@@ -160,7 +160,14 @@ async function start(
   const written = (await readRun(ledger.redis, id))!;
   const done = await recordSlot(deps, lease, trigger, result, spool.rows, {
     claim: { slot: trigger.slot, run: id, carried },
-    fields: { ...{ preparing: '', lastRun: id, lastState: '', waived: '' }, ...fieldsOfList(list, schedule, id) },
+    fields: {
+      preparing: '',
+      lastRun: id,
+      lastState: '',
+      lastConclusion: '',
+      waived: '',
+      ...fieldsOfList(list, schedule, id),
+    },
   });
   if (done !== 'done') {
     if (done !== 'lost' || !(await isOfOther(deps, lease, id)))

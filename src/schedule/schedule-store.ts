@@ -135,7 +135,8 @@ function auditLine(entry: AuditEntry): string {
 type UpdatedField =
   | ('after' | 'waiting' | 'waived' | 'rows')
   | ('heartbeatDue' | 'carried' | 'retriedFrom')
-  | ('preparing' | 'lastRun' | 'lastState' | 'lastEndedAt' | 'lastSha256' | 'toArchive' | 'protectedList');
+  | ('preparing' | 'lastRun' | 'lastState' | 'lastConclusion' | 'lastEndedAt' | 'lastSha256')
+  | ('toArchive' | 'protectedList');
 
 /** What reconciling writes to a schedule. */
 export type ScheduleUpdate = {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { type Config, type SettingName, settings, settingText } from '../config/settings.ts';
 import type { ProtectedList } from '../input/spool.ts';
+import type { Conclusion } from '../ledger/conclusion.ts';
 import type { Priority, RunState } from '../ledger/run.ts';
 import type { Carried } from './carried.ts';
 import type { Timing } from './slots.ts';
@@ -11,8 +12,12 @@ export const overlapPolicies = ['skip', 'queue-one', 'cancel-other'] as const;
 /** What happens to slots that passed while no worker listened: nothing, or one run for the last of them. */
 export const missedPolicies = ['none', 'latest'] as const;
 
-/** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted. */
-export type GuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty' | 'same' | 'protected' | 'halted';
+/** The guard that pauses a schedule: for a list that must not be deleted, or for a run that is halted or found none of its ids. */
+export type GuardCode = ListGuardCode | RunGuardCode;
+
+export type ListGuardCode = 'too_many' | 'unexpected_count' | 'growth' | 'empty' | 'same' | 'protected';
+
+type RunGuardCode = 'halted' | 'none_there';
 
 /**
  * Where each setting of a scheduled run comes from. `kept`: from the schedule, which stores its value when it is added; the settings of the
@@ -97,6 +102,8 @@ export type Schedule = Definition & {
   lastRun: string;
   /** How it ended: '' = not recorded yet, `lost` = Redis no longer knows it. */
   lastState: RunState | 'lost' | '';
+  /** What it came to: '' = not recorded yet, or `lost`. */
+  lastConclusion: Conclusion | '';
   lastEndedAt: number;
   lastSha256: string;
   /** A run that is being written and not started: '' = none. */
@@ -147,6 +154,7 @@ export function parseSchedule(name: string, hash: Record<string, string>): Sched
     waiting: text('waiting') === '' ? null : Number(text('waiting')),
     lastRun: text('lastRun'),
     lastState: text('lastState') as Schedule['lastState'],
+    lastConclusion: text('lastConclusion') as Schedule['lastConclusion'],
     lastEndedAt: Number(text('lastEndedAt')),
     lastSha256: text('lastSha256'),
     preparing: text('preparing'),
@@ -208,15 +216,15 @@ export const slotResults = [
   ...(['empty', 'refused', 'failed', 'skipped', 'missed'] as const), // it has none
 ];
 
-/** The result of a slot and its run in one word; `incomplete`: the run left ids. */
+/** The result of a slot and its run in one word; `incomplete`: the run is completed and did not go well. */
 export function resultOf({ outcome, ended }: HistoryEntry): (typeof slotResults)[number] {
   if (outcome !== 'started' || ended === null) return outcome;
   if (ended.state === 'cancelled') return 'cancelled';
-  return ended.left > 0 ? 'incomplete' : 'completed';
+  return ended.conclusion === 'well' ? 'completed' : 'incomplete';
 }
 
 /** How a run ended, kept here because Redis forgets runs. */
-type RunEnd = { state: RunState; deleted: number; gone: number; left: number };
+export type RunEnd = { state: RunState; conclusion: Conclusion; deleted: number; gone: number; left: number };
 
 /** The history with one more line, newest first; it keeps the last 50. */
 export function withEntry(history: HistoryEntry[], entry: HistoryEntry): HistoryEntry[] {

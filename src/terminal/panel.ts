@@ -1,4 +1,5 @@
 import { count, duration, percent, plural, rate, timeLeft } from '../format.ts';
+import { conclusionText } from '../ledger/conclusion.ts';
 import type { RunState } from '../ledger/run.ts';
 import { idOutcomes, isAlwaysShown, isFailure } from '../model/outcome.ts';
 import { describePace } from './pace.ts';
@@ -103,8 +104,13 @@ const activities: Record<RunState, (snapshot: Snapshot) => string> = {
   halted: (run) => `Halted${because(run)}.`,
   cancelling: (run) => `Cancelling${because(run)}${finishing(run)}.`,
   cancelled: (run) => `Cancelled${because(run)}.`,
-  completed: () => 'Completed.',
+  completed: describeCompleted,
 };
+
+function describeCompleted({ conclusion, ids }: Snapshot): string {
+  const fault = conclusionText(conclusion, ids);
+  return `Completed${fault && `, but ${fault}`}.`;
+}
 
 /** Describes a foreground run whose command was killed. */
 export const abandoned = 'Its command has ended and no process is deleting it.';

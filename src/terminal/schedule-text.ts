@@ -2,9 +2,10 @@ import cronstrue from 'cronstrue';
 import { originsOf } from '../config/parse-url.ts';
 import { durationText, settings as settingRows } from '../config/settings.ts';
 import { count, plural, roughly } from '../format.ts';
+import { conclusionText } from '../ledger/conclusion.ts';
 import type { Target } from '../model/target.ts';
 import { describeSlot, type SlotDescription } from '../schedule/describe-slots.ts';
-import type { Definition, HistoryEntry, Schedule } from '../schedule/schedule.ts';
+import type { Definition, HistoryEntry, RunEnd, Schedule } from '../schedule/schedule.ts';
 import { nextSlot, nextSlots, type Timing } from '../schedule/slots.ts';
 import { targetName } from './stop-text.ts';
 import { columns, plainLine } from './style.ts';
@@ -118,7 +119,9 @@ export function listText(all: readonly Listed[], target: Target, now: number, is
 function pausedText({ name, reason, who, pausedBy, changedAt }: Schedule, now: number, isQuiet: boolean): string {
   const by = pausedBy === '' ? who : `its guard "${pausedBy}"`;
   const why = plainLine(reason) || 'no reason given';
-  const goOn = isQuiet ? '' : `\n    Resume: expunge schedule resume ${name}`;
+  const expect = `\n    If its ids may be gone: expunge schedule add ${name} … --expect-absent --replace`;
+  const resume = `\n    Resume: expunge schedule resume ${name}`;
+  const goOn = isQuiet ? '' : `${pausedBy === 'none_there' ? expect : ''}${resume}`;
   return `  ${name} was paused ${roughly(now - changedAt)} ago by ${by}: ${why}${goOn}`;
 }
 
@@ -128,12 +131,23 @@ function lastText({ outcome, slots, reason, run, ended, rows, retried, carried }
   const detail = `${again}${rest}${reason === '' ? '' : `; ${plainLine(reason)}`}`;
   if (outcome === 'started' && ended === null) return `run ${run}, ${plural(rows ?? 0, 'rows')}${detail}`;
   if (outcome === 'started' && ended !== null) {
-    const left = ended.left > 0 ? `, ${count(ended.left)} not` : '';
-    return `${ended.state}: ${count(ended.deleted + ended.gone)} deleted or gone${left} (${run})${detail}`;
+    return `${endText(ended)} (${run})${detail}`;
   }
   const word = outcome === 'empty' ? 'nothing to do' : outcome;
   const what = slots > 1 ? `${word} ${outcome === 'empty' ? 'in ' : ''}${plural(slots, 'slots')}` : word;
   return reason === '' ? what : `${what}: ${plainLine(reason)}`;
+}
+
+/** `completed: 12 deleted, 3 gone, 1 not` or `completed, but none of its 3 ids was there`. */
+function endText({ state, conclusion, deleted, gone, left }: RunEnd): string {
+  const fault = conclusionText(conclusion, deleted + gone);
+  if (fault !== '') return `${state}, but ${fault}`;
+  const parts = [
+    `${count(deleted)} deleted`,
+    gone > 0 ? `${count(gone)} gone` : '',
+    left > 0 ? `${count(left)} not` : '',
+  ];
+  return `${state}: ${parts.filter(Boolean).join(', ')}`;
 }
 
 /** Says what `schedule pause`, `resume` or `remove` did. */
@@ -148,7 +162,7 @@ export function steeredText(
   if (action === 'pause') return `Paused schedule ${name}: it starts no more runs; a running one continues.${goOn}`;
   if (action === 'remove') return `Removed schedule ${name}; its runs stay.`;
   const next = describeSlot(schedule.tz, nextSlot(schedule, now)).local;
-  const waived = ['', 'too_many', 'halted'].includes(schedule.pausedBy)
+  const waived = ['', 'too_many', 'halted', 'none_there'].includes(schedule.pausedBy)
     ? ''
     : '\n  The next list passes the guard that paused it; --max-deletes still applies.';
   return `Resumed schedule ${name}: next ${next}.${waived}`;

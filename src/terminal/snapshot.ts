@@ -1,3 +1,4 @@
+import type { Conclusion } from '../ledger/conclusion.ts';
 import type { Run, RunState, SteeredBy } from '../ledger/run.ts';
 import { isSilent, type TargetState } from '../limiter/read-target.ts';
 import { type Stop, stopText } from '../limiter/stop.ts';
@@ -11,6 +12,7 @@ export type Snapshot = {
   runId: string;
   host: string;
   state: RunState;
+  conclusion: Conclusion | null; // null until it has ended
   reason: string; // why it is in this state, or ''
   by: SteeredBy | ''; // what brought it there
   who: string; // the operator who did, or ''

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { anyRun, expireRun, noteCompleted } from '../ledger/end-run.ts';
+import { wentWell } from '../ledger/conclusion.ts';
+import { anyRun, expireRun, noteSuccess } from '../ledger/end-run.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { areResultsWanted, awaitsResults, queueResults, wantResults } from '../ledger/results.ts';
 import { isSealed, type RunState, readRun, schemaVersion } from '../ledger/run.ts';
+import { exitOf } from '../ledger/summary.ts';
 import { sealTally, tallyIfSealed } from '../ledger/tally.ts';
 import type { Log } from '../logger.ts';
 import type { Feeder } from '../queue/feeder.ts';
@@ -124,8 +126,8 @@ export class Recoverer {
     const sealed = await sealTally(ledger.redis, run);
     if (!sealed.isExpiring || awaitsResults(sealed)) await expireRun(ledger.redis, sealed);
     if (awaitsResults(sealed)) await queueResults(ledger.redis, sealed);
-    if (sealed.state === 'completed') await noteCompleted(ledger.redis, fp, anyRun, sealed.endedAt);
+    if (wentWell(sealed)) await noteSuccess(ledger.redis, fp, anyRun, sealed.endedAt);
     await ledger.redis.srem(keys.targetRuns(fp), run.id);
-    log.info({ run: run.id, state: run.state, counts: sealed.counts }, 'run ended');
+    log.info({ run: run.id, state: run.state, exit: exitOf(sealed), counts: sealed.counts }, 'run ended');
   }
 }

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { readSources } from '../../src/config/list-source.ts';
 import type { ProtectedList } from '../../src/input/spool.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
-import type { Run } from '../../src/ledger/run.ts';
+import { type Run, readRun } from '../../src/ledger/run.ts';
 import { haltRules } from '../../src/ledger/thresholds.ts';
+import type { OutcomeCounts } from '../../src/model/outcome.ts';
 import { createFeeder } from '../../src/queue/feeder.ts';
 import { openQueue, sharedQueueName } from '../../src/queue/queue.ts';
 import { openQueueConnection } from '../../src/redis/connect.ts';
@@ -27,8 +28,8 @@ export type ScheduleHarness = Harness & {
   at(time: number, work?: Partial<ScheduleDeps>): Promise<void>;
   schedule(): Promise<Schedule>;
   history(): Promise<HistoryEntry[]>;
-  /** Ends a run as its workers would, were all of its ids gone. */
-  finish(run: string): Promise<void>;
+  /** Ends a run as its workers would: by default all of its ids were deleted. */
+  finish(run: string, counts?: Partial<OutcomeCounts>): Promise<void>;
 };
 
 export const start = Date.parse('2027-01-01T12:00Z');
@@ -71,8 +72,10 @@ export async function openScheduleHarness(atEnd: AtEnd, options: HarnessOptions 
     },
     schedule: async () => (await readSchedule(redis, target.fp, 'nightly'))!,
     history: () => readHistory(redis, target.fp, 'nightly'),
-    finish: async (run) => {
-      await redis.hset(keys.run(run), { state: 'completed', sealed: stage.now, endedAt: stage.now, tallied: 1 });
+    finish: async (run, counts) => {
+      const ended = { state: 'completed', sealed: stage.now, endedAt: stage.now, tallied: 1 };
+      const { ids } = (await readRun(redis, run))!;
+      await redis.hset(keys.run(run), { ...ended, ...(counts ?? { deleted: ids }) });
     },
   };
   return stage;

@@ -186,12 +186,12 @@ export const families: readonly Family[] = [
     read: ({ redis, service }) => (redis === null ? [] : [{ value: maySend(service) ? redis.backlog.runnable : 0 }]),
   },
   {
-    name: 'expunge_last_run_completed_timestamp_seconds',
+    name: 'expunge_last_run_success_timestamp_seconds',
     type: 'gauge',
     labels: ['schedule'],
-    help: 'When a detached run of the target was last completed, by schedule; the label is empty for any run.',
+    help: 'When a detached run of the target last ended with exit code 0, by schedule; the label is empty for any run.',
     read: ({ redis }) =>
-      Object.entries(redis?.completed ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
+      Object.entries(redis?.successes ?? {}).map(([schedule, at]) => ({ value: at / 1_000, labels: { schedule } })),
   },
   {
     name: 'expunge_results_undelivered',
@@ -211,7 +211,7 @@ export const families: readonly Family[] = [
     name: 'expunge_schedule_last_result',
     type: 'gauge',
     labels: ['schedule', 'result'],
-    help: '1 for the result of its last slot: started, then completed, incomplete or cancelled; or empty, refused, failed, skipped or missed; 0 for the others.',
+    help: '1 for the result of its last slot: started, then completed (exit code 0), incomplete (another one) or cancelled; or empty, refused, failed, skipped or missed; 0 for the others.',
     read: ({ redis }) =>
       (redis?.schedules ?? []).flatMap(({ name, result }) =>
         result === null ? [] : oneOf(slotResults, result, 'result', name),

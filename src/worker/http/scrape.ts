@@ -1,5 +1,5 @@
 import { type Backlog, readBacklog } from '../../ledger/backlog.ts';
-import { readCompleted } from '../../ledger/end-run.ts';
+import { readSuccesses } from '../../ledger/end-run.ts';
 import type { QueueDepth } from '../../queue/queue.ts';
 import { type RedisClient, readClock } from '../../redis/client.ts';
 import { keys } from '../../redis/keys.ts';
@@ -17,15 +17,15 @@ export type Scrape = {
   redis: {
     roundTripMs: number;
     backlog: Backlog;
-    completed: Completed;
+    successes: Successes;
     schedules: ScheduleSample[];
     undelivered: number;
   } | null;
   queue: { name: string; depth: QueueDepth } | null;
 };
 
-/** When a run was last completed, in ms since 1970, by schedule; see `readCompleted`. */
-type Completed = Record<string, number>;
+/** When a run last went well, in ms since 1970, by schedule; see `readSuccesses`. */
+type Successes = Record<string, number>;
 
 /** The state of a schedule and the result of its last slot, null = it has had none; when it is due, null = never, and how late that is. */
 type ScheduleSample = {
@@ -71,13 +71,13 @@ export function openScrape({
     const askedAt = clock();
     await redis.ping();
     const roundTripMs = clock() - askedAt;
-    const [backlog, completed, schedules, undelivered] = await Promise.all([
+    const [backlog, successes, schedules, undelivered] = await Promise.all([
       readBacklog(redis, fp, await readClock(redis, keys.targetRuns(fp))),
-      readCompleted(redis, fp),
+      readSuccesses(redis, fp),
       readSchedules(redis, fp, now()),
       redis.zcard(keys.undelivered(fp)),
     ]);
-    return { roundTripMs, backlog, completed, schedules, undelivered };
+    return { roundTripMs, backlog, successes, schedules, undelivered };
   };
   const askTarget = singleFlight(readTarget, { ...bounds, clock });
   const askQueue = singleFlight(async () => ({ name, depth: await service.queue.depth() }), { ...bounds, clock });

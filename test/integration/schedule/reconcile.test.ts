@@ -1,11 +1,13 @@
 import { describe, test } from 'vitest';
 import { readSources } from '../../../src/config/list-source.ts';
-import { readCompleted } from '../../../src/ledger/end-run.ts';
+import { readSuccesses } from '../../../src/ledger/end-run.ts';
 import { readEvents } from '../../../src/ledger/outbox.ts';
 import { isSealed } from '../../../src/ledger/run.ts';
+import type { OutcomeCounts } from '../../../src/model/outcome.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { leaseSchedule } from '../../../src/schedule/lease.ts';
 import { reconcile } from '../../../src/schedule/reconcile.ts';
+import { type Definition, type HistoryEntry, resultOf } from '../../../src/schedule/schedule.ts';
 import { readAudit, steerSchedule, updateSchedule } from '../../../src/schedule/schedule-store.ts';
 import { minute, openScheduleHarness, type ScheduleHarness, someIds, start } from '../../support/schedule-harness.ts';
 
@@ -19,6 +21,15 @@ async function usual(harness: ScheduleHarness, slots: number): Promise<void> {
     await harness.finish((await harness.schedule()).lastRun);
   }
   await harness.at(harness.now + 1_000);
+}
+
+/** Makes the run of a slot, ends it with these counts, records that, and returns the run. */
+async function endSlot(harness: ScheduleHarness, slot: number, counts: Partial<OutcomeCounts>): Promise<string> {
+  await harness.at(slot);
+  const { lastRun } = await harness.schedule();
+  await harness.finish(lastRun, counts);
+  await harness.at(slot + 1_000);
+  return lastRun;
 }
 
 describe.concurrent('a slot', () => {
@@ -177,7 +188,7 @@ describe.concurrent('while the last run has not ended, a slot', () => {
     await harness.at(three + minute);
     expect(await harness.runs()).toHaveLength(2);
     expect((await harness.history()).at(-1)!.ended).toMatchObject({ state: 'completed' });
-    expect(await readCompleted(harness.redis, harness.target.fp)).toEqual({ nightly: three });
+    expect(await readSuccesses(harness.redis, harness.target.fp)).toEqual({ nightly: three });
   });
 
   test('waits, one of them, by queue-one', async ({ expect, onTestFinished }) => {
@@ -375,6 +386,88 @@ describe.concurrent('a schedule is paused, and says why, by', () => {
       pausedBy: 'halted',
       who: '',
     });
+  });
+
+  test('a run that found none of its ids, which is reported once', async ({ expect, onTestFinished }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add({ heartbeat: 'http://monitor.invalid/beat' });
+    harness.list(someIds('v', 5));
+    const { redis, target } = harness;
+    const lastRun = await endSlot(harness, one, { absent: 5 });
+    const paused = await harness.schedule();
+    expect(paused).toMatchObject({ state: 'paused', pausedBy: 'none_there', who: '', heartbeatDue: null });
+    expect(paused.reason).toMatch(`its run ${lastRun} is completed, but none of its 5 ids was there: check its list, `);
+    expect(paused.reason).toMatch(/--expect-absent$/);
+    const [{ ended, ...entry }] = (await harness.history()) as [HistoryEntry];
+    expect(ended).toEqual({ state: 'completed', conclusion: 'none_there', deleted: 0, gone: 5, left: 0 });
+    expect(resultOf({ ...entry, ended })).toBe('incomplete');
+    expect(await readSuccesses(redis, target.fp)).toEqual({});
+    await harness.at(two);
+    await harness.at(three);
+    expect(await harness.runs()).toHaveLength(1);
+    const events = await readEvents(redis, target.fp, 0, 10);
+    expect(events.map(({ event }) => event.type)).toEqual(['schedule.paused']);
+  });
+
+  test('a run that found none of its ids, also where the process dies before it has recorded that', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    harness.list(someIds('v', 5));
+    await harness.at(one);
+    const { lastRun } = await harness.schedule();
+    await harness.finish(lastRun, { absent: 5 });
+    const { redis, target, work } = harness;
+    const eval_ = async (...args: Parameters<typeof redis.eval>) => {
+      if (args.includes('lastConclusion')) throw new Error('killed');
+      return redis.eval(...args);
+    };
+    const dying = new Proxy(redis, {
+      get: (of, name) => {
+        const found = name === 'eval' ? eval_ : Reflect.get(of, name);
+        return typeof found === 'function' ? found.bind(of) : found;
+      },
+    });
+    await expect(harness.at(one + 1_000, { ledger: { ...work.ledger, redis: dying } })).rejects.toThrow('killed');
+    expect(await harness.schedule()).toMatchObject({ state: 'paused', lastState: '' });
+    await redis.del(keys.scheduleLease(target.fp, 'nightly')); // as it is 15 s later
+    await harness.at(one + 15_000);
+    expect(await harness.schedule()).toMatchObject({ state: 'paused', lastConclusion: 'none_there' });
+    expect(await readEvents(redis, target.fp, 0, 10)).toHaveLength(1);
+  });
+
+  test.for<[string, Partial<Definition>, Partial<OutcomeCounts>]>([
+    ['found one of its ids', {}, { absent: 4, deleted: 1 }],
+    ['was to expect that', { settings: { resource: 'views', maxDeletes: '100', expectAbsent: 'true' } }, { absent: 5 }],
+    ['may have deleted them, but for a crash', {}, { gone_unconfirmed: 5 }],
+  ])('no run that %s', async ([, definition, counts], { expect, onTestFinished }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add({ ...definition, heartbeat: 'http://monitor.invalid/beat' });
+    harness.list(someIds('v', 5));
+    await endSlot(harness, one, counts);
+    const schedule = await harness.schedule();
+    expect(schedule).toMatchObject({ state: 'active', lastConclusion: 'well', heartbeatDue: one + 1_000 });
+    expect((await harness.history()).map(resultOf)).toEqual(['completed']);
+    expect(await readSuccesses(harness.redis, harness.target.fp)).toEqual({ nightly: one });
+  });
+
+  test('nobody who resumed it after a run that found none of its ids: the same list has its try again', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const harness = await openScheduleHarness(onTestFinished);
+    await harness.add();
+    harness.list(someIds('v', 5));
+    await endSlot(harness, one, { absent: 5 });
+    const order = { at: harness.now, by: 'operator', who: 'ana@test', reason: 'the API was down' } as const;
+    await steerSchedule(harness.redis, harness.target.fp, 'nightly', 'resume', order);
+    await endSlot(harness, two, { deleted: 5 });
+    expect(await harness.schedule()).toMatchObject({ state: 'active', lastConclusion: 'well' });
+    expect(await harness.runs()).toHaveLength(2);
+    await harness.at(three); // that run did something: now the same list is refused
+    expect(await harness.schedule()).toMatchObject({ state: 'paused', pausedBy: 'same' });
   });
 
   test('nobody who resumed it: then the next list passes that guard, once', async ({ expect, onTestFinished }) => {

@@ -167,8 +167,7 @@ describe.concurrent('files', () => {
     file('in/a.txt', 'a-1\n');
     await ring(one);
     const { lastRun } = await harness.schedule();
-    await harness.redis.hset(`expunge:{${lastRun}}:run`, 'failed', 1);
-    await harness.finish(lastRun);
+    await harness.finish(lastRun, { failed: 1 });
     await ring(one + 2_000);
     expect(readdirSync(join(folder, 'in'))).toEqual(['a.txt']);
     expect((await harness.history())[0]!.ended).toMatchObject({ state: 'completed', left: 1 });

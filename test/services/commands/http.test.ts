@@ -49,7 +49,7 @@ describe.concurrent('worker --http', () => {
     await submit(harness, env);
     const scrape = await until('the run is over', async () => {
       const seen = await probes.scrape();
-      return seen.value('expunge_last_run_completed_timestamp_seconds{schedule=""}') !== undefined && seen;
+      return seen.value('expunge_last_run_success_timestamp_seconds{schedule=""}') !== undefined && seen;
     });
     const settled = (outcome: string) =>
       scrape.value(`expunge_items_total{resource="annotations",outcome="${outcome}"}`);

@@ -529,6 +529,22 @@ describe.concurrent('with --retry-failed', () => {
     expect(stage.sent()).toEqual(['v-7']);
   });
 
+  test('a slot that only retries ids which somebody has deleted meanwhile pauses nothing, and calls no heartbeat', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished, { retryFailed: true });
+    stage.list(['v-0', 'c-0']);
+    await stage.slot(1);
+    stage.sandbox.faults = { script: () => 'status-404' };
+    await stage.slot(2);
+    expect((await stage.history())[0]).toMatchObject({ retried: 1, ended: { conclusion: 'none_there', gone: 1 } });
+    expect(await stage.schedule()).toMatchObject({ state: 'active', heartbeatDue: null });
+    stage.list(['v-1']); // a list that is not there is another matter
+    await stage.slot(3);
+    expect(await stage.schedule()).toMatchObject({ state: 'paused', pausedBy: 'none_there' });
+  });
+
   test('the same list again is only retried; without the option it pauses the schedule', async ({
     expect,
     onTestFinished,

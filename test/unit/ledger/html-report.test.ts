@@ -404,6 +404,18 @@ describe('all that a page says', () => {
   });
 });
 
+it.each([
+  ['', '<b class="bad">completed</b>, but none of its 3 ids was there'],
+  ['1', '<b class="good">completed</b></p>'],
+])('the page of a run that found none of its ids, with expectAbsent "%s", says so: %s', (expectAbsent, words) => {
+  const run = runOf('', { state: 'completed', halt: '', rows: '3', ids: '3', ...gone, tallied: '1', expectAbsent });
+  const page = pageWith('', [], { run });
+  expect(page).toContain(words);
+  expect(page.includes('3 of them without a problem')).toBe(expectAbsent !== '');
+});
+
+const gone = { failed: '0', deleted: '0', absent: '3' };
+
 describe('the samples of failures', () => {
   it('are twenty of each reason, and one of each beyond the first many', () => {
     const samples = new FailureSamples();

@@ -7,10 +7,11 @@ import { outageChanges, outageEvent, pausedEvent, refusedEvent, runEvent } from 
 
 const at = Date.parse('2027-01-01T12:00Z');
 const target = targetOf('https://api.example.com/x', 'acme');
-const run = parseRun('r1', {
+const stored = {
   ...{ state: 'completed', baseUrl: target.baseUrl, account: 'acme', rows: '5', ids: '5', tallied: '1' },
   ...{ deleted: '3', failed: '2', createdBy: 'ana@here', note: 'OPS-1' },
-});
+};
+const run = parseRun('r1', stored);
 const change: RunChange = { n: 2, at, state: 'running', reason: '', by: 'operator', who: 'ana@here', halt: '' };
 
 describe('the event of a run', () => {
@@ -25,6 +26,17 @@ describe('the event of a run', () => {
     const event = runEvent(run, { ...change, state: 'completed', reason: 'a former one' });
     expect(event.text).toBe('Run r1 on api.example.com (acme) is completed: 5 rows: 3 deleted, 2 failed');
     expect(event.data).toMatchObject({ state: 'completed', reason: '', deleted: 3, failed: 2, pending: 0, exit: 3 });
+  });
+
+  it('says of a run that found none of its ids that it did not go well', () => {
+    const gone = parseRun('r1', { ...stored, rows: '5', deleted: '0', failed: '0', absent: '5' });
+    const completed = { ...change, state: 'completed' } as const;
+    const event = runEvent(gone, completed);
+    expect(event.text).toMatch(/ is completed, but none of its 5 ids was there: 5 rows: 5 absent$/);
+    expect(event.data).toMatchObject({ exit: 3 });
+    const expected = runEvent({ ...gone, expectAbsent: true }, completed);
+    expect(expected.text).toMatch(/ is completed: 5 rows: 5 absent$/);
+    expect(expected.data).toMatchObject({ exit: 0 });
   });
 
   it('says why a run is halted or paused', () => {

@@ -36,6 +36,8 @@ describe('the guards of a schedule', () => {
     const reason = 'the list is the same as last time, that of run r1';
     expect(refused({ sha256: 'old' })).toEqual({ guard: 'same', reason });
     expect(refused({ sha256: 'old' }, { lastState: 'cancelled' })).toBeNull();
+    expect(refused({ sha256: 'old' }, { lastConclusion: 'left' })).toEqual({ guard: 'same', reason });
+    expect(refused({ sha256: 'old' }, { lastConclusion: 'none_there' })).toBeNull(); // it was paused for that already
   });
 
   it('refuse more rows than k × the median of the last lists, once there are three', () => {

@@ -54,6 +54,12 @@ describe('panelText', () => {
     expect(words).toBe('Paused by ana@laptop: interrupted by SIGINT. Resume with the same command.');
   });
 
+  it('says of a completed run whether it found none of its ids', () => {
+    const completed = { state: 'completed', ids: 3, pending: 0 } as const;
+    expect(lastLine({ ...completed, conclusion: 'well' })).toBe('Completed.');
+    expect(lastLine({ ...completed, conclusion: 'none_there' })).toBe('Completed, but none of its 3 ids was there.');
+  });
+
   it('shows no pace while nothing moves', () => {
     expect(panelText(snapshot({ state: 'paused' }), 100)).not.toMatch(/\/s|left/);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../../src/model/target.ts';
-import type { HistoryEntry } from '../../../src/schedule/schedule.ts';
+import type { HistoryEntry, RunEnd } from '../../../src/schedule/schedule.ts';
 import { listText, steeredText } from '../../../src/terminal/schedule-text.ts';
 import { aSchedule, minute, noon } from '../schedule/schedules.ts';
 
@@ -27,6 +27,16 @@ describe('the list of schedules', () => {
   });
 });
 
+it('a schedule whose run found none of its ids is told how to accept that, and how to go on', () => {
+  const schedule = aSchedule({ ...pausedAtNoon, pausedBy: 'none_there', reason: 'none of its 3 ids was there' });
+  const [text, quiet] = [false, true].map((isQuiet) =>
+    listText([{ schedule, history: [] }], target, noon + 5 * minute, isQuiet),
+  );
+  const accept = '    If its ids may be gone: expunge schedule add nightly … --expect-absent --replace';
+  expect(text).toContain(`none of its 3 ids was there\n${accept}\n    Resume: expunge schedule resume nightly`);
+  expect(quiet).not.toContain('expunge schedule');
+});
+
 describe('the last slots of a schedule', () => {
   const lastOf = (more: Partial<HistoryEntry>) =>
     listText([{ schedule: aSchedule(), history: [{ ...entry, ...more }] }], target, noon);
@@ -40,6 +50,19 @@ describe('the last slots of a schedule', () => {
     const text = lastOf({ outcome: 'started', run: 'r1', rows: 30, reason: 'the protected ids have changed' });
     expect(text).toContain('run r1, 30 rows; the protected ids have changed');
   });
+
+  it.each<[RunEnd['conclusion'], [deleted: number, gone: number, left: number], string]>([
+    ['well', [1_200, 3, 0], 'completed: 1,200 deleted, 3 gone (r1)'],
+    ['well', [5, 0, 0], 'completed: 5 deleted (r1)'],
+    ['well', [0, 3, 0], 'completed: 0 deleted, 3 gone (r1)'], // with --expect-absent
+    ['left', [5, 0, 2], 'completed: 5 deleted, 2 not (r1)'],
+    ['none_there', [0, 3, 0], 'completed, but none of its 3 ids was there (r1)'],
+    ['none_there', [0, 1, 2], 'completed, but its only id was not there (r1)'],
+    ['mismatch', [2, 1, 0], 'completed, but its counts do not add up (r1)'],
+  ])('that had a run which is %s of %j say "%s"', (conclusion, [deleted, gone, left], words) => {
+    const ended = { state: 'completed', conclusion, deleted, gone, left } as const;
+    expect(lastOf({ outcome: 'started', run: 'r1', ended })).toContain(words);
+  });
 });
 
 describe('a resumed schedule', () => {
@@ -48,6 +71,7 @@ describe('a resumed schedule', () => {
     ['protected', true],
     ['too_many', false],
     ['halted', false],
+    ['none_there', false],
     ['', false],
   ] as const)('that the guard "%s" had paused is told whether the next list passes it', (pausedBy, passes) => {
     const words = 'The next list passes the guard that paused it';

@@ -10,6 +10,7 @@ export function snapshot(changes: Partial<Snapshot> = {}): Snapshot {
     runId: '20261120-1602-m4tz',
     host: 'api.example.com',
     state: 'running',
+    conclusion: null,
     reason: '',
     by: '',
     who: '',

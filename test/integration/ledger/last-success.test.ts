@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { anyRun, noteCompleted, readCompleted } from '../../../src/ledger/end-run.ts';
+import { anyRun, noteSuccess, readSuccesses } from '../../../src/ledger/end-run.ts';
 import type { RedisClient } from '../../../src/redis/client.ts';
 import { keys } from '../../../src/redis/keys.ts';
 import { openTestRedis } from '../../support/redis.ts';
@@ -13,11 +13,11 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await redis.del(keys.completed(fp), keys.schedules(fp));
+  await redis.del(keys.lastSuccess(fp), keys.schedules(fp));
   redis.disconnect();
 });
 
-test('the latest end counts, of any run and of the runs of each schedule that there is', async () => {
+test('the latest run that went well counts, of any run and of the runs of each schedule that there is', async () => {
   await redis.sadd(keys.schedules(fp), 'nightly');
   for (const [of, at] of [
     [anyRun, 2_000],
@@ -25,6 +25,6 @@ test('the latest end counts, of any run and of the runs of each schedule that th
     ['nightly', 3_000],
     ['removed', 4_000],
   ] as const)
-    await noteCompleted(redis, fp, of, at);
-  expect(await readCompleted(redis, fp)).toEqual({ [anyRun]: 2_000, nightly: 3_000 });
+    await noteSuccess(redis, fp, of, at);
+  expect(await readSuccesses(redis, fp)).toEqual({ [anyRun]: 2_000, nightly: 3_000 });
 });

@@ -1,0 +1,50 @@
+import type { ErrorCode } from '../errors.ts';
+import { count } from '../format.ts';
+import { isGone, isSuccess, sumOutcomes } from '../model/outcome.ts';
+import { isSealed, pendingOf, type Run } from './run.ts';
+
+/**
+ * What a sealed run came to, and the exit code that says so. This is the only rule for whether a run went well: archives, heartbeats, events,
+ * metrics and pages ask it, and never a state or a count.
+ *
+ * well        every row needs no attention
+ * left        some rows need attention
+ * none_there  no id existed, without --expect-absent: the list, the resource or the API may be the wrong one
+ * mismatch    the counters do not add up to the rows of the list
+ */
+export const conclusionExits = {
+  well: 'OK',
+  left: 'INCOMPLETE',
+  none_there: 'INCOMPLETE',
+  mismatch: 'INTERNAL',
+} as const satisfies Record<string, ErrorCode>;
+
+export type Conclusion = keyof typeof conclusionExits;
+
+type Judged = Pick<Run, 'state' | 'rows' | 'ids' | 'counts' | 'expectAbsent' | 'tallied'>;
+
+/** Judges a run, which may be any state; null until it is sealed. Pure. */
+export function judgeRun(run: Judged): Conclusion | null {
+  if (!isSealed(run.state)) return null;
+  // The open cells of a cancelled run are in no counter before `sealTally`.
+  if (pendingOf(run) !== 0) return run.state === 'cancelled' && !run.tallied ? 'left' : 'mismatch';
+  if (isNoneThere(run)) return 'none_there';
+  return sumOutcomes(run.counts, (outcome) => !isSuccess(outcome)) === 0 ? 'well' : 'left';
+}
+
+/** Whether a run has ended, and its exit code is 0. */
+export function wentWell(run: Judged): boolean {
+  return judgeRun(run) === 'well';
+}
+
+function isNoneThere({ ids, counts, expectAbsent }: Judged): boolean {
+  // After a crash, some absent ids can only be reported as gone_unconfirmed.
+  return counts.absent > 0 && sumOutcomes(counts, isGone) === ids && !expectAbsent;
+}
+
+/** Says what is wrong with a run of so many ids as a whole, to stand behind "it is completed, but"; '' for what its counts say already. */
+export function conclusionText(conclusion: Conclusion | null, ids: number): string {
+  if (conclusion === 'mismatch') return 'its counts do not add up';
+  if (conclusion !== 'none_there') return '';
+  return ids === 1 ? 'its only id was not there' : `none of its ${count(ids)} ids was there`;
+}

@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest';
+import * as page from '../../../src/dashboard/words.js';
+
+type Summary = Parameters<typeof page.toneOf>[0];
+
+describe('the mark of a run on the pages', () => {
+  // By the exit code: the counts of a run that found none of its ids are those of one that expected that.
+  it.each([
+    ['completed', 0, 'good', '✔'],
+    ['completed', 3, 'bad', '⚠\ufe0e'],
+    ['completed', 1, 'bad', '⚠\ufe0e'],
+    ['cancelled', 3, 'bad', '✖'],
+    ['cancelled', 0, '', '✖'],
+    ['halted', 4, 'bad', '■'],
+    ['running', null, 'good', '▶'],
+    ['paused', null, 'warn', '‖'],
+  ])('that is %s with exit code %s is "%s" and %s', (state, exit, tone, symbol) => {
+    const run = { state, exit, absent: 3 } as unknown as Summary;
+    expect([page.toneOf(run), page.symbolOf(run)]).toEqual([tone, symbol]);
+  });
+});
