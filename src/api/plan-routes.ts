@@ -48,6 +48,7 @@ const planQuery = z.strictObject({
   resource: z.enum(resources).optional(),
   ...{ column: text, resource_column: text, delimiter: text, limit: text, expect_count: text },
   ...{ no_header: flag, allow_placeholders: flag, expect_rejected: flag, allow_empty: flag, allow_id_chars: text },
+  ...{ id_pattern: text, allow_invisible: flag, allow_column_names: flag, allow_damaged_numbers: flag },
   ...rules,
   approve_by: z.string().min(1).max(100).optional().describe('who has to apply it'),
   reason,

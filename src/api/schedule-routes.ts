@@ -37,6 +37,8 @@ const definition = z.strictObject({
   ...{ priority: z.enum(priorities).optional(), replace },
   ...{ resource: z.enum(resources).nullable().optional(), resource_column: setting, column: setting, no_header: flag },
   ...{ format: setting, delimiter: setting, limit: setting, allow_id_chars: setting, allow_placeholders: flag },
+  ...{ id_pattern: setting, allow_invisible: flag, allow_column_names: flag, allow_damaged_numbers: flag },
+  ...{ protect_column: setting, expect_unprotected: flag },
   ...{ expect_rejected: flag, expect_count: setting, canary: setting, max_failures: setting, on_status: setting },
   allow_empty: flag,
   ...{ expect_absent: flag, rate: setting, burst: setting, window: setting, keep: setting },

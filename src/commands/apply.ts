@@ -5,7 +5,7 @@ import { refuseCode, refuseDrift } from './applied-plan.ts';
 import type { Invocation } from './command.ts';
 import { readCredentials, refuseWithoutBaseUrl } from './credentials.ts';
 import { isSamePerson, sealFiles } from './make-plan.ts';
-import { checkList } from './plan.ts';
+import { checkList, checkProtection } from './plan.ts';
 import { readPlanFile } from './plan-file.ts';
 import { refuseOfWorkers, withNamedList } from './run.ts';
 import { isPartial, otherIds, otherRules, type SealedInput, type SealedPlan, withRules } from './sealed-plan.ts';
@@ -26,6 +26,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   refuseDrift(otherInput(plan, await sealFiles(given.args)));
   return withNamedList(given, async (list) => {
     checkList(given, list.spool);
+    checkProtection(given, list.spool);
     refuseDrift(otherIds(plan, list));
     const { runList } = await import('./run-list.ts');
     return runList(given, { target, credentials, list, retries: null, applied });

@@ -7,7 +7,7 @@ import { type Answer, type Verdict, verdictOf, verdictsWith } from '../delete/ve
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { duration } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
-import { readProtected } from '../input/with-list.ts';
+import { protectFileOf, readProtected } from '../input/read-protected.ts';
 import { noteTargetAction } from '../ledger/audit.ts';
 import { describeBodies } from '../ledger/bodies.ts';
 import { readTargetState } from '../limiter/read-target.ts';
@@ -38,7 +38,7 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
       next: `add ${resources.map((resource) => `--resource ${resource}`).join(' or ')}`,
     });
   }
-  const reject = checkId(id, config.allowIdChars);
+  const reject = checkId(id, config);
   if (reject !== null) throw new ExpungeError('USAGE', `--probe-id: this id is not safe to send (${reject})`);
   await refuseProtected(id, config);
   return { resource, id };
@@ -46,8 +46,9 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
 
 /** Protected ids are never deleted, by a probe either. */
 async function refuseProtected(id: string, config: Invocation['config']): Promise<void> {
-  if (config.protect === undefined) return;
-  for await (const ids of readProtected(config.protect, inputOptionsOf(config))) {
+  const protectFile = protectFileOf(config);
+  if (protectFile === null) return;
+  for await (const ids of readProtected(protectFile, inputOptionsOf(config))) {
     if (ids.includes(id)) throw new ExpungeError('USAGE', `--probe-id: ${config.protect} protects this id`);
   }
 }

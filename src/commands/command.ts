@@ -97,8 +97,14 @@ export const input = [
   'delimiter',
   'limit',
   'protect',
+  'protectColumn',
+  'expectUnprotected',
   'allowIdChars',
+  'idPattern',
   'allowPlaceholders',
+  'allowInvisible',
+  'allowColumnNames',
+  'allowDamagedNumbers',
   'expectRejected',
   'allowEmpty',
   'maxDeletes',
@@ -106,7 +112,7 @@ export const input = [
 ] as const;
 
 /** How the ids of a run that is retried are protected; they themselves are in Redis. */
-export const retryInput = ['limit', 'protect', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
+export const retryInput = ['limit', 'protect', 'protectColumn', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
 export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;

@@ -2,7 +2,8 @@ import { availableParallelism } from 'node:os';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { readChunks, settledIn } from '../input/chunk-ids.ts';
-import { formatOf } from '../input/input-options.ts';
+import { defaultColumn, formatOf } from '../input/input-options.ts';
+import { explainUnmatched } from '../input/read-protected.ts';
 import type { Spool } from '../input/spool.ts';
 import type { List } from '../input/with-list.ts';
 import { rungsLeft } from '../ledger/create-run.ts';
@@ -53,7 +54,8 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     rows: spool.rows,
     ids: spool.ids,
     samples: samplesOf(spool),
-    column: retries === null && hasColumns(spool.files, config) && !config.noHeader ? config.column : null,
+    column:
+      retries === null && hasColumns(spool.files, config) && !config.noHeader ? (config.column ?? defaultColumn) : null,
     rejected: spool.rejectedByCode,
     rejectsFile,
     settled: settledIn(spool),
@@ -154,6 +156,19 @@ export function checkList({ config, options }: ListBounds, { rows, ids, files }:
   checkMaxDeletes(sumIds(ids), config.maxDeletes, options.partial === true);
   checkExpectedCount(sumIds(ids), config.expectCount);
   checkEmpty(rows, files, config.allowEmpty);
+}
+
+/** Throws GUARD if nobody is asked, and none of the protected ids is in the list: their file may be another one, or of another form. */
+export function checkProtection(
+  { config, options }: Pick<Invocation, 'config' | 'options'>,
+  facts: Parameters<typeof explainUnmatched>[0],
+): void {
+  const isUnasked = options.yes === true && options.dryRun !== true;
+  const reason = isUnasked && !config.expectUnprotected ? explainUnmatched(facts) : null;
+  if (reason === null) return;
+  const next =
+    'check that --protect names the right file, with ids of the same form; if that is right: --expect-unprotected';
+  throw new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
 }
 
 function checkMaxDeletes(ids: number, maxDeletes: number | undefined, isPartial: boolean): void {

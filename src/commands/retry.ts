@@ -2,8 +2,9 @@ import { readTarget } from '../config/check-target.ts';
 import { ExpungeError, exitCodes } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
+import { protectFileOf, readProtected } from '../input/read-protected.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
-import { readProtected, withSpoolFolder } from '../input/with-list.ts';
+import { withSpoolFolder } from '../input/with-list.ts';
 import { readRetried } from '../ledger/retries.ts';
 import type { Run } from '../ledger/run.ts';
 import { sealTally } from '../ledger/tally.ts';
@@ -78,7 +79,8 @@ async function spoolRetried(
   { run, only, folder }: Reading,
 ): Promise<{ spool: Spool; chosen: OutcomeCounts }> {
   const { config, env } = invocation;
-  const { protect, limit = null } = config;
+  const { limit = null } = config;
+  const protectFile = protectFileOf(config);
   const chosen = perOutcome(() => 0);
   let rows = 0;
   const progress = startProgress(
@@ -92,7 +94,7 @@ async function spoolRetried(
       yield page;
     }
   }
-  const protectedIds = protect === undefined ? null : readProtected(protect, inputOptionsOf(config));
+  const protectedIds = protectFile && readProtected(protectFile, inputOptionsOf(config));
   try {
     const spool = await spoolRows(batches(), folder, { files: run.files, protectedIds, limit });
     return { spool, chosen };

@@ -6,6 +6,7 @@ import { count } from '../format.ts';
 import { settledIn } from '../input/chunk-ids.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
 import { openInputs } from '../input/open-inputs.ts';
+import { protectFileOf } from '../input/read-protected.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
 import { anyResource, sumIds } from '../model/resource.ts';
@@ -14,7 +15,7 @@ import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
 import { readCredentials } from './credentials.ts';
-import { checkList, noListHistory, planOf } from './plan.ts';
+import { checkList, checkProtection, noListHistory, planOf } from './plan.ts';
 import { progressOn, sayOf } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
@@ -25,6 +26,7 @@ export async function execute(invocation: Invocation): Promise<number> {
   const credentials = options.dryRun ? null : readCredentials(invocation);
   return withNamedList(invocation, async (list) => {
     checkList(invocation, list.spool);
+    checkProtection(invocation, list.spool);
     if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
     if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
@@ -89,8 +91,8 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
       rows += n;
     };
     shown.push(startProgress(progressOn(invocation), env, () => `Reading ${names}: ${count(rows)} rows`));
-    const { protect = null, limit = null, expectRejected } = config;
-    const bounds = { protectFile: protect, limit, expectRejected, rejectsFolder: folder };
+    const { limit = null, expectRejected } = config;
+    const bounds = { protectFile: protectFileOf(config), limit, expectRejected, rejectsFolder: folder };
     return { files, options: inputOptionsOf(config), ...bounds, onRows };
   };
   try {

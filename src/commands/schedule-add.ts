@@ -53,7 +53,7 @@ export async function execute(invocation: Invocation): Promise<number> {
 async function protectedListOf({ options, config }: Invocation, protect: string | undefined) {
   if (protect === undefined) return null;
   if (options.protectedList !== undefined) return options.protectedList as ProtectedList | null;
-  return readProtectedList(config.stateDir, protect, config);
+  return readProtectedList(config.stateDir, { path: protect, column: config.protectColumn ?? null }, config);
 }
 
 /** The schedule that the options and settings define. Throws USAGE for what is missing or contradicts itself. */

@@ -5,6 +5,7 @@ import { resources } from '../model/resource.ts';
 import { parseRetrySelection, parseSelection, retryWords, selectionWords } from '../model/selection.ts';
 import { suggest } from '../model/suggest.ts';
 import { parseTimeWindow, timeWindowSetting, windowStateAt } from '../model/time-window.ts';
+import { compileIdPattern } from './id-pattern.ts';
 
 // Each parser takes the text of one setting and returns its value, or throws an Error that says what was expected.
 
@@ -78,9 +79,21 @@ export const delimiter = (value: string): string => {
 };
 
 export const idChars = (value: string): string => {
-  const wrong = [...value].find((character) => !'/\\%?#; '.includes(character));
+  const wrong = [...value].find((character) => !idCharacters.includes(character));
   if (wrong === undefined) return value;
-  throw new Error(`only / \\ % ? # ; and the space can be allowed, got "${wrong}"`);
+  throw new Error(`only ${[...idCharacters.trim()].join(' ')} and the space can be allowed, got "${wrong}"`);
+};
+
+const idCharacters = '/\\%?#;"\'`,|<> ';
+
+/** A regular expression for whole ids; see `compileIdPattern`. */
+export const idPattern = (value: string): string => {
+  try {
+    compileIdPattern(text(value));
+    return value;
+  } catch (error) {
+    throw new Error(`"${value}" cannot be used as a pattern: ${(error as Error).message}`);
+  }
 };
 
 /** `--on-status` in its normal form: texts that mean the same give the same value. */

@@ -122,7 +122,7 @@ class NewRun {
           html`<option value=${fp}>${hostOf(target)}${account ? ` (${account})` : ''}${processes > 0 ? '' : ' – no worker now'}</option>`,
       )}</select></p>
       ${fieldOf({ name: 'resource', label: 'Ids of', choices: me.resources })}
-      ${fieldOf({ name: 'column', label: 'Column', hint: 'that holds the id; it must be in the header', value: 'id' })}
+      ${fieldOf({ name: 'column', label: 'Column', hint: 'that holds the id; without a name: id', isOptional: true })}
       <details><summary>More settings</summary>
         ${fieldOf({ name: 'rate', label: 'Rate', hint: 'at most so many requests: 200/s', isOptional: true })}
         ${fieldOf({ name: 'limit', label: 'Limit', hint: 'only the first n rows, for a trial', isOptional: true, isNumber: true })}

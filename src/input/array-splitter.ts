@@ -5,7 +5,7 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Splits the text of a JSON array, which may come in pieces of any size, into its elements. It only finds where they end: the caller
+ * Splits the text of a JSON array, or of several one after another, into their elements. It may come in pieces of any size. It only finds where they end: the caller
  * parses each, and if all are JSON, so is the array. Throws USAGE for text that is no array, or has no end.
  */
 export class ArraySplitter {
@@ -49,10 +49,12 @@ export class ArraySplitter {
   /** A character before or after the array: white space, or the bracket that opens it. */
   #passOutside(character: string): void {
     if (' \t\r\n'.includes(character)) return;
-    if (this.#place === 'behind') throw inputError(this.#name, null, 'something follows the JSON array', oneArray);
+    if (this.#place === 'behind' && character !== '[')
+      throw inputError(this.#name, null, 'something other than a JSON array follows the JSON array', oneArray);
     if (character === '{') throw inputError(this.#name, null, 'expected a JSON array, got an object', ofObject);
     if (character !== '[') throw inputError(this.#name, null, 'expected a JSON array, got something else', ofElse);
     this.#place = 'within';
+    this.#count = 0;
   }
 
   /** Whether the element ends before this character. */
@@ -86,6 +88,6 @@ export class ArraySplitter {
 }
 
 const again = 'export or transfer it again: it may be cut off';
-const oneArray = 'for one JSON value a line use --format ndjson';
-const ofObject = `for one object a line use --format ndjson; for an array within it: jq -c '.NAME[]' FILE | expunge run - --format ndjson`;
+const oneArray = 'for one JSON value per line use --format ndjson';
+const ofObject = `for an array within the object: jq -c '.NAME[]' FILE > ids.ndjson; if each line is an object with an id of its own: --format ndjson`;
 const ofElse = 'check what the file holds, and name its format with --format';

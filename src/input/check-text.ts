@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { quotePath } from '../model/shell-word.ts';
 import { adviceToDecode } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
@@ -10,9 +11,12 @@ const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
 
 /**
  * Yields chunks of whole UTF-8 characters, without the byte order mark. Throws USAGE, naming the line, for bytes that are not UTF-8
- * (replaced by U+FFFD they would be another id), and for a pipe whose last line has no newline.
+ * (replaced by U+FFFD they would be another id), and for a last line without the newline that it needs.
  */
-export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* checkText(
+  file: Pick<InputFile, 'name' | 'isPipe'> & { needsNewline?: boolean },
+  chunks: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 4);
   const encoding = encodingOf(head);
   let held: Buffer = Buffer.alloc(0);
@@ -31,7 +35,8 @@ export async function* checkText(file: InputFile, chunks: AsyncIterable<Buffer>)
     if (whole.length > 0) yield whole;
   }
   if (held.length > 0) throw notUtf8(file.name, line);
-  if (file.isPipe && last !== lf && last !== cr) throw cutOff(file.name, line);
+  if (file.needsNewline && last !== lf && last !== cr)
+    throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
 }
 
 /** How many of the bytes belong to complete characters, by their lead bytes. */
@@ -90,6 +95,13 @@ function wrongEncoding(name: string, encoding: string): Error {
 function notUtf8(name: string, line: number): Error {
   const next = `save it as UTF-8 where it comes from; if it is Windows-1252:\n${adviceToDecode(name, 'WINDOWS-1252')}`;
   return inputError(name, line, 'bytes that are not UTF-8', next);
+}
+
+/** `split -b` and a copy that is cut off leave such a file; what is left of an id can name another object. */
+function openEnd(name: string, line: number): Error {
+  const message = 'the last line has no newline, so its id may be cut off; nothing was sent';
+  const next = `look at it: tail -n 1 ${quotePath(name)}; if it is whole, end the line: echo >> ${quotePath(name)}`;
+  return inputError(name, line, message, next);
 }
 
 function cutOff(name: string, line: number): Error {

@@ -1,4 +1,5 @@
 import { ExpungeError } from '../errors.ts';
+import { visible } from '../model/visible.ts';
 
 /** A USAGE error for unusable input: it names the file, and the line if there is one. */
 export function inputError(
@@ -11,7 +12,7 @@ export function inputError(
   return new ExpungeError('USAGE', `${place}: ${message}`, { next });
 }
 
-/** Quotes text from a file for a message: control characters are escaped, and long text is cut. */
+/** Quotes text from a file for a message: invisible and control characters are escaped, and long text is cut. */
 export function shown(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+  return `"${visible(text.length > 60 ? `${text.slice(0, 60)}…` : text).replaceAll('"', '\\"')}"`;
 }

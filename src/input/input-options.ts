@@ -1,33 +1,58 @@
-import { type Config, settings } from '../config/settings.ts';
+import { compileIdPattern } from '../config/id-pattern.ts';
+import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { checkId, isPlaceholder } from '../model/check-id.ts';
-import { type Resource, resources } from '../model/resource.ts';
+import { checkId, checkLine, type IdRules, kinds, kindsIn } from '../model/check-id.ts';
+import { type Resource, resources, resourcesText, singularOf } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
-import { inputError } from './input-error.ts';
+import { HeaderCheck } from './header.ts';
+import { inputError, shown } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
+import { RoundedNumbers } from './rounded-numbers.ts';
 
 export type Format = 'csv' | 'ndjson' | 'json' | 'lines';
 
 /** How rows are read from the files of one run. Exactly one of `resource` and `resourceColumn` is set. */
-export type InputOptions = {
+export type InputOptions = IdRules & {
   resource: Resource | null;
   resourceColumn: string | null;
   format: Format | null;
-  column: string;
+  /** The column or field of the ids; null: `id`, which is refused if another column is named like the resource. */
+  column: string | null;
+  /** The flag that names the column, for messages. */
+  columnFlag: '--column' | '--protect-column';
   noHeader: boolean;
   delimiter: string;
-  allowIdChars: string;
-  allowPlaceholders: boolean;
+  idPattern: RegExp | null;
+  allowColumnNames: boolean;
 };
 
 /** The settings that say how rows are read. */
-export type InputSettings = Pick<Config, keyof InputOptions>;
+export type InputSettings = Pick<Config, Exclude<keyof InputOptions, 'columnFlag'>>;
 
 /** The options of these settings; those that are not set become null. */
 export function inputOptionsOf(given: InputSettings): InputOptions {
-  const { column, noHeader, delimiter, allowIdChars, allowPlaceholders } = given;
-  const { resource = null, resourceColumn = null, format = null } = given;
-  return { resource, resourceColumn, format, column, noHeader, delimiter, allowIdChars, allowPlaceholders };
+  return {
+    resource: given.resource ?? null,
+    resourceColumn: given.resourceColumn ?? null,
+    format: given.format ?? null,
+    column: given.column ?? null,
+    columnFlag: '--column',
+    noHeader: given.noHeader,
+    delimiter: given.delimiter,
+    allowIdChars: given.allowIdChars,
+    allowPlaceholders: given.allowPlaceholders,
+    allowInvisible: given.allowInvisible,
+    allowDamagedNumbers: given.allowDamagedNumbers,
+    allowColumnNames: given.allowColumnNames,
+    idPattern: given.idPattern === undefined ? null : compileIdPattern(given.idPattern),
+  };
+}
+
+/** The column of the ids where nobody names one. */
+export const defaultColumn = 'id';
+
+export function columnOf({ column }: Pick<InputOptions, 'column'>): string {
+  return column ?? defaultColumn;
 }
 
 const formats: Record<string, Format> = {
@@ -80,10 +105,10 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
     );
   }
   const hasCells = used.length === 0 || used.includes('csv'); // the files of a schedule are not known yet
-  if (hasCells && noHeader && column !== settings.column.fallback) {
+  if (hasCells && noHeader && column !== null && column !== defaultColumn) {
     throw new ExpungeError(
       'USAGE',
-      `--no-header takes the ids from the first column, and --column ${column} names one of a header`,
+      `--no-header takes the ids from the first column, and ${options.columnFlag} ${column} names one of a header`,
       { next: 'give the file a header; or take its first column: --no-header --column id, or without --column' },
     );
   }
@@ -94,26 +119,75 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
 
 /** Makes the rows of one file, with the resource of each and whether its id can be sent. */
 export type RowMaker = {
-  /** A row with an id. `kind` is the value of the resource column; it is ignored with --resource. */
-  row(line: number, id: string, kind: unknown): Row;
+  /**
+   * A row with an id. `kind`: the value of the resource column, or with --resource that of a column named `resource`, if there is one.
+   * `cells`: those of the row of a table, or the text of a line.
+   */
+  row(line: number, id: string, kind: unknown, cells?: readonly string[] | string): Row;
   /** A row that the format makes unusable. */
   rejected(line: number, id: string, reject: RejectCode): Row;
+  /** Call it behind the last row. Throws USAGE if the ids as a whole look damaged. */
+  end(): void;
 };
 
-export function rowMaker(file: Position['file'], options: InputOptions): RowMaker {
-  const resourceOf = (kind: unknown): Resource | null => options.resource ?? asResource(kind);
+/** What a file is: its place in the list, its name, and the format that it is read in. */
+export type FileFacts = { file: Position['file']; name: string; format: Format };
+
+/** `header`: the cells of its header; [] if it has none. */
+export function rowMaker(facts: FileFacts, options: InputOptions, header: readonly string[] = []): RowMaker {
+  const { file, name, format } = facts;
+  const numbers = new RoundedNumbers();
+  const firstRow = format === 'lines' || (format === 'csv' && options.noHeader);
+  const { allowColumnNames } = options;
+  const headers = new HeaderCheck({ name, column: columnOf(options), allowColumnNames, firstRow }, header);
   return {
-    row(line, id, kind) {
-      const resource = resourceOf(kind);
-      const reject = resource === null ? 'unknown_resource' : rejectOf(id, options);
+    row(line, id, kind, cells = id) {
+      const found = kindsIn(id);
+      const resource = resourceFor(kind, line, name, options);
+      if (headers.isRepeated(line, id, cells, found)) {
+        return { file, line, resource, id, reject: 'repeated_header' };
+      }
+      numbers.add(line, id, found);
+      const reject = resource === null ? 'unknown_resource' : rejectOf(id, found, format, options);
       return { file, line, resource, id, reject };
     },
     rejected: (line, id, reject) => ({ file, line, resource: options.resource, id, reject }),
+    end: () => {
+      if (!options.allowDamagedNumbers) numbers.refuse(name);
+    },
   };
 }
 
-function rejectOf(id: string, { allowIdChars, allowPlaceholders }: InputOptions): RejectCode | null {
-  return isPlaceholder(id) && !allowPlaceholders ? 'placeholder' : checkId(id, allowIdChars);
+function resourceFor(
+  kind: unknown,
+  line: number,
+  name: string,
+  { resource, columnFlag }: InputOptions,
+): Resource | null {
+  if (resource === null) return asResource(kind);
+  if (typeof kind === 'string' && columnFlag === '--column') refuseOtherKind(kind, resource, line, name);
+  return resource;
+}
+
+/** A list that says of itself what its ids are is not overruled without a word. */
+function refuseOtherKind(kind: string, resource: Resource, line: number, name: string): void {
+  const word = kind.trim().toLowerCase();
+  const said = resources.find((known) => word === known || word === singularOf(known));
+  if (said === undefined || said === resource) return;
+  const message = `the column "resource" says ${shown(kind)}, but --resource is ${resource}; nothing was sent`;
+  const next = '--resource-column resource in place of --resource reads the resource of each row';
+  const words = word === said ? next : `${next}; its values have to be ${resourcesText('or')}`;
+  throw inputError(name, line, message, words);
+}
+
+function rejectOf(id: string, found: number, format: Format, options: InputOptions): RejectCode | null {
+  const reject = checkId(id, options, found);
+  if (reject !== null) return reject;
+  if (format === 'lines' && found >= kinds.other) {
+    const foreign = checkLine(id, options.allowIdChars);
+    if (foreign !== null) return foreign;
+  }
+  return options.idPattern === null || options.idPattern.test(id) ? null : 'pattern_mismatch';
 }
 
 function asResource(kind: unknown): Resource | null {

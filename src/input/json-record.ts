@@ -1,28 +1,52 @@
 import type { Row } from '../model/row.ts';
-import type { InputOptions, RowMaker } from './input-options.ts';
+import { quoteForShell } from '../model/shell-word.ts';
+import { isNamedLike } from './header.ts';
+import { inputError } from './input-error.ts';
+import { columnOf, defaultColumn, type InputOptions, type RowMaker } from './input-options.ts';
 
 /** Which fields of an object hold its id and its resource. */
-export type Fields = Pick<InputOptions, 'column' | 'resourceColumn'>;
+export type Fields = Pick<InputOptions, 'column' | 'columnFlag' | 'resource' | 'resourceColumn'>;
 
-/** The row of one JSON value: an object with the fields, or an id as a string. `text` is the value as it is written. */
-export function rowOfRecord(line: number, value: unknown, text: string, fields: Fields, make: RowMaker): Row {
-  if (typeof value === 'string') return make.row(line, value, null);
+/** Where a record is, and how it is written. */
+type Place = { name: string; line: number; text: string };
+
+/** The row of one JSON value: an object with the fields, or an id as a string. Throws USAGE if two fields could hold the id. */
+export function rowOfRecord({ name, line, text }: Place, value: unknown, fields: Fields, make: RowMaker): Row {
+  if (typeof value === 'string') return make.row(line, value, undefined);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return make.rejected(line, text, 'not_a_string');
   }
-  const { column, resourceColumn } = fields;
+  const record = value as Record<string, unknown>;
+  if (fields.column === null) refuseRival(name, line, record, fields);
+  const column = columnOf(fields);
+  const { resource, resourceColumn } = fields;
   // The parser silently takes the last one, which may not be the object that is meant.
   if (isRepeated(text, column) || (resourceColumn !== null && isRepeated(text, resourceColumn))) {
     return make.rejected(line, text, 'duplicate_key');
   }
-  const record = value as Record<string, unknown>;
-  const kind = resourceColumn && ownField(record, resourceColumn);
+  const kind = ownField(record, resource === null ? resourceColumn! : 'resource');
   const id = ownField(record, column);
   if (typeof id === 'string') return make.row(line, id, kind);
-  if (typeof id === 'number') return fromNumber(line, id, text, column, kind, make);
-  return id === undefined
-    ? make.rejected(line, '', 'missing_id')
-    : make.rejected(line, JSON.stringify(id), 'not_a_string');
+  if (id === undefined) return make.rejected(line, '', 'missing_id');
+  const source = sourceOf(text, column);
+  // A number is an id only if it was written as the whole number it is: 1e3, 1.0 and those above 2^53 have lost their text.
+  if (typeof id !== 'number') return make.rejected(line, source, 'not_a_string');
+  const isExact = Number.isSafeInteger(id) && String(id) === source;
+  return isExact ? make.row(line, source, kind) : make.rejected(line, source, 'unsafe_number');
+}
+
+function refuseRival(name: string, line: number, record: Record<string, unknown>, fields: Fields): void {
+  if (!Object.hasOwn(record, defaultColumn)) return;
+  for (const field in record) {
+    if (field !== defaultColumn && isNamedLike(field, fields.resource)) throw ambiguous(name, line, field, fields);
+  }
+}
+
+/** The error for a list in which `id` and another column could hold the ids. */
+export function ambiguous(name: string, line: number, rival: string, { columnFlag }: Fields): Error {
+  const message = `both "${defaultColumn}" and "${rival}" could hold the ids; nothing was sent`;
+  const next = `name the right one: ${columnFlag} ${quoteForShell(rival)} or ${columnFlag} ${defaultColumn}`;
+  return inputError(name, line, message, next);
 }
 
 function ownField(record: Record<string, unknown>, name: string): unknown {
@@ -71,19 +95,21 @@ function isKey(text: string, end: number): boolean {
   return text[at] === ':';
 }
 
-/** A number is an id only if it was written as the whole number it is: 1e3, 1.0 and those above 2^53 have lost their text. */
-function fromNumber(line: number, id: number, text: string, column: string, kind: unknown, make: RowMaker): Row {
-  const source = sourceOf(text, column);
-  if (Number.isSafeInteger(id) && String(id) === source) return make.row(line, source, kind);
-  return make.rejected(line, source, 'unsafe_number');
-}
-
-/** How the number in a field of the outermost object is written. */
+/** How the value of a field of the outermost object is written. The text is known to be JSON, however deep. */
 function sourceOf(text: string, column: string): string {
-  const sources = new Map<unknown, string>();
-  const root: unknown = JSON.parse(text, function (this: unknown, key, value, context?: { source?: string }) {
-    if (key === column) sources.set(this, context?.source ?? '');
-    return value;
-  });
-  return sources.get(root) ?? '';
+  let [depth, start] = [0, -1];
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (character === '"') {
+      const end = endOfString(text, at);
+      if (depth === 1 && start === -1 && isKey(text, end) && isSame(text.slice(at, end), column, `"${column}"`)) {
+        start = text.indexOf(':', end) + 1;
+      }
+      at = end - 1;
+    } else if (character === '{' || character === '[') depth += 1;
+    else if (depth === 1 && start !== -1 && (character === ',' || character === '}'))
+      return text.slice(start, at).trim();
+    else if (character === '}' || character === ']') depth -= 1;
+  }
+  return '';
 }

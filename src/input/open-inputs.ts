@@ -10,6 +10,7 @@ export type InputFile = {
   name: string; // as shown: the path, or (stdin)
   isStdin: boolean;
   isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
+  isUnattended?: true; // nobody sees its last id in a plan before it is deleted, or relies on it
   open(): AsyncIterable<Buffer>; // the raw bytes; throws USAGE if the file changes while it is read
 };
 

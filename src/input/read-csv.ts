@@ -2,29 +2,30 @@ import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
 import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
+import { findRival } from './header.ts';
 import { inputError, shown } from './input-error.ts';
-import type { InputOptions, RowMaker } from './input-options.ts';
+import { columnOf, type FileFacts, type InputOptions, type RowMaker, rowMaker } from './input-options.ts';
+import { ambiguous } from './json-record.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
-import { refuseHeader } from './refuse-header.ts';
 
 /** The rows of a CSV. Throws USAGE, naming the line, for text that is no table: ragged rows, stray or unclosed quotes. */
 export async function* readCsv(
-  name: string,
+  facts: FileFacts,
   chunks: AsyncIterable<Buffer>,
   options: InputOptions,
-  make: RowMaker,
 ): AsyncGenerator<Row[]> {
   let rows: Row[] = [];
-  const read = recordReader(name, options, make);
+  const { read, end } = recordReader(facts, options);
   const take = (cells: string[], line: number) => {
     const row = read(cells, line);
     if (row !== null) rows.push(row);
   };
-  for await (const _ of parse(name, chunks, options.delimiter, take)) {
+  for await (const _ of parse(facts.name, chunks, options.delimiter, take)) {
     yield rows;
     rows = [];
   }
+  end();
 }
 
 /** A record of a CSV with its text as it is in the file, without the line end. `row` is null for the header. */
@@ -32,17 +33,16 @@ export type CsvRecord = { cells: string[]; text: string; row: Row | null; hasCar
 
 /** The same with the text of each record. */
 export async function* readCsvRecords(
-  name: string,
+  facts: FileFacts,
   chunks: AsyncIterable<Buffer>,
   options: InputOptions,
-  make: RowMaker,
 ): AsyncGenerator<CsvRecord[]> {
   let records: CsvRecord[] = [];
-  const read = recordReader(name, options, make);
+  const { read } = recordReader(facts, options);
   const take = (cells: string[], line: number, raw: string) => {
     records.push({ cells, text: withoutLineEnds(raw), row: read(cells, line), hasCarriageReturn: raw.endsWith('\r') });
   };
-  for await (const _ of parse(name, chunks, options.delimiter, take, true)) {
+  for await (const _ of parse(facts.name, chunks, options.delimiter, take, true)) {
     yield records;
     records = [];
   }
@@ -93,22 +93,25 @@ async function* parseFrom(
   }
 }
 
-/** Returns a function that turns each record into a row; the first record is the header, unless there is none, and gives null. */
-function recordReader(name: string, options: InputOptions, make: RowMaker) {
+/** `read` turns each record into a row; the first record is the header, unless there is none, and gives null. `end`: behind the last one. */
+function recordReader(facts: FileFacts, options: InputOptions) {
+  const { name } = facts;
   let columns: Columns | null = null;
-  return (cells: string[], line: number): Row | null => {
+  let make: RowMaker = rowMaker(facts, options);
+  const read = (cells: string[], line: number): Row | null => {
     if (columns === null) {
       columns = options.noHeader
         ? { id: 0, resource: -1, cells: cells.length }
         : findColumns(name, line, cells, options);
-      if (!options.noHeader) return null;
-      refuseHeader(name, line, cells, options.column);
+      if (!options.noHeader) {
+        make = rowMaker(facts, options, cells);
+        return null;
+      }
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
-    const row = make.row(line, cells[columns.id]!, cells[columns.resource]);
-    // Joined exports repeat their header.
-    return row.id === options.column && !options.noHeader ? make.rejected(line, row.id, 'repeated_header') : row;
+    return make.row(line, cells[columns.id]!, cells[columns.resource], cells);
   };
+  return { read, end: () => make.end() };
 }
 
 function openParser(delimiter: string, onRecord: (cells: string[], raw: string) => void, hasRaw: boolean): Parser {
@@ -178,17 +181,26 @@ const raggedNext =
 /** The indexes of the columns to read, and the number of cells in each row. */
 type Columns = { id: number; resource: number; cells: number };
 
-/** Finds the columns in a header. Throws USAGE for a column that is missing, and for repeated names. */
-function findColumns(name: string, line: number, header: string[], options: InputOptions): Columns {
+/**
+ * Finds the columns in a header, whose cells may have white space around them. Throws USAGE for a column that is missing, for repeated names,
+ * and where two columns could hold the ids.
+ */
+function findColumns(name: string, line: number, cells: string[], options: InputOptions): Columns {
+  const header = cells.map((cell) => cell.trim());
   const twice = header.find((column, index) => header.indexOf(column) !== index);
   if (twice !== undefined) throw inputError(name, line, `two columns are named ${shown(twice)}`, 'rename one of them');
   const find = (column: string) => {
-    const index = header.indexOf(column);
+    const exact = cells.indexOf(column);
+    const index = exact === -1 ? header.indexOf(column) : exact;
     if (index === -1) throw missing(name, line, header, column);
     return index;
   };
-  const { column, resourceColumn } = options;
-  return { id: find(column), resource: resourceColumn === null ? -1 : find(resourceColumn), cells: header.length };
+  const { resource, resourceColumn } = options;
+  const id = find(columnOf(options));
+  const rival = options.column === null ? findRival(header, resource) : undefined;
+  if (rival !== undefined) throw ambiguous(name, line, rival, options);
+  const kind = resourceColumn === null ? header.findIndex((cell) => /^resource$/i.test(cell)) : find(resourceColumn);
+  return { id, resource: kind === id && resourceColumn === null ? -1 : kind, cells: cells.length };
 }
 
 function missing(name: string, line: number, header: string[], column: string): Error {

@@ -10,8 +10,8 @@ import { splitLines } from './read-lines.ts';
 export async function* readNdjson(
   name: string,
   chunks: AsyncIterable<Buffer>,
-  fields: Fields,
   make: RowMaker,
+  fields: Fields,
 ): AsyncGenerator<Row[]> {
   let isFirst = true;
   for await (const { first, texts } of splitLines(name, chunks)) {
@@ -22,7 +22,7 @@ export async function* readNdjson(
       if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
       isFirst = false;
       const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`));
-      rows.push(rowOfRecord(line, value, text, fields, make));
+      rows.push(rowOfRecord({ name, line, text }, value, fields, make));
     }
     yield rows;
   }
@@ -35,8 +35,8 @@ export async function* readNdjson(
 export async function* readJsonArray(
   name: string,
   chunks: AsyncIterable<Buffer>,
-  fields: Fields,
   make: RowMaker,
+  fields: Fields,
 ): AsyncGenerator<Row[]> {
   const elements = new ArraySplitter(name);
   let n = 0;
@@ -45,7 +45,7 @@ export async function* readJsonArray(
     for (const element of elements.split(chunk.toString())) {
       n += 1;
       const value = parse(element, (why) => inputError(name, null, `element ${n} of the array: ${expected}: ${why}`));
-      rows.push(rowOfRecord(n, value, element.trim(), fields, make));
+      rows.push(rowOfRecord({ name, line: n, text: element.trim() }, value, fields, make));
     }
     yield rows;
   }

@@ -1,21 +1,12 @@
 import type { Row } from '../model/row.ts';
 import { inputError } from './input-error.ts';
 import type { RowMaker } from './input-options.ts';
-import { refuseHeader } from './refuse-header.ts';
 
-/** One id a line, byte for byte; empty lines are no rows. Throws USAGE for a first line that is a header or JSON. */
-export async function* readLines(
-  name: string,
-  chunks: AsyncIterable<Buffer>,
-  column: string,
-  make: RowMaker,
-): AsyncGenerator<Row[]> {
-  let isFirst = true;
+/** One id per line, byte for byte; empty lines are no rows. Throws USAGE for a line that is a header, and for a first one that is JSON. */
+export async function* readLines(name: string, chunks: AsyncIterable<Buffer>, make: RowMaker): AsyncGenerator<Row[]> {
   for await (const { first, texts } of splitLines(name, chunks)) {
     const rows: Row[] = [];
-    for (const [index, id] of texts.entries()) if (id !== '') rows.push(make.row(first + index, id, null));
-    if (isFirst && rows[0]) refuseHeader(name, rows[0].line, [rows[0].id], column);
-    isFirst &&= rows.length === 0;
+    for (const [index, id] of texts.entries()) if (id !== '') rows.push(make.row(first + index, id, undefined));
     yield rows;
   }
 }

@@ -1,7 +1,15 @@
 import type { Row } from '../model/row.ts';
 import { checkText } from './check-text.ts';
 import { decompress } from './decompress.ts';
-import { checkOptions, delimiterOf, formatOf, type InputOptions, rowMaker } from './input-options.ts';
+import {
+  checkOptions,
+  delimiterOf,
+  type Format,
+  formatOf,
+  type InputOptions,
+  type RowMaker,
+  rowMaker,
+} from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
 import { readCsv } from './read-csv.ts';
 import { readJsonArray, readNdjson } from './read-json.ts';
@@ -17,25 +25,36 @@ const batchSize = 1000;
 export async function* readRows(files: InputFile[], options: InputOptions): AsyncGenerator<Row[]> {
   checkOptions(files, options);
   for (const [index, file] of files.entries()) {
-    for await (const rows of readFile(file, index, options)) yield* batches(rows);
+    for await (const rows of readFile(file, index, options, files.length === 1)) yield* batches(rows);
   }
 }
 
-function readFile(file: InputFile, index: number, options: InputOptions): AsyncGenerator<Row[]> {
+function readFile(file: InputFile, index: number, options: InputOptions, isAlone: boolean): AsyncGenerator<Row[]> {
   const format = formatOf(file, options.format);
-  const isPipe = file.isPipe && format !== 'json'; // the closing bracket shows that an array is whole
-  const text = checkText({ ...file, isPipe }, decompress(file.name, file.open()));
-  const make = rowMaker(index, options);
-  switch (format) {
-    case 'csv':
-      return readCsv(file.name, text, { ...options, delimiter: delimiterOf(file, options.delimiter) }, make);
-    case 'ndjson':
-      return readNdjson(file.name, text, options, make);
-    case 'json':
-      return readJsonArray(file.name, text, options, make);
-    case 'lines':
-      return readLines(file.name, text, options.column, make);
+  const text = checkText(
+    { ...file, needsNewline: needsNewline(file, format, isAlone) },
+    decompress(file.name, file.open()),
+  );
+  const facts = { file: index, name: file.name, format };
+  if (format === 'csv') {
+    return readCsv(facts, text, { ...options, delimiter: delimiterOf(file, options.delimiter) });
   }
+  const make = rowMaker(facts, options);
+  const read = { ndjson: readNdjson, json: readJsonArray, lines: readLines }[format];
+  return ended(read(file.name, text, make, options), make);
+}
+
+async function* ended(rows: AsyncGenerator<Row[]>, make: RowMaker): AsyncGenerator<Row[]> {
+  yield* rows;
+  make.end();
+}
+
+/**
+ * Whether a last line without its newline is refused, because the id in it may be cut off. The plan of a single file shows its last id to
+ * whoever confirms it; the closing bracket shows that an array is whole.
+ */
+function needsNewline({ isPipe, isUnattended }: InputFile, format: Format, isAlone: boolean): boolean {
+  return format !== 'json' && (isPipe || isUnattended === true || !isAlone);
 }
 
 function* batches(rows: Row[]): Generator<Row[]> {

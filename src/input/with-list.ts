@@ -2,13 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExpungeError } from '../errors.ts';
 import { count } from '../format.ts';
-import { anyResource, resourcesText } from '../model/resource.ts';
-import { csvCell, neutralised, type RejectCode, type Row } from '../model/row.ts';
+import { csvCell, neutralised, type RejectCode, type Row, rejectionMend, rejectionReason } from '../model/row.ts';
+import { visible } from '../model/visible.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
-import { inputError } from './input-error.ts';
-import { formatByName, type InputOptions } from './input-options.ts';
-import { type InputFile, openInputs } from './open-inputs.ts';
+import { inputError, shown } from './input-error.ts';
+import type { InputOptions } from './input-options.ts';
+import type { InputFile } from './open-inputs.ts';
+import { type ProtectFile, readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from './spool.ts';
 
@@ -20,7 +21,7 @@ type ReadOptions = {
   files: InputFile[];
   options: InputOptions;
   /** A file of ids that are never deleted. */
-  protectFile: string | null;
+  protectFile: ProtectFile | null;
   limit: number | null;
   /** More than half of the rows may be unusable. */
   expectRejected: boolean;
@@ -44,7 +45,10 @@ export async function withList<T>(
     const spool = await readList(folder, reading);
     const { rejectsFolder = join(stateDir, 'rejects') } = reading;
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, rejectsFolder));
-    if (!reading.expectRejected) refuseMostlyRejected(spool, rejectsFile);
+    if (!reading.expectRejected) {
+      refuseMostlyRejected(spool, rejectsFile);
+      refuseForeignText(spool);
+    }
     return body({ spool, rejectsFile });
   });
 }
@@ -99,6 +103,22 @@ function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
   throw mostlyRejected(spool, code, examples, rejectsFile);
 }
 
+/** A heading or a count may slip into a list of plain lines; with more of such text it is something else. */
+const maxForeignRows = 2;
+const foreignCodes: readonly string[] = ['inner_white_space', 'outer_punctuation'] satisfies RejectCode[];
+
+/** Throws USAGE for a list of which more than two lines are text around ids instead of ids. */
+function refuseForeignText(spool: Spool): void {
+  const foreign = foreignCodes.reduce((sum, code) => sum + (spool.rejectedByCode[code] ?? 0), 0);
+  if (foreign <= maxForeignRows) return;
+  for (const { file, line, id, reject } of readSpool(spool)) {
+    if (reject === null || !foreignCodes.includes(reject)) continue;
+    const message = `${shown(id)} is not an id, and neither are ${count(foreign - 1)} other rows: ${rejectionReason(reject)}; nothing was sent`;
+    const next = `${rejectionMend(reject)}\nto continue with the other rows: --expect-rejected`;
+    throw inputError(spool.files[file]!, line, message, next);
+  }
+}
+
 async function* countRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
   for await (const rows of batches) {
     onRows(rows.length);
@@ -131,43 +151,12 @@ export function mostlyRejectedAs({ rows, rejectedByCode }: Facts): RejectCode | 
  */
 export function mostlyRejected(list: Facts, code: RejectCode, examples: string[], rejectsFile: string): ExpungeError {
   const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
-  const like = examples.map((id) => JSON.stringify(id)).join(', ');
-  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, advice[code] ?? ''];
+  const like = examples.map(shown).join(', ');
+  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, rejectionMend(code)];
   return new ExpungeError('USAGE', `${bad}, like ${like}; nothing was sent`, {
     next: [...next, 'to continue with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
   });
 }
-
-const advice: Partial<Record<RejectCode, string>> = {
-  unsafe_character:
-    'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
-  placeholder: 'if ids of this API are such words: --allow-placeholders',
-  missing_id: 'name the field that holds the id with --column',
-  unknown_resource: `name the column that holds ${resourcesText('or')} with --resource-column`,
-  spreadsheet_number: 'export the ids as text, not through a spreadsheet',
-};
-
-/**
- * The ids of a `--protect` file, of either resource: one a line, or CSV or JSON by its name. Stricter than the input:
- * throws USAGE for any id that could not be sent, and if there is none: an unreadable id would protect nothing.
- */
-export async function* readProtected(path: string, options: InputOptions): AsyncGenerator<string[]> {
-  if (path === '-') throw inputError(path, null, 'protected ids come from a file, stdin is for the list');
-  const files = await openInputs([path]);
-  const format = formatByName(path) ?? 'lines';
-  let read = 0;
-  for await (const rows of readRows(files, { ...options, format, resource: anyResource, resourceColumn: null })) {
-    const ids = rows.filter((row) => row.reject !== 'repeated_header');
-    const wrong = ids.find((row) => row.reject !== null);
-    if (wrong) throw inputError(path, wrong.line, `this protected id cannot match any id (${wrong.reject})`, fixLine);
-    read += ids.length;
-    yield ids.map((row) => row.id);
-  }
-  if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', checkFile);
-}
-
-const fixLine = 'fix or remove that line; a list has one id a line and no header, a CSV has a name that ends with .csv';
-const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
 /**
  * Writes all rejected rows to a CSV for people. Its ids are made safe for spreadsheets, so their column has another name, which
@@ -178,10 +167,17 @@ export async function writeRejects(spool: Spool, path: string): Promise<void> {
 }
 
 function* rejectLines(spool: Spool): Generator<string> {
-  let text = 'file,line,id_safe,code\n';
+  let text = 'file,line,id_safe,code,reason\n';
   for (const { file, line, id, reject } of readSpool(spool)) {
     if (reject === null) continue;
-    text += `${csvCell(neutralised(spool.files[file]!))},${line},${csvCell(neutralised(id))},${reject}\n`;
+    const cells = [
+      neutralised(visible(spool.files[file]!)),
+      line,
+      neutralised(visible(id)),
+      reject,
+      rejectionReason(reject),
+    ];
+    text += `${cells.map((cell) => csvCell(String(cell))).join(',')}\n`;
     if (text.length < 64 * 1024) continue;
     yield text;
     text = '';

@@ -3,7 +3,7 @@ import { count, plural } from '../format.ts';
 import { checkText } from '../input/check-text.ts';
 import { decompress } from '../input/decompress.ts';
 import { inputError } from '../input/input-error.ts';
-import { delimiterOf, type InputOptions, rowMaker } from '../input/input-options.ts';
+import { delimiterOf, type InputOptions } from '../input/input-options.ts';
 import type { InputFile } from '../input/open-inputs.ts';
 import { type CsvRecord, readCsvRecords } from '../input/read-csv.ts';
 import { cutId } from '../input/spool-files.ts';
@@ -87,8 +87,9 @@ async function* joinRecords(
   let left = limit ?? Number.POSITIVE_INFINITY;
   for (const [index, file] of files.entries()) {
     const text = checkText(file, decompress(file.name, file.open()));
+    const facts = { file: index, name: file.name, format: 'csv' } as const;
     const fileOptions = { ...options, delimiter: delimiterOf(file, options.delimiter) };
-    for await (const records of readCsvRecords(file.name, text, fileOptions, rowMaker(index, options))) {
+    for await (const records of readCsvRecords(facts, text, fileOptions)) {
       const joined: JoinedRecord[] = [];
       for (const record of records) {
         if (record.row !== null && left-- <= 0) break;

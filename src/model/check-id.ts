@@ -1,5 +1,6 @@
 import { anyResource, collectionPath, type Resource } from './resource.ts';
 import type { RejectCode } from './row.ts';
+import { hasInvisible } from './visible.ts';
 
 /** Most bytes of UTF-8 an id may have. */
 const maxIdBytes = 1024;
@@ -9,37 +10,103 @@ export function idPath(resource: Resource, id: string): string {
   return collectionPath(resource) + (plain.test(id) ? id : encodeURIComponent(id));
 }
 
-// Ids of this shape pass every check below and need no encoding: most lists cost one test per id.
 const plain = /^[A-Za-z0-9_-]{1,1024}$/;
 
-/**
- * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed; only an id whose request could reach
- * another object is rejected. `allowed`: those characters of / \ % ? # ; and the space that ids may hold nevertheless.
- */
-export function checkId(id: string, allowed = ''): RejectCode | null {
-  if (plain.test(id)) return null;
-  return checkCharacters(id, allowed) ?? checkShape(id);
+/** The kinds of characters in an id, one bit each: most lists cost one look at each character. */
+export const kinds = { digit: 1, letter: 2, mark: 4, other: 8 } as const;
+
+const kindOf = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  if (/\d/.test(character)) return kinds.digit;
+  if (/[A-Za-z]/.test(character)) return kinds.letter;
+  return /[_-]/.test(character) ? kinds.mark : kinds.other;
+});
+
+/** The kinds of characters that an id holds: a sum of `kinds`; 0 for an empty id. */
+export function kindsIn(id: string): number {
+  let found = 0;
+  for (let at = 0; at < id.length; at++) {
+    const code = id.charCodeAt(at);
+    found |= code < 128 ? kindOf[code]! : kinds.other;
+  }
+  return found;
 }
 
-/** Whether this is a text that programs write for a missing id. It is a valid id, so a target would look for such an object. */
-export function isPlaceholder(id: string): boolean {
-  return id.length <= longestPlaceholder && placeholders.has(id.toLowerCase());
+/** What an id may hold although it usually means that something went wrong. */
+export type IdRules = {
+  /** Those of / \ % ? # ; " ' ` , | < > and the space that ids may hold. */
+  allowIdChars: string;
+  allowPlaceholders: boolean;
+  allowInvisible: boolean;
+  allowDamagedNumbers: boolean;
+};
+
+/** The rules of a list whose ids hold nothing unusual. */
+export const strictRules: IdRules = {
+  allowIdChars: '',
+  allowPlaceholders: false,
+  allowInvisible: false,
+  allowDamagedNumbers: false,
+};
+
+/**
+ * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed; an id is rejected if its request could reach
+ * another object, or if it is what programs leave where an id was lost. `found`: its `kindsIn`.
+ */
+export function checkId(id: string, rules: IdRules = strictRules, found = kindsIn(id)): RejectCode | null {
+  if (!rules.allowPlaceholders) {
+    const reject = checkPlaceholder(id, found);
+    if (reject !== null) return reject;
+  }
+  if (found < kinds.other && id.length <= maxIdBytes && id !== '') return null;
+  return checkCharacters(id, rules) ?? checkShape(id, rules);
+}
+
+/** Whether a text is what programs write for a missing id, a word that APIs use as a route, or a piece of a printed table. */
+function checkPlaceholder(id: string, found: number): RejectCode | null {
+  if (id.length <= longestPlaceholder && placeholders.has(id.toLowerCase())) return 'placeholder';
+  if (found === (kinds.digit | kinds.mark)) return uniform.test(id) ? 'placeholder' : null;
+  if (found === kinds.mark) return ruler.test(id) ? 'table_text' : null;
+  if (found === (kinds.letter | kinds.mark)) return maximum.test(id) ? 'placeholder' : null;
+  return found >= kinds.other && (ruler.test(id) || footer.test(id)) ? 'table_text' : null;
 }
 
 const placeholders = new Set([
-  ...['null', 'undefined', 'nan', 'none', 'nil', 'na', '0', '(null)', '<null>', '[object object]'],
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'na', 'nat', '0', '(null)', '<null>', '<na>', '[object object]'],
+  ...['n/a', '#n/a', '#ref!', '#value!', '#name?', '\\n', '-', '--', '?', 'true', 'false', 'tbd', 'not found'],
+  // An API may take these for a route of its own, which would delete more than one object.
+  ...['*', 'all', '_all', 'bulk', '_bulk', 'batch', '_batch', 'search', '_search', 'delete'],
 ]);
 const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.length));
 
-function checkCharacters(id: string, allowed: string): RejectCode | null {
+/** The nil UUID, and the one whose bits are all set. */
+const uniform = /^0{8}-0{4}-0{4}-0{4}-0{12}$/;
+const maximum = /^f{8}-f{4}-f{4}-f{4}-f{12}$/i;
+
+/** A line that rules a table off (`-----`, `+----+`), and the count below one (`(2 rows)`). */
+const ruler = /^(?! *$)[-+=|_ \u2500-\u257f]{3,}$/;
+const footer = /^\(\d+ \p{L}+\)$/u;
+
+function checkCharacters(id: string, { allowIdChars: allowed, allowInvisible }: IdRules): RejectCode | null {
   if (id === '') return 'empty_id';
-  // In a path, `.` is the collection and `..` its parent; encoding them does not help.
-  if (id === '.' || id === '..') return 'dot_segment';
   if (/\p{Surrogate}/u.test(id)) return 'lone_surrogate';
   if (/[\x00-\x1f\x7f-\x9f]/.test(id)) return 'control_character';
   // Encoded, these are harmless in theory; in practice proxies decode %2F and normalize the path.
-  if ([...(id.match(/[/\\%?#;]/g) ?? [])].some((found) => !allowed.includes(found))) return 'unsafe_character';
-  return hasOuterWhiteSpace(id, allowed) ? 'outer_white_space' : null;
+  if ([...(id.match(/[/\\%?#;]/g) ?? [])].some((character) => !allowed.includes(character))) return 'unsafe_character';
+  if (hasDotSegment(id)) return 'dot_segment';
+  if (hasOuterWhiteSpace(id, allowed)) return 'outer_white_space';
+  return !allowInvisible && hasInvisible(id) ? 'invisible_character' : null;
+}
+
+/**
+ * Whether a server that decodes the id could take it, or a part of it, for the folder itself, its parent or nothing: `.`, `..`, `a/../b`,
+ * `a//b`, `%2e%2e`, and `..;x`, whose end some servers drop.
+ */
+function hasDotSegment(id: string): boolean {
+  const decoded = id.replace(/%2e/gi, '.').replace(/%2f|%5c/gi, '/');
+  if (!/[./\\]/.test(decoded)) return false;
+  const segments = decoded.split(/[/\\]/);
+  return segments.some((segment) => /^(?:\.{1,2}(?:[;?#].*)?)?$/s.test(segment));
 }
 
 /** Whether the id begins or ends with white space or an invisible character (zero width, direction marks). */
@@ -52,9 +119,12 @@ function hasOuterWhiteSpace(id: string, allowed: string): boolean {
 // exponent distinguishes it from an id like 1e3; a negative exponent needs decimals, so that 2e-4 stays an id.
 const scientific = /^[-−]?\d{1,3}(?:(?:[.,٫]\d*)?e\+|[.,٫]\d+e[-−])\d{1,3}$/i;
 
-function checkShape(id: string): RejectCode | null {
+// A whole number that was read as a decimal one, as pandas does with a column that has gaps.
+const decimal = /^-?\d+\.0+$/;
+
+function checkShape(id: string, { allowDamagedNumbers }: IdRules): RejectCode | null {
   if (Buffer.byteLength(id) > maxIdBytes) return 'too_long';
-  if (scientific.test(id)) return 'spreadsheet_number';
+  if (!allowDamagedNumbers && (scientific.test(id) || decimal.test(id))) return 'spreadsheet_number';
   return isStable(idPath(anyResource, id)) ? null : 'path_not_stable';
 }
 
@@ -62,4 +132,15 @@ function checkShape(id: string): RejectCode | null {
 function isStable(path: string): boolean {
   const url = new URL(`http://host${path}`);
   return url.pathname === path && url.search === '' && url.hash === '';
+}
+
+/**
+ * Why a line of plain text is no id, or null: it holds white space, or begins or ends with what quotes or separates values. In other formats
+ * such characters were quoted on purpose. `allowed`: characters that ids may hold nevertheless.
+ */
+export function checkLine(line: string, allowed: string): RejectCode | null {
+  const isAllowed = (character: string | undefined) => character === undefined || allowed.includes(character);
+  const ends = [/^["'`|<]/.exec(line)?.[0], /["'`,|>]$/.exec(line)?.[0]];
+  if (!ends.every(isAllowed)) return 'outer_punctuation';
+  return isAllowed(/(?<=\S)[\s\p{Z}](?=.*\S)/u.exec(line)?.[0]) ? null : 'inner_white_space';
 }

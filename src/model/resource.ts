@@ -27,3 +27,8 @@ export function collectionPath(resource: Resource): string {
 export function resourcesText(conjunction: 'and' | 'or'): string {
   return `${resources.slice(0, -1).join(', ')} ${conjunction} ${resources.at(-1)}`;
 }
+
+/** The word for one object of a resource: `annotation`. */
+export function singularOf(resource: string): string {
+  return resource.replace(/s$/, '');
+}

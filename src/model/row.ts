@@ -1,5 +1,5 @@
 import type { ReadOutcome } from './outcome.ts';
-import type { Resource } from './resource.ts';
+import { type Resource, resourcesText } from './resource.ts';
 
 /** The name of a list read from stdin. */
 export const stdinName = '(stdin)';
@@ -7,26 +7,78 @@ export const stdinName = '(stdin)';
 /** Where a row is: the index of its file in the order they were named, and its line there, counted from 1. */
 export type Position = { file: number; line: number };
 
-/** Why a row is rejected; stable codes that appear in reports. Append only: their indexes are part of what identifies a list. */
-export const rejectCodes = [
-  'empty_id',
-  'dot_segment',
-  'lone_surrogate',
-  'control_character',
-  'unsafe_character',
-  'outer_white_space',
-  'too_long',
-  'spreadsheet_number',
-  'not_a_string',
-  'unsafe_number',
-  'missing_id',
-  'unknown_resource',
-  'path_not_stable',
-  'repeated_header',
-  'duplicate_key',
-  'placeholder',
-] as const;
-export type RejectCode = (typeof rejectCodes)[number];
+/**
+ * Why a row is rejected: stable codes that appear in reports, what each says of the row, and what lets such rows pass or mends them; '' =
+ * nothing does. Append only: their indexes are part of what identifies a list.
+ */
+const rejections = {
+  empty_id: { reason: 'the id is missing', mend: '' },
+  dot_segment: { reason: 'a part of the id is empty, "." or "..", which leads to another path', mend: '' },
+  lone_surrogate: { reason: 'the id holds half of a character, which cannot be sent', mend: '' },
+  control_character: { reason: 'the id holds a control character, such as a tab', mend: '' },
+  unsafe_character: {
+    reason: 'the id holds one of / \\ % ? # ; which proxies can take for a part of the path',
+    mend: 'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
+  },
+  outer_white_space: {
+    reason: 'the id begins or ends with white space or an invisible character',
+    mend: "remove the white space, for example: sed 's/ *, */,/g; s/^ *//; s/ *$//' FILE; if ids of this API hold spaces: --allow-id-chars ' '",
+  },
+  too_long: { reason: 'the id is longer than 1 KiB', mend: '' },
+  spreadsheet_number: {
+    reason: 'a spreadsheet or a program changed this number, as in 1.2E+05 or 123.0',
+    mend: 'export the ids as text, not through a spreadsheet; if ids of this API look like that: --allow-damaged-numbers',
+  },
+  not_a_string: { reason: 'the id is neither text nor a whole number', mend: '' },
+  unsafe_number: {
+    reason: 'this number is not written as a whole number, or has more digits than programs keep',
+    mend: 'export the ids as text, in quotes',
+  },
+  missing_id: {
+    reason: 'the object lacks the field of the id',
+    mend: 'name the field that holds the id with --column',
+  },
+  unknown_resource: {
+    reason: `the resource is not ${resourcesText('or')}`,
+    mend: `name the column that holds ${resourcesText('or')} with --resource-column`,
+  },
+  path_not_stable: { reason: 'a URL parser would change the path of this id', mend: '' },
+  repeated_header: { reason: 'the row repeats the header, as in joined exports', mend: '' },
+  duplicate_key: { reason: 'the object holds the field of the id, or that of the resource, twice', mend: '' },
+  placeholder: {
+    reason: 'this is what programs write where there is no id, or a word that an API can take for a route',
+    mend: 'if ids of this API are such words: --allow-placeholders',
+  },
+  invisible_character: {
+    reason: 'the id holds a character that cannot be seen, so it looks like another id',
+    mend: 'if ids of this API hold such characters: --allow-invisible',
+  },
+  inner_white_space: {
+    reason: 'the line holds white space: it is a sentence, a row of a table, or several ids',
+    mend: "export one id per line, or a CSV; if ids of this API hold spaces: --allow-id-chars ' '",
+  },
+  outer_punctuation: {
+    reason: 'the line begins or ends with a quote, a comma or a bar, which is not part of an id',
+    mend: 'for ids in double quotes use --format ndjson; for rows of a CSV or a table, export one id per line; if ids of this API begin or end so: --allow-id-chars',
+  },
+  table_text: {
+    reason: 'this is a piece of a printed table: a border, or a count of rows',
+    mend: 'export without borders and counts (psql -At, mysql -BN); if ids of this API look like that: --allow-placeholders',
+  },
+  pattern_mismatch: { reason: 'the id does not match --id-pattern', mend: 'check --id-pattern and --column' },
+} as const;
+export type RejectCode = keyof typeof rejections;
+export const rejectCodes = Object.keys(rejections) as readonly RejectCode[];
+
+/** What a code of rejection says of the row, as a sentence without its full stop. */
+export function rejectionReason(code: RejectCode): string {
+  return rejections[code].reason;
+}
+
+/** What lets rows with this code pass, or mends them; '' if nothing does. */
+export function rejectionMend(code: RejectCode): string {
+  return rejections[code].mend;
+}
 
 /** One row of the input: either an id that can be sent, or the reason why it cannot. */
 export type Row = Position & { resource: Resource | null; id: string; reject: RejectCode | null };

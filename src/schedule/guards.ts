@@ -1,4 +1,5 @@
 import { count, plural } from '../format.ts';
+import { explainUnmatched } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { explainEmptyList, explainExcess, unexpectedCount } from '../model/brakes.ts';
 import { type ListGuardCode, type Schedule, settingsOf } from './schedule.ts';
@@ -9,6 +10,7 @@ export type ListFacts = {
   ids: number;
   sha256: string;
   protectedList: ProtectedList | null;
+  protected: number;
   left: number;
   sends: number;
 };
@@ -29,6 +31,7 @@ export function rejectionOf(list: ListFacts, schedule: Schedule, hasList = true)
     checkMaxDeletes(list, maxDeletes),
     hasList ? checkExpectedCount(list, expectCount) : null,
     checkProtected(list, schedule),
+    hasList ? checkMatched(list, schedule) : null,
     hasList ? checkEmpty(list, allowEmpty) : null,
     hasList ? checkSame(list, schedule) : null,
     hasList ? checkGrowth(list, schedule) : null,
@@ -72,6 +75,12 @@ function checkProtected(
   if (before === null || (now?.ids ?? 0) >= before.ids) return null;
   const reason = `${settings.protect} holds ${plural(now?.ids ?? 0, 'protected ids')}, it held ${count(before.ids)}`;
   return { guard: 'protected', reason };
+}
+
+/** A file of protected ids of another form protects nothing, and a slot has no one to see that. */
+function checkMatched(list: ListFacts, schedule: Schedule): ListRejection | null {
+  const reason = settingsOf(schedule).expectUnprotected ? null : explainUnmatched(list);
+  return reason === null ? null : { guard: 'protected', reason: `${reason}; --expect-unprotected accepts that` };
 }
 
 function checkEmpty({ rows }: ListFacts, allowEmpty: boolean): ListRejection | null {

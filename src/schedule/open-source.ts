@@ -152,7 +152,7 @@ async function openGlob(
   const after = await scanFiles(pattern, archive);
   const paths = [...after.keys()].filter((path) => isUnchanged(before, after, path)).sort();
   if (paths.length === 0) return noFile(name, pattern, archive, after.size);
-  const files = await openInputs(paths);
+  const files = (await openInputs(paths)).map((file) => ({ ...file, isUnattended: true }) as const);
   if (archive === null) return { files, read: [], nothing: '' };
   const read = paths.map((path) => ({ path, size: after.get(path)!.size, mtimeMs: after.get(path)!.mtimeMs }));
   return { files, read, nothing: '' };

@@ -3,6 +3,7 @@ import type { ListSource } from '../config/list-source.ts';
 import { ExpungeError } from '../errors.ts';
 import { inputError } from '../input/input-error.ts';
 import { type InputSettings, inputOptionsOf } from '../input/input-options.ts';
+import { type ProtectFile, protectFileOf } from '../input/read-protected.ts';
 import type { ProtectedList } from '../input/spool.ts';
 import { type List, withList } from '../input/with-list.ts';
 import { removeOldFiles } from '../ledger/file-retention.ts';
@@ -28,10 +29,11 @@ export async function withScheduledList<T>(
 ): Promise<T> {
   const source = sourceOf(deps, schedule);
   const settings = settingsOf(schedule);
-  const { protect: protectFile = null, limit = null } = settings;
+  const { limit = null } = settings;
+  const protectFile = protectFileOf(settings);
   refuseUnprotectedHere(deps, schedule);
   await refuseUnprotected(deps.ledger.redis, deps.target.fp, protectFile !== null);
-  if (protectFile !== null) await checkProtectFile(protectFile);
+  if (protectFile !== null) await checkProtectFile(protectFile.path);
   let opened: Omit<OpenSource, 'files'> = { read: [], nothing: '' };
   const open = async () => {
     const { files, ...others } = await openSource(schedule.from, source, { ...deps, stop });
@@ -50,10 +52,10 @@ export async function withScheduledList<T>(
 /** The content of a file of protected ids, read as for a slot. Throws USAGE if it cannot be read. */
 export async function readProtectedList(
   stateDir: string,
-  protectFile: string,
+  protectFile: ProtectFile,
   settings: InputSettings,
 ): Promise<ProtectedList | null> {
-  await checkProtectFile(protectFile);
+  await checkProtectFile(protectFile.path);
   const nothing = { files: [], limit: null, expectRejected: false, onRows: () => {} };
   const reading = { ...nothing, options: inputOptionsOf(settings), protectFile };
   return withList(

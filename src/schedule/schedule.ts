@@ -26,6 +26,8 @@ type RunGuardCode = 'halted' | 'none_there';
  */
 const settingRoles = {
   ...{ resource: 'kept', resourceColumn: 'kept', format: 'kept', column: 'kept', noHeader: 'kept' },
+  ...{ protectColumn: 'kept', expectUnprotected: 'kept', idPattern: 'kept', allowInvisible: 'kept' },
+  ...{ allowColumnNames: 'kept', allowDamagedNumbers: 'kept' },
   ...{ delimiter: 'kept', limit: 'kept', protect: 'kept', allowIdChars: 'kept', maxDeletes: 'kept' },
   ...{ allowPlaceholders: 'kept', expectRejected: 'kept', expectCount: 'kept', canary: 'kept', maxFailures: 'kept' },
   allowEmpty: 'kept',

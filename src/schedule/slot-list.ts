@@ -2,9 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { ExpungeError } from '../errors.ts';
 import { readSpool } from '../input/chunk-ids.ts';
 import { inputOptionsOf } from '../input/input-options.ts';
+import { protectFileOf, readProtected } from '../input/read-protected.ts';
 import { type Spool, spoolRows } from '../input/spool.ts';
 import { readHeldBack, takeIds } from '../input/take-ids.ts';
-import { readProtected, withSpoolFolder } from '../input/with-list.ts';
+import { withSpoolFolder } from '../input/with-list.ts';
 import { sumIds } from '../model/resource.ts';
 import type { Row } from '../model/row.ts';
 import { readCarried } from './carried.ts';
@@ -66,9 +67,9 @@ async function slotListOf(
 ): Promise<SlotList> {
   const spool = atMost > 0 ? await takeIds(all, atMost) : all;
   const sends = sumIds(spool.ids);
-  const { rows, ids, sha256, protectedList } = source.spool;
+  const { rows, ids, sha256, protectedList, protected: kept } = source.spool;
   const retriedIds = left.retried === null ? 0 : left.retried.ids - (await countHeldBack(spool, retriedFrom.row));
-  const facts = { rows, ids: sumIds(ids), sha256, protectedList, left: left.ids, sends };
+  const facts = { rows, ids: sumIds(ids), sha256, protectedList, protected: kept, left: left.ids, sends };
   const { run, unknown } = left.retried ?? { run: { id: '' }, unknown: 0 };
   const { file } = retriedFrom;
   const retried =
@@ -125,8 +126,8 @@ async function joinLists(
     for await (const page of list) yield page.map(place);
   }
   const settings = settingsOf(schedule);
-  const protectedIds =
-    settings.protect === undefined ? null : readProtected(settings.protect, inputOptionsOf(settings));
+  const protectFile = protectFileOf(settings);
+  const protectedIds = protectFile && readProtected(protectFile, inputOptionsOf(settings));
   const spool = await spoolRows(pages(), folder, { files, protectedIds, limit: null });
   if (spool.protectedList?.sha256 === source.spool.protectedList?.sha256) return { spool, retriedFrom };
   throw new ExpungeError('USAGE', `${settings.protect} was changed while the list was read`);

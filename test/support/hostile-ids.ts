@@ -31,6 +31,7 @@ export async function sendHostileIds(count: number, seed: number, { format, allo
     harness.file(file, format === 'csv' ? asCsv(listed) : asNdjson(listed));
     const flags = allowed === '' ? [] : ['--allow-id-chars', allowed];
     const ended = await harness.run([file, '--resource-column', 'resource', '--yes', '--json', ...flags]);
+    expect(ended.stderr).not.toContain('error:');
     const summary = summaryIn(ended);
     expect(summary).toMatchObject({
       state: 'completed',

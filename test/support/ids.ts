@@ -2,7 +2,7 @@
 export function makeIds(name: string, count: number): string[] {
   return Array.from(
     { length: count },
-    (_, n) => `${name}-${String(n).padStart(6, '0')}${n % 50 === 7 ? ' ä+&=@:' : ''}`,
+    (_, n) => `${name}-${String(n).padStart(6, '0')}${n % 50 === 7 ? '~ä+&=@:' : ''}`,
   );
 }
 

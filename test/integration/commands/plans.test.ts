@@ -179,7 +179,7 @@ describe('a plan is refused, and nothing is sent, for', () => {
 
   test('an unfinished run of the list with other rules', async ({ onTestFinished }) => {
     const { harness, list, apply, protect, sent } = await openPlan(onTestFinished);
-    const others = ['--on-status', '409=absent', '--expect-absent', '--protect', protect];
+    const others = ['--on-status', '409=absent', '--expect-absent', '--protect', protect, '--expect-unprotected'];
     await harness.run([list, '--resource', 'annotations', ...others, '--detach', '--yes']);
     const done = await apply(['--detach']);
     expect([done.code, done.stderr]).toEqual([4, expect.stringContaining('another onStatus')]);

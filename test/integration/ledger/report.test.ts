@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ReportDeps, reportRun } from '../../../src/commands/report.ts';
+import { loadConfig } from '../../../src/config/read-config.ts';
+import { inputOptionsOf } from '../../../src/input/input-options.ts';
 import { openInputs } from '../../../src/input/open-inputs.ts';
 import { readRows } from '../../../src/input/read-rows.ts';
 import { headerBytes, mark, settle } from '../../../src/ledger/cell.ts';
@@ -107,8 +109,10 @@ async function report(run: Run, deps: Partial<ReportDeps>): Promise<{ exit: numb
 }
 
 async function readAsInput(path: string): Promise<Row[]> {
-  const resource = { resource: null, resourceColumn: 'resource', column: 'id', noHeader: false };
-  const options = { ...resource, format: null, delimiter: ',', allowIdChars: '', allowPlaceholders: false };
+  const options = inputOptionsOf({
+    ...loadConfig({ flags: {}, env: {}, configFile: null }).config,
+    resourceColumn: 'resource',
+  });
   const rows: Row[] = [];
   for await (const batch of readRows(await openInputs([path], process.stdin), options)) rows.push(...batch);
   return rows;

@@ -15,6 +15,8 @@ const samples: Record<SettingName, string> = {
   ...{ baseUrl: 'https://api.example.com', account: 'acme', resource: 'views', resourceColumn: 'kind', format: 'csv' },
   ...{ column: 'view_id', noHeader: 'true', delimiter: 'tab', limit: '10', protect: 'never.txt', allowIdChars: '/ #' },
   ...{ allowPlaceholders: 'true', expectRejected: 'true', allowEmpty: 'true' },
+  ...{ protectColumn: 'key', expectUnprotected: 'true', idPattern: '[0-9]+', allowInvisible: 'true' },
+  ...{ allowColumnNames: 'true', allowDamagedNumbers: 'true' },
   ...{ window: 'Mon-Fri 22:00-06:00 Europe/Berlin', expectCount: '250±5%', canary: '1,10,100', maxFailures: '2.5%' },
   ...{ maxDeletes: '50', onStatus: '404=failed,409=retry', expectAbsent: 'true', rate: '200/s,100000/day', burst: '7' },
   ...{

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openInputs } from '../../../src/input/open-inputs.ts';
-import { readProtected } from '../../../src/input/with-list.ts';
+import { readProtected } from '../../../src/input/read-protected.ts';
 import { brief, collect, noStdin, options } from './read-text.ts';
 
 let folder = '';
@@ -60,7 +60,7 @@ test('judges the last line of a named pipe as that of stdin', async () => {
 
 async function protectedIn(path: string): Promise<string[]> {
   const ids: string[] = [];
-  for await (const batch of readProtected(path, options)) ids.push(...batch);
+  for await (const batch of readProtected({ path, column: null }, options)) ids.push(...batch);
   return ids;
 }
 
@@ -71,7 +71,40 @@ test('reads protected ids one a line, or from a CSV by its name', async () => {
 
 test('refuses a protected id that cannot match any: it would protect nothing', async () => {
   const path = write('protect', 'a1\na2 \n');
-  await expect(protectedIn(path)).rejects.toThrow(`${path}:2: this protected id cannot match`);
+  await expect(protectedIn(path)).rejects.toThrow(`${path}:2: "a2 " would protect no id`);
+});
+
+test.each([
+  ['keep.txt', 'a1\na2,\na3\n', 'a2,'],
+  ['keep.txt', 'a1\n"a2"\n', '"a2"'],
+  ['keep.txt', "a1\n'a2'\n", "'a2'"],
+  ['keep.txt', 'a1\na2 a3\n', 'a2 a3'],
+  ['keep.txt', 'a1\na2,a3\n', 'a2,a3'],
+  ['keep.txt', 'a1\na2 # Anna\n', 'a2 # Anna'],
+  ['keep.txt', 'a1\na2\tAnna\n', 'a2\tAnna'],
+  ['keep.txt', 'a1\na2\u200b3\n', 'a2\u200b3'],
+  ['keep.txt', 'a1\nNULL\n', 'NULL'],
+  ['keep.csv', 'id\n a1\n', ' a1'],
+])('refuses %s for the row %j, naming it: it would protect nothing', async (name, content, row) => {
+  const path = write(name, content);
+  await expect(protectedIn(path)).rejects.toMatchObject({
+    code: 'USAGE',
+    message: expect.stringContaining(`would protect no id`),
+  });
+  const clean = content.replace(row, 'a9');
+  expect(await protectedIn(write(name, clean))).toContain('a9');
+});
+
+test('refuses a protect file whose last id may be cut off', async () => {
+  const path = write('keep.txt', 'a1\na2');
+  await expect(protectedIn(path)).rejects.toThrow(`${path}:2: the last line has no newline`);
+});
+
+test('reads a protect file by a column of its own', async () => {
+  const path = write('keep.csv', 'name,key\nid,a1\n');
+  const ids: string[] = [];
+  for await (const batch of readProtected({ path, column: 'key' }, { ...options, column: 'other' })) ids.push(...batch);
+  expect(ids).toEqual(['a1']);
 });
 
 test.each([

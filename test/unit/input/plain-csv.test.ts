@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type InputOptions, rowMaker } from '../../../src/input/input-options.ts';
+import type { InputOptions } from '../../../src/input/input-options.ts';
 import { readCsv, readCsvRecords } from '../../../src/input/read-csv.ts';
 import type { Row } from '../../../src/model/row.ts';
 import { options } from './read-text.ts';
@@ -58,15 +58,17 @@ test('reads lines of any length as the parser does', async () => {
   }
 });
 
+const facts = { file: 0, name: 'x.csv', format: 'csv' } as const;
+
 /** Without the text of the records: what has no quotes is split. */
 function readPlain(text: string, given: InputOptions, sizes: number[]): Promise<Reading> {
-  return reading(readCsv('x.csv', pieces(text, sizes), given, rowMaker(0, given)));
+  return reading(readCsv(facts, pieces(text, sizes), given));
 }
 
 /** With the text of the records, which only the parser gives. */
 function readParsed(text: string, given: InputOptions, sizes: number[]): Promise<Reading> {
   async function* rows() {
-    for await (const records of readCsvRecords('x.csv', pieces(text, sizes), given, rowMaker(0, given))) {
+    for await (const records of readCsvRecords(facts, pieces(text, sizes), given)) {
       yield records.flatMap(({ row }) => row ?? []);
     }
   }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { rowMaker } from '../../../src/input/input-options.ts';
 import { readCsvRecords } from '../../../src/input/read-csv.ts';
-import { brief, collect, fixture, inputOf } from './read-text.ts';
+import { brief, collect, fixture, inputOf, options } from './read-text.ts';
 
 test.each([
   ['mixed-line-ends.csv', ['a1', 'a2', 'a3', 'a4']],
@@ -141,9 +140,8 @@ test('gives each record as it is in the file, beside the row that it makes', asy
   const records = ['id,"a ""b"""', 'a1,"x\ny\r\n"', ' a2 ,', '"a3",é'];
   for (const lineEnd of ['\n', '\r\n', '\r']) {
     const text = `${lineEnd}${records.join(lineEnd + lineEnd)}${lineEnd}`;
-    const options = { ...csvOptions, resource: 'views' } as const;
     const found = [];
-    const read = readCsvRecords('x.csv', piecesOf(text, 3), options, rowMaker(0, options));
+    const read = readCsvRecords({ file: 0, name: 'x.csv', format: 'csv' }, piecesOf(text, 3), csvOptions);
     for await (const some of read) found.push(...some);
     expect(found.map((record) => record.text)).toEqual(records);
     expect(found.map(({ row }) => row?.id)).toEqual([undefined, 'a1', ' a2 ', 'a3']);
@@ -151,10 +149,7 @@ test('gives each record as it is in the file, beside the row that it makes', asy
   }
 });
 
-const csvOptions = {
-  ...{ resource: null, resourceColumn: null, format: null, column: 'id', noHeader: false, delimiter: ',' },
-  ...{ allowIdChars: '', allowPlaceholders: false },
-};
+const csvOptions = { ...options, resource: 'views' } as const;
 
 /** The text in pieces of so many characters. */
 async function* piecesOf(text: string, size: number): AsyncGenerator<Buffer> {

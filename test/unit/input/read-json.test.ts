@@ -142,7 +142,7 @@ test.each([
   ['"a1"', 'x.json: expected a JSON array, got something else'],
   ['["a1","a2"', 'x.json: the JSON array has no end'],
   ['["a1","a2', 'x.json: the JSON array has no end'],
-  ['["a1"] ["a2"]', 'x.json: something follows the JSON array'],
+  ['["a1"] "a2"', 'x.json: something other than a JSON array follows'],
   ['["a1",]', 'x.json: element 2 of the array: expected one JSON object or string, got something else'],
   ['["a1",,"a2"]', 'x.json: element 2 of the array: expected'],
   ['["a1" "a2"]', 'x.json: element 1 of the array: expected'],
@@ -158,7 +158,7 @@ test.each([
 
 test('suggests no format in which JSON would be taken for ids', async () => {
   await expect(collect([inputOf('x.json', '{"items":["a1"]}')])).rejects.toMatchObject({
-    next: expect.stringMatching(/--format ndjson.*jq/),
+    next: expect.stringMatching(/jq.*--format ndjson/),
   });
   await expect(collect([inputOf('x.jsonl', '["a1","a2"]')])).rejects.toMatchObject({
     message: expect.stringContaining('x.jsonl:1: expected one JSON object or string a line, got an array'),

@@ -7,11 +7,16 @@ export const options: InputOptions = {
   resource: 'annotations',
   resourceColumn: null,
   format: null,
-  column: 'id',
+  column: null,
+  columnFlag: '--column',
   noHeader: false,
   delimiter: ',',
   allowIdChars: '',
   allowPlaceholders: false,
+  allowInvisible: false,
+  allowColumnNames: false,
+  allowDamagedNumbers: false,
+  idPattern: null,
 };
 
 /** Text or bytes as an input file of that name, handed over in pieces of this size. */

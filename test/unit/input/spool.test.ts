@@ -7,7 +7,7 @@ import { chunkSizes, countChunks, readChunks, readSpool } from '../../../src/inp
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from '../../../src/input/spool.ts';
 import { writeRejects } from '../../../src/input/with-list.ts';
 import { resources } from '../../../src/model/resource.ts';
-import { type Chunk, type Row, rejectCodes, type SettledBlock } from '../../../src/model/row.ts';
+import { type Chunk, type Row, rejectCodes, rejectionReason, type SettledBlock } from '../../../src/model/row.ts';
 
 let stateDir = '';
 beforeEach(() => {
@@ -291,11 +291,12 @@ test('lists rejected rows in a file that a spreadsheet can open', async () => {
   const list = await spool(rows.map((row, index) => ({ ...row, file: index === 3 ? 1 : 0 })));
   const path = join(stateDir, 'rejects.csv');
   await writeRejects(list, path);
+  const why = rejectionReason('unsafe_character');
   expect(readFileSync(path, 'utf8').split('\n')).toEqual([
-    'file,line,id_safe,code',
-    "a.csv,2,'=1+1,unsafe_character",
-    "a.csv,3,'-x,unsafe_character",
-    `'=b.csv,4,"a,""b",unsafe_character`,
+    'file,line,id_safe,code,reason',
+    `a.csv,2,'=1+1,unsafe_character,${why}`,
+    `a.csv,3,'-x,unsafe_character,${why}`,
+    `'=b.csv,4,"a,""b",unsafe_character,${why}`,
     '',
   ]);
   expect(list.rejectedByCode).toEqual({ unsafe_character: 3 });

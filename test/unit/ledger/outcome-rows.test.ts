@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { headerBytes, settle } from '../../../src/ledger/cell.ts';
 import { mergePages, type OutcomeRow, type Page, rowsOfBlock, rowsOfChunk } from '../../../src/ledger/outcome-rows.ts';
 import { parseRun } from '../../../src/ledger/run.ts';
-import { checkId } from '../../../src/model/check-id.ts';
+import { checkId, strictRules } from '../../../src/model/check-id.ts';
 import { codeOfStatus } from '../../../src/model/outcome.ts';
 import type { SettledRow } from '../../../src/model/row.ts';
 
@@ -143,7 +143,7 @@ describe('outcome row', () => {
       ['was no text', { id: 'null', code: 'not_a_string' }],
       ['was a header', { id: 'user_id', code: 'repeated_header' }],
     ] as const)('show an id that %s so that it is never sent, whatever --allow-id-chars says', (_, row) => {
-      expect(checkId(blockId(row), '/\\%?#; ')).toBe('control_character');
+      expect(checkId(blockId(row), { ...strictRules, allowIdChars: '/\\%?#; ' })).toBe('control_character');
     });
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkId, idPath, isPlaceholder } from '../../../src/model/check-id.ts';
+import { checkId, checkLine, idPath, strictRules } from '../../../src/model/check-id.ts';
 
 test.each([
   ['', 'empty_id'],
@@ -87,14 +87,28 @@ test.each([
 test.each([
   ['a/b', '/', null],
   ['a/b;c', '/', 'unsafe_character'],
-  ['a/../b', '/', null],
-  ['%2e%2e', '%', null],
+  ['a/../b', '/', 'dot_segment'],
+  ['reports/../../views/v-1', '/', 'dot_segment'],
+  ['a/./b', '/', 'dot_segment'],
+  ['a//b', '/', 'dot_segment'],
+  ['/a', '/', 'dot_segment'],
+  ['a/', '/', 'dot_segment'],
+  ['a\\..\\b', '\\', 'dot_segment'],
+  ['a/..\\b', '/\\', 'dot_segment'],
+  ['a/..;x/b', '/;', 'dot_segment'],
+  ['..;', ';', 'dot_segment'],
+  ['%2e%2e', '%', 'dot_segment'],
+  ['a%2f..%2Fb', '%', 'dot_segment'],
+  ['a/%2E%2e/b', '/%', 'dot_segment'],
+  ['a/..b/c', '/', null],
+  ['a/.b/c.', '/', null],
+  ['a%20b', '%', null],
   ['..', '/%', 'dot_segment'],
   [' a ', ' ', null],
   ['a\u00a0', ' ', 'outer_white_space'],
-  ['/'.repeat(1025), '/', 'too_long'],
+  [`${'a/'.repeat(513)}a`, '/', 'too_long'],
 ])('judges %j with %j allowed as %s', (id, allowed, code) => {
-  expect(checkId(id, allowed)).toBe(code);
+  expect(checkId(id, { ...strictRules, allowIdChars: allowed })).toBe(code);
 });
 
 test.each([
@@ -113,12 +127,15 @@ test.each([
     '<null>',
     '[object Object]',
   ],
+  ...['<NA>', 'NaT', 'N/A', '*', '_all', 'all', 'bulk', 'TRUE', 'not found', '-', '--'],
+  ...['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'],
 ])('knows %j as what programs write where there is no id', (id) => {
-  expect(isPlaceholder(id)).toBe(true);
+  expect(checkId(id)).toBe('placeholder');
+  expect(checkId(id, { ...strictRules, allowPlaceholders: true })).not.toBe('placeholder');
 });
 
 test.each(['00', '-1', '10', 'nulls', 'null-1', 'nano', 'x0', '', 'O', 'none of it'])('takes %j for an id', (id) => {
-  expect(isPlaceholder(id)).toBe(false);
+  expect(checkId(id)).not.toBe('placeholder');
 });
 
 test('encodes an id exactly once', () => {
@@ -133,7 +150,7 @@ const anyId = fc.oneof(hostile, fc.string({ unit: 'binary' }), fc.string({ unit:
 test('every id that is accepted addresses one object: a URL parser keeps its path, and the id can be read back', () => {
   fc.assert(
     fc.property(anyId, fc.constantFrom('', '/\\%?#; '), (id, allowed) => {
-      fc.pre(checkId(id, allowed) === null);
+      fc.pre(checkId(id, { ...strictRules, allowIdChars: allowed, allowInvisible: true }) === null);
       const path = idPath('annotations', id);
       const url = new URL(`https://h/p${path}`);
       expect([url.pathname, url.search, url.hash]).toEqual([`/p${path}`, '', '']);
@@ -147,4 +164,39 @@ test('every id that is accepted addresses one object: a URL parser keeps its pat
 
 test('an id may have 1,024 bytes', () => {
   expect([checkId('a'.repeat(1_024)), checkId('é'.repeat(512))]).toEqual([null, null]);
+});
+
+test.each([
+  ['a\u00a0b', 'invisible_character'],
+  ['a\u200bb', 'invisible_character'],
+  ['a\ufeffb', 'invisible_character'],
+  ['a\u202eb', 'invisible_character'],
+  ['a\u2800b', 'invisible_character'],
+  ['a\u3164b', 'invisible_character'],
+  ['123.0', 'spreadsheet_number'],
+  ['-5.00', 'spreadsheet_number'],
+  ['---------', 'table_text'],
+  ['+----+----+', 'table_text'],
+  ['(2 rows)', 'table_text'],
+  ['(3 Zeilen)', 'table_text'],
+])('rejects %j as %s, unless ids may look like that', (id, code) => {
+  expect(checkId(id)).toBe(code);
+  const rules = { ...strictRules, allowInvisible: true, allowDamagedNumbers: true, allowPlaceholders: true };
+  expect(checkId(id, rules)).toBeNull();
+});
+
+test.each([
+  ['"a"', 'outer_punctuation'],
+  ["'a',", 'outer_punctuation'],
+  ['a,', 'outer_punctuation'],
+  ['| a |', 'outer_punctuation'],
+  ['<html>', 'outer_punctuation'],
+  ['a b', 'inner_white_space'],
+  ['curl: (22) The requested URL returned error: 401', 'inner_white_space'],
+  ['a,b', null],
+  ["it's", null],
+  ['[a1]', null],
+])('says of the line %j: %s', (line, code) => {
+  expect(checkLine(line, '')).toBe(code);
+  expect(checkLine(line, '"\',|<> ')).toBeNull();
 });

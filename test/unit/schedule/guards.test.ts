@@ -3,7 +3,15 @@ import type { ProtectedList } from '../../../src/input/spool.ts';
 import { rejectionOf, withRows } from '../../../src/schedule/guards.ts';
 import { aSchedule } from './schedules.ts';
 
-const list = { rows: 50, ids: 50, sha256: 'new', protectedList: null as ProtectedList | null, left: 0, sends: 50 };
+const list = {
+  rows: 50,
+  ids: 50,
+  sha256: 'new',
+  protectedList: null as ProtectedList | null,
+  protected: 0,
+  left: 0,
+  sends: 50,
+};
 const before = { lastRun: 'r1', lastSha256: 'old', lastState: 'completed' as const, rows: [10, 20, 30] };
 const refused = (facts: Partial<typeof list>, more: Parameters<typeof aSchedule>[0] = {}) =>
   rejectionOf({ ...list, ...facts }, aSchedule({ ...before, ...more }));

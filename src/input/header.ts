@@ -1,0 +1,142 @@
+import { kinds, kindsIn } from '../model/check-id.ts';
+import { resources, singularOf } from '../model/resource.ts';
+import { inputError, shown } from './input-error.ts';
+
+/** A list, as far as its headers matter. `firstRow`: whether its first row may be a header that nobody expected. */
+export type HeaderRules = { name: string; column: string; allowColumnNames: boolean; firstRow: boolean };
+
+/**
+ * Decides for every row of a file whether it is a header instead of ids. Behind a header in the middle, which joined exports have, the rows
+ * can be of another kind, so the list is refused.
+ */
+export class HeaderCheck {
+  readonly #rules: HeaderRules;
+  readonly #header: readonly string[];
+  readonly #sorted: string;
+  readonly #lengths: readonly boolean[];
+  #isFirst: boolean;
+
+  /** `header`: the cells of the first row, where it is one; [] otherwise. */
+  constructor(rules: HeaderRules, header: readonly string[] = []) {
+    this.#rules = rules;
+    this.#header = header;
+    this.#sorted = normalized(header);
+    this.#lengths = header.reduce<boolean[]>((lengths, cell) => {
+      lengths[cell.length] = true;
+      return lengths;
+    }, []);
+    this.#isFirst = rules.firstRow;
+  }
+
+  /**
+   * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON where ids are expected.
+   * `id`: the cell with the id; `cells`: those of the row, or the text of a line. Most rows cost one look at their id.
+   */
+  isRepeated(line: number, id: string, cells: readonly string[] | string, found = kindsIn(id)): boolean {
+    if (this.#isFirst) this.#refuseFirst(line, id, cells);
+    if ((found & kinds.digit) !== 0 && this.#lengths[id.length] !== true) return false;
+    if (this.#rules.allowColumnNames) return false;
+    const row = cellsOf(cells);
+    const isReordered = this.#sorted !== '' && normalized(row) === this.#sorted && !this.#isHeader(row);
+    if (!isReordered && !this.#rules.firstRow && id === this.#rules.column) return true;
+    const name = isReordered ? row[0] : this.#nameIn(row);
+    if (name === undefined) return false;
+    const message = `the row holds ${shown(name)}, the name of a column, like the header of another list that was joined to this one`;
+    throw inputError(this.#rules.name, line, `${message}; nothing was sent`, joinedNext);
+  }
+
+  #isHeader(row: readonly string[]): boolean {
+    return row.length === this.#header.length && row.every((cell, index) => cell === this.#header[index]);
+  }
+
+  #nameIn(row: readonly string[]): string | undefined {
+    if (this.#isHeader(row)) return undefined;
+    return columnNameIn(row, (cell) => isSame(cell, this.#rules.column) || isUsualName(cell));
+  }
+
+  #refuseFirst(line: number, id: string, cells: readonly string[] | string): void {
+    this.#isFirst = false;
+    const { name, column, allowColumnNames } = this.#rules;
+    const first = typeof cells === 'string' ? cells : (cells[0] ?? id);
+    if (looksLikeJson.test(first)) {
+      throw inputError(name, line, 'the first row looks like JSON, not like an id', jsonNext);
+    }
+    if (allowColumnNames) return;
+    const found = columnNameIn(cellsOf(cells), (cell) => isSame(cell, column) || isColumnName(cell));
+    if (found === undefined) return;
+    throw inputError(name, line, `the first row holds ${shown(found)}, the name of a column`, headerNext(found));
+  }
+}
+
+/** The column that is named like the resource, beside the default one; undefined if there is none. */
+export function findRival(names: readonly string[], resource: string | null): string | undefined {
+  return names.find((name) => isNamedLike(name, resource));
+}
+
+/** Whether a column is named like the resource, or without one like any: annotation_id, AnnotationId, view-uuid. */
+export function isNamedLike(name: string, resource: string | null): boolean {
+  const word = ownId.exec(name.trim())?.[1]?.toLowerCase();
+  return word !== undefined && (resource === null || word === resource || word === singularOf(resource));
+}
+
+const words = resources.flatMap((resource) => [singularOf(resource), resource]);
+const ownId = new RegExp(`^(${words.join('|')})[ _.-]?(?:id|uuid|guid)s?$`, 'i');
+
+const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
+const jsonNext = 'for an array use --format json, for one object per line --format ndjson';
+const joinedNext =
+  'keep each export in a file of its own and run them one by one; if it is an id of this API: --allow-column-names';
+
+function headerNext(column: string): string {
+  const name = /^[\w.-]+$/.test(column) ? column : 'NAME';
+  return `for a list with a header use --format csv --column ${name}, without --no-header; if it is an id of this API: --allow-column-names`;
+}
+
+/** The cell that names a column, if the row is a header: its first cell does, or another one and no cell has a digit. */
+function columnNameIn(cells: readonly string[], isName: (cell: string) => boolean): string | undefined {
+  const found = cells.find(isName);
+  return found === cells[0] || !cells.some((cell) => /\d/.test(cell)) ? found : undefined;
+}
+
+function cellsOf(cells: readonly string[] | string): readonly string[] {
+  return typeof cells === 'string' ? cells.split(/[,;\t|]/).map(unquoted) : cells;
+}
+
+function normalized(cells: readonly string[]): string {
+  return cells.length < 2
+    ? ''
+    : cells
+        .map((cell) => cell.trim().toLowerCase())
+        .sort()
+        .join('\n');
+}
+
+function isSame(cell: string, column: string): boolean {
+  return cell.trim().toLowerCase() === column.toLowerCase();
+}
+
+/** Whether a first row may be meant as a name of an id: id, annotation_id, View ID, viewId, UUID. Ids without a digit are rare. */
+function isColumnName(cell: string): boolean {
+  return idWord.test(cell.trim()) || camelCase.test(cell.trim());
+}
+
+const idWord = /^(?:\D*[_ .-])?(?:id|uuid|guid)s?$/i;
+const camelCase = /^\D*[a-z](?:Id|ID|Uuid|UUID|Guid|GUID)s?$/;
+
+/**
+ * Whether a row further down is a name of an id. Only usual words count: among ten million random ids without a digit some end like a name.
+ */
+function isUsualName(cell: string): boolean {
+  return cell.length <= 64 && usualName.test(cell.trim());
+}
+
+const usualWords = [
+  ...words,
+  ...['object', 'item', 'entity', 'record', 'row', 'resource', 'user', 'account', 'external', 'internal', 'legacy'],
+  ...['old', 'new', 'source', 'target', 'parent', 'dashboard', 'chart', 'the', 'unique', 'primary', 'document', 'doc'],
+];
+const usualName = new RegExp(`^_?(?:(?:${usualWords.join('|')})[ _.-]?){0,3}(?:id|uuid|guid)s?$`, 'i');
+
+function unquoted(cell: string): string {
+  return cell.replace(/^"(.*)"$/, '$1');
+}

@@ -1,0 +1,69 @@
+import type { Config } from '../config/settings.ts';
+import { count } from '../format.ts';
+import { anyResource } from '../model/resource.ts';
+import { rejectionReason } from '../model/row.ts';
+import { inputError, shown } from './input-error.ts';
+import { columnOf, formatByName, type InputOptions } from './input-options.ts';
+import { openInputs } from './open-inputs.ts';
+import { readRows } from './read-rows.ts';
+import type { Spool } from './spool.ts';
+
+/** A file of ids that are never deleted, and the column of a CSV or the field of JSON that holds them; null = as in the list. */
+export type ProtectFile = { path: string; column: string | null };
+
+/** The file of protected ids that these settings name; null if they name none. */
+export function protectFileOf(given: Pick<Config, 'protect' | 'protectColumn'>): ProtectFile | null {
+  return given.protect === undefined ? null : { path: given.protect, column: given.protectColumn ?? null };
+}
+
+/**
+ * The ids of a `--protect` file, of either resource: one per line, or CSV or JSON by its name. Stricter than the input, since an id that is
+ * not read as it is meant protects nothing: throws USAGE for any row that is not a clean id, for a last line without its newline, and for a
+ * file without ids.
+ */
+export async function* readProtected({ path, column }: ProtectFile, options: InputOptions): AsyncGenerator<string[]> {
+  if (path === '-') throw inputError(path, null, 'protected ids come from a file, stdin is for the list');
+  const [file] = await openInputs([path]);
+  const format = formatByName(path) ?? 'lines';
+  const reading: InputOptions = {
+    ...options,
+    format,
+    resource: anyResource,
+    resourceColumn: null,
+    column: column ?? (options.column === null ? null : columnOf(options)),
+    columnFlag: '--protect-column',
+    noHeader: column === null && options.noHeader,
+  };
+  let read = 0;
+  for await (const rows of readRows([{ ...file!, isUnattended: true }], reading)) {
+    const ids = rows.filter((row) => row.reject !== 'repeated_header');
+    for (const { line, id, reject } of ids) {
+      if (reject !== null) throw unusable(path, line, id, rejectionReason(reject));
+      const between = format === 'lines' ? separator.exec(id)?.[0] : undefined;
+      if (between !== undefined && !options.allowIdChars.includes(between)) throw unusable(path, line, id, severalIds);
+    }
+    read += ids.length;
+    yield ids.map((row) => row.id);
+  }
+  if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', checkFile);
+}
+
+const separator = /[,;|]/;
+const severalIds = 'it holds a comma, a semicolon or a bar, which separates ids';
+
+function unusable(path: string, line: number, id: string, reason: string): Error {
+  const message = `${shown(id)} would protect no id: ${reason}; nothing was sent`;
+  return inputError(path, line, message, fixLine);
+}
+
+const fixLine =
+  'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters: --allow-id-chars';
+const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
+
+/** Why a list looks as if its protected ids were not meant for it; null if some are in it, or there are none. */
+export function explainUnmatched({ protectedList, protected: matched, rows }: ProtectFacts): string | null {
+  if (protectedList === null || matched > 0 || rows === 0) return null;
+  return `none of the ${count(protectedList.ids)} protected ids is in the list`;
+}
+
+type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'rows'>;
