@@ -39,8 +39,13 @@ const effects: Record<
   allowColumnNames: { settings: { allowColumnNames: 'true' }, list: 'a1\nview_id\n', ids: 2 },
   allowDamagedNumbers: { settings: { allowDamagedNumbers: 'true' }, list: '12.0\na\n', ids: 2 },
   idPattern: { settings: { idPattern: '[a-z]' }, list: 'a\nb\nc1\n', ids: 2 },
-  protectColumn: { settings: { protectColumn: 'key' }, list: 'a\n', ids: 1 },
-  expectUnprotected: { settings: { expectUnprotected: 'true', protect: 'never.txt' }, list: 'a\n', ids: 1 },
+  protectColumn: { settings: { protectColumn: 'key' }, list: 'a\n', ids: 1, run: { ids: 1 } },
+  expectUnprotected: {
+    settings: { expectUnprotected: 'true', protect: 'never.txt' },
+    list: 'a\n',
+    ids: 1,
+    run: { ids: 1 },
+  },
   expectRejected: { settings: { expectRejected: 'true' }, list: `a\n${'x/y\n'.repeat(12)}`, ids: 1 },
   maxDeletes: { settings: { maxDeletes: '2' }, list: 'a\nb\n', ids: 2 },
   expectCount: { settings: { expectCount: '1+-1' }, list: 'a\nb\n', ids: 2 },
@@ -152,7 +157,7 @@ describe.concurrent('the protected ids of a schedule', () => {
     [
       'holds what no id can be',
       (harness) => void writeProtected(harness, ['v-3', 'v-7 ']),
-      /never.txt:2: this protected/,
+      /never.txt:2: "v-7 " would protect no id/,
     ],
   ])('keep a slot from deleting anything where their file %s', async ([, spoil, words], { expect, onTestFinished }) => {
     const { harness, path } = await openProtected(onTestFinished, ['v-3', 'v-7']);
