@@ -1,4 +1,4 @@
-import { kinds, kindsIn } from '../model/check-id.ts';
+import { kinds } from '../model/check-id.ts';
 import { resources, singularOf } from '../model/resource.ts';
 import { inputError, shown } from './input-error.ts';
 
@@ -30,9 +30,9 @@ export class HeaderCheck {
 
   /**
    * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON where ids are expected.
-   * `id`: the cell with the id; `cells`: those of the row, or the text of a line. Most rows cost one look at their id.
+   * `id`: the cell with the id, `found`: its `kindsIn`; `cells`: those of the row, or the text of a line. Most rows cost one look at their id.
    */
-  isRepeated(line: number, id: string, cells: readonly string[] | string, found = kindsIn(id)): boolean {
+  isRepeated(line: number, id: string, cells: readonly string[] | string, found: number): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);
     if ((found & kinds.digit) !== 0 && this.#lengths[id.length] !== true) return false;
     if (this.#rules.allowColumnNames) return false;

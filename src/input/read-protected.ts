@@ -3,7 +3,7 @@ import { count } from '../format.ts';
 import { anyResource } from '../model/resource.ts';
 import { rejectionReason } from '../model/row.ts';
 import { inputError, shown } from './input-error.ts';
-import { columnOf, formatByName, type InputOptions } from './input-options.ts';
+import { formatByName, type InputOptions } from './input-options.ts';
 import { openInputs } from './open-inputs.ts';
 import { readRows } from './read-rows.ts';
 import type { Spool } from './spool.ts';
@@ -30,7 +30,7 @@ export async function* readProtected({ path, column }: ProtectFile, options: Inp
     format,
     resource: anyResource,
     resourceColumn: null,
-    column: column ?? (options.column === null ? null : columnOf(options)),
+    column: column ?? options.column,
     columnFlag: '--protect-column',
     noHeader: column === null && options.noHeader,
   };
