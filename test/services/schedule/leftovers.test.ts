@@ -125,7 +125,7 @@ describe.concurrent('with --at-most', () => {
   test('a carried id that has come under protection is not deleted', async ({ expect, onTestFinished }) => {
     const stage = await openStage(onTestFinished, {});
     const protect = stage.file('kept.txt', 'other\n');
-    await stage.add({ settings: { ...settings, protect }, atMost: 8 });
+    await stage.add({ settings: { ...settings, protect, expectUnprotected: 'true' }, atMost: 8 });
     stage.list(ten);
     await stage.slot(1);
     stage.sent();
@@ -653,7 +653,7 @@ describe.concurrent('with --retry-failed', () => {
     mkdirSync(folder);
     stage.work.sources = readSources({ expired: { glob: join(folder, '*.txt'), archive, settle: '0s' } });
     const protect = stage.file('kept.txt', 'other\n');
-    await stage.add({ settings: { ...settings, protect }, retryFailed: true });
+    await stage.add({ settings: { ...settings, protect, expectUnprotected: 'true' }, retryFailed: true });
     for (const n of [1, 2]) {
       writeFileSync(join(folder, `${n}.txt`), `v-${n}\n${n === 1 ? 'c-0\n' : ''}`);
       await stage.slot(n);
