@@ -1,4 +1,4 @@
-import { kinds } from '../model/check-id.ts';
+import { isDigit } from '../model/check-id.ts';
 import { resources, singularOf } from '../model/resource.ts';
 import { inputError, shown } from './input-error.ts';
 
@@ -30,11 +30,11 @@ export class HeaderCheck {
 
   /**
    * Whether the row repeats the name of the column as its id. Throws USAGE for a row that is another header, or JSON where ids are expected.
-   * `id`: the cell with the id, `found`: its `kindsIn`; `cells`: those of the row, or the text of a line. Most rows cost one look at their id.
+   * `id`: the cell with the id; `cells`: those of the row, or the text of a line. Most rows cost one look at their id.
    */
-  isRepeated(line: number, id: string, cells: readonly string[] | string, found: number): boolean {
+  isRepeated(line: number, id: string, cells: readonly string[] | string): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);
-    if ((found & kinds.digit) !== 0 && this.#lengths[id.length] !== true) return false;
+    if (this.#lengths[id.length] !== true && (isDigit(id, 0) || digit.test(id))) return false;
     if (this.#rules.allowColumnNames) return false;
     const row = cellsOf(cells);
     const isReordered = this.#sorted !== '' && normalized(row) === this.#sorted && !this.#isHeader(row);
@@ -136,6 +136,8 @@ const usualWords = [
   ...['old', 'new', 'source', 'target', 'parent', 'dashboard', 'chart', 'the', 'unique', 'primary', 'document', 'doc'],
 ];
 const usualName = new RegExp(`^_?(?:(?:${usualWords.join('|')})[ _.-]?){0,3}(?:id|uuid|guid)s?$`, 'i');
+
+const digit = /\d/;
 
 function unquoted(cell: string): string {
   return cell.replace(/^"(.*)"$/, '$1');

@@ -1,7 +1,7 @@
 import { compileIdPattern } from '../config/id-pattern.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { checkId, checkLine, type IdRules, kinds, kindsIn } from '../model/check-id.ts';
+import { checkId, checkLine, type IdRules, isPlain } from '../model/check-id.ts';
 import { type Resource, resources, resourcesText, singularOf } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
 import { HeaderCheck } from './header.ts';
@@ -142,13 +142,12 @@ export function rowMaker(facts: FileFacts, options: InputOptions, header: readon
   const headers = new HeaderCheck({ name, column: columnOf(options), allowColumnNames, firstRow }, header);
   return {
     row(line, id, kind, cells = id) {
-      const found = kindsIn(id);
       const resource = resourceFor(kind, line, name, options);
-      if (headers.isRepeated(line, id, cells, found)) {
+      if (headers.isRepeated(line, id, cells)) {
         return { file, line, resource, id, reject: 'repeated_header' };
       }
-      numbers.add(line, id, found);
-      const reject = resource === null ? 'unknown_resource' : rejectOf(id, found, format, options);
+      numbers.add(line, id);
+      const reject = resource === null ? 'unknown_resource' : rejectOf(id, format, options);
       return { file, line, resource, id, reject };
     },
     rejected: (line, id, reject) => ({ file, line, resource: options.resource, id, reject }),
@@ -180,10 +179,11 @@ function refuseOtherKind(kind: string, resource: Resource, line: number, name: s
   throw inputError(name, line, message, words);
 }
 
-function rejectOf(id: string, found: number, format: Format, options: InputOptions): RejectCode | null {
-  const reject = checkId(id, options, found);
+function rejectOf(id: string, format: Format, options: InputOptions): RejectCode | null {
+  const plainly = isPlain(id);
+  const reject = checkId(id, options, plainly);
   if (reject !== null) return reject;
-  if (format === 'lines' && found >= kinds.other) {
+  if (format === 'lines' && !plainly) {
     const foreign = checkLine(id, options.allowIdChars);
     if (foreign !== null) return foreign;
   }

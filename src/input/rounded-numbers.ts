@@ -1,4 +1,4 @@
-import { kinds } from '../model/check-id.ts';
+import { isDigit } from '../model/check-id.ts';
 import { inputError, shown } from './input-error.ts';
 
 /** Ids of this length have more digits than spreadsheets keep (15), or programs that take them for numbers (16 to 17). */
@@ -16,9 +16,8 @@ export class RoundedNumbers {
   readonly #doubles = { chance: 1 / 16, long: 0, rounded: 0 };
   #first: { line: number; id: string } | null = null;
 
-  /** `found`: the `kindsIn` of the id. */
-  add(line: number, id: string, found: number): void {
-    if (found !== kinds.digit || id.length < minDigits) return;
+  add(line: number, id: string): void {
+    if (id.length < minDigits || !isDigit(id, 0) || !digits.test(id)) return;
     this.#zeros.long += 1;
     if (id.endsWith('0')) {
       this.#zeros.rounded += 1;
@@ -39,6 +38,8 @@ export class RoundedNumbers {
     throw inputError(name, line, message, roundedNext);
   }
 }
+
+const digits = /^\d+$/;
 
 const roundedNext =
   'export the ids as text, not through a spreadsheet or as JSON numbers; if they are right as they are: --allow-damaged-numbers';

@@ -12,24 +12,15 @@ export function idPath(resource: Resource, id: string): string {
 
 const plain = /^[A-Za-z0-9_-]{1,1024}$/;
 
-/** The kinds of characters in an id, one bit each: most lists cost one look at each character. */
-export const kinds = { digit: 1, letter: 2, mark: 4, other: 8 } as const;
+/** Whether an id holds letters, digits, `-` and `_` alone, as nearly all do. */
+export function isPlain(id: string): boolean {
+  return plain.test(id);
+}
 
-const kindOf = Uint8Array.from({ length: 128 }, (_, code) => {
-  const character = String.fromCharCode(code);
-  if (/\d/.test(character)) return kinds.digit;
-  if (/[A-Za-z]/.test(character)) return kinds.letter;
-  return /[_-]/.test(character) ? kinds.mark : kinds.other;
-});
-
-/** The kinds of characters that an id holds: a sum of `kinds`; 0 for an empty id. */
-export function kindsIn(id: string): number {
-  let found = 0;
-  for (let at = 0; at < id.length; at++) {
-    const code = id.charCodeAt(at);
-    found |= code < 128 ? kindOf[code]! : kinds.other;
-  }
-  return found;
+/** Whether the id has a digit at this place. */
+export function isDigit(id: string, at: number): boolean {
+  const code = id.charCodeAt(at);
+  return code >= 48 && code <= 57;
 }
 
 /** What an id may hold although it usually means that something went wrong. */
@@ -51,24 +42,24 @@ export const strictRules: IdRules = {
 
 /**
  * Why this id must not be sent, or null. Ids are opaque: nothing is trimmed, cast or guessed; an id is rejected if its request could reach
- * another object, or if it is what programs leave where an id was lost. `found`: its `kindsIn`.
+ * another object, or if it is what programs leave where an id was lost.
+ * `plainly`: whether it `isPlain`.
  */
-export function checkId(id: string, rules: IdRules = strictRules, found = kindsIn(id)): RejectCode | null {
+export function checkId(id: string, rules: IdRules = strictRules, plainly = isPlain(id)): RejectCode | null {
   if (!rules.allowPlaceholders) {
-    const reject = checkPlaceholder(id, found);
+    const reject = checkPlaceholder(id);
     if (reject !== null) return reject;
   }
-  if (found < kinds.other && id.length <= maxIdBytes && id !== '') return null;
+  if (plainly) return null;
   return checkCharacters(id, rules) ?? checkShape(id, rules);
 }
 
 /** Whether a text is what programs write for a missing id, a word that APIs use as a route, or a piece of a printed table. */
-function checkPlaceholder(id: string, found: number): RejectCode | null {
+function checkPlaceholder(id: string): RejectCode | null {
   if (id.length <= longestPlaceholder && placeholders.has(id.toLowerCase())) return 'placeholder';
-  if (found === (kinds.digit | kinds.mark)) return uniform.test(id) ? 'placeholder' : null;
-  if (found === kinds.mark) return ruler.test(id) ? 'table_text' : null;
-  if (found === (kinds.letter | kinds.mark)) return maximum.test(id) ? 'placeholder' : null;
-  return found >= kinds.other && (ruler.test(id) || footer.test(id)) ? 'table_text' : null;
+  if (!mayBegin[id.charCodeAt(0)]) return null; // ten million ids are checked: one look at one character is enough for most of them
+  if (emptyUuid.test(id)) return 'placeholder';
+  return ruler.test(id) || footer.test(id) ? 'table_text' : null;
 }
 
 const placeholders = new Set([
@@ -80,12 +71,16 @@ const placeholders = new Set([
 const longestPlaceholder = Math.max(...[...placeholders].map((text) => text.length));
 
 /** The nil UUID, and the one whose bits are all set. */
-const uniform = /^0{8}-0{4}-0{4}-0{4}-0{12}$/;
-const maximum = /^f{8}-f{4}-f{4}-f{4}-f{12}$/i;
+const emptyUuid = /^(?:0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/i;
 
 /** A line that rules a table off (`-----`, `+----+`), and the count below one (`(2 rows)`). */
 const ruler = /^(?! *$)[-+=|_ \u2500-\u257f]{3,}$/;
 const footer = /^\(\d+ \p{L}+\)$/u;
+
+/** By character code: what the texts of these three expressions begin with. */
+const mayBegin = Uint8Array.from({ length: 0x2580 }, (_, code) =>
+  Number(/[0fF(\-+=|_ \u2500-\u257f]/.test(String.fromCharCode(code))),
+);
 
 function checkCharacters(id: string, { allowIdChars: allowed, allowInvisible }: IdRules): RejectCode | null {
   if (id === '') return 'empty_id';
