@@ -1,5 +1,6 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
+import { ExpungeError } from '../errors.ts';
 import { readVersion } from '../version.ts';
 import { cookieNameOf, isOwnName, refuseCrossSite, requireRole } from './access.ts';
 import { assetAnswer, readAssetAt, readPageFile } from './assets.ts';
@@ -8,12 +9,13 @@ import { doOnce, type Work } from './idempotency.ts';
 import type { Login } from './login.ts';
 import { openApiOf } from './openapi.ts';
 import { planRoutes } from './plan-routes.ts';
-import { Problem, problemAnswer, problemOf, problemPage } from './problem.ts';
+import { Problem, type ProblemDocument, problemAnswer, problemOf, problemPage } from './problem.ts';
 import { readJson } from './read-body.ts';
 import { readRoutes } from './read-routes.ts';
 import { type ApiDeps, checked, type Route } from './route.ts';
 import { runRoutes } from './run-routes.ts';
 import { scheduleRoutes } from './schedule-routes.ts';
+import { fieldsIn } from './setting-fields.ts';
 import { targetRoutes } from './target-routes.ts';
 import { tokenRoutes } from './token-routes.ts';
 
@@ -105,7 +107,7 @@ function headers() {
 
 function serve(app: Hono, route: Route, options: SiteOptions): void {
   const path = apiPath + route.path.replace(/\{(\w+)\}/g, ':$1');
-  app.on(route.method.toUpperCase(), path, async (context) => {
+  const answer = async (context: Context): Promise<Response> => {
     const caller = await options.login.caller(context);
     const known = requireRole(caller, route.role);
     refuseCrossSite(context, known.by !== 'token');
@@ -128,7 +130,19 @@ function serve(app: Hono, route: Route, options: SiteOptions): void {
     const { answer, isRepeated } = await doOnce(context, options.session.redis, known, facts, work);
     if (isRepeated) context.header('idempotency-replayed', 'true');
     return answerWith(context, answer, route.status);
-  });
+  };
+  app.on(route.method.toUpperCase(), path, (context) =>
+    answer(context).catch((error) => {
+      if (!(error instanceof ExpungeError)) throw error;
+      return answerOf(withFields(problemOf(error, options.log, context.req.path), route));
+    }),
+  );
+}
+
+/** What a command says names its flags; this adds the fields of the route that stand for them. */
+function withFields(problem: ProblemDocument, { query, body }: Route): ProblemDocument {
+  const fields = fieldsIn(`${problem.detail} ${problem.next ?? ''}`, body === null ? [query] : [query, body]);
+  return fields.length === 0 ? problem : { ...problem, fields };
 }
 
 function answerWith(context: Context, answer: unknown, status: 200 | 201): Response {

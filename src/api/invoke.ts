@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import type { Invocation, SignalSource, Verb } from '../commands/command.ts';
 import type { Source, Sources } from '../config/read-config.ts';
-import { type Config, type SettingName, settings } from '../config/settings.ts';
+import { apiField, type Config, type SettingName, settings } from '../config/settings.ts';
 import type { Target } from '../model/target.ts';
 import { scheduledSettings } from '../schedule/schedule.ts';
 import type { Caller } from './access.ts';
@@ -27,6 +27,9 @@ type Done = { lines: Record<string, unknown>[]; warnings: string[] };
  * is set to holds for none of these. But its protected ids stay: they only ever keep ids from being deleted; and so long it keeps files.
  */
 const ofLists = scheduledSettings.filter((name) => name !== 'protect' && name !== 'keep');
+
+/** What is said of a file of protected ids goes with that file: it stays where that of this server does. */
+const ofProtectFile: readonly SettingName[] = ['protectColumn', 'expectUnprotected'];
 
 const toldAtMost = 64 * 1_024;
 const linesAtMost = 16 * 1_024 * 1_024;
@@ -68,7 +71,9 @@ export function invocationOf(
 ): Invocation {
   const { npm_execpath: _, ...others } = env;
   const given = settingsOf(texts);
-  const defaults = Object.fromEntries(ofLists.map((name) => [name, settings[name].fallback]));
+  const isOwnFile = config.protect !== undefined && given.protect === undefined;
+  const replaced = ofLists.filter((name) => !(isOwnFile && ofProtectFile.includes(name)));
+  const defaults = Object.fromEntries(replaced.map((name) => [name, settings[name].fallback]));
   const place = {
     baseUrl: target.baseUrl,
     account: target.account,
@@ -90,7 +95,9 @@ export function invocationOf(
 /** The values of settings that are given as texts. Throws `invalid` for what a flag would refuse, too. */
 function settingsOf(texts: Order['settings'] & object): Partial<Record<SettingName, unknown>> {
   const given = Object.entries(texts).filter((entry): entry is [SettingName, string] => entry[1] !== undefined);
-  return Object.fromEntries(given.map(([name, text]) => [name, parsedAs<unknown>(name, text, settings[name].parse)]));
+  return Object.fromEntries(
+    given.map(([name, text]) => [name, parsedAs<unknown>(apiField(name), text, settings[name].parse)]),
+  );
 }
 
 /** What a flag of the server says is no flag of this order. */

@@ -16,7 +16,7 @@ import { refuseUnprotected } from '../ledger/protection.ts';
 import { isSealed, priorities } from '../ledger/run.ts';
 import { readStart } from '../limiter/read-target.ts';
 import { readStops } from '../limiter/stop.ts';
-import { resources, sumIds } from '../model/resource.ts';
+import { sumIds } from '../model/resource.ts';
 import { listOf, type Target } from '../model/target.ts';
 import type { RedisClient } from '../redis/client.ts';
 import type { Plan } from '../terminal/plan-text.ts';
@@ -25,18 +25,13 @@ import { forgottenAt, type KeptPlan, PlanStore } from './plan-store.ts';
 import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
+import { listSettings, ruleSettings } from './sent-settings.ts';
+import { queryFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
-const text = z.string().min(1).max(500).optional();
 const flag = z.enum(['true', 'false']).optional();
-
-/** How the ids of a list are deleted: what a plan seals beside the list. As texts for the flags of `run`. */
-const rules = {
-  ...{ rate: text.describe('200/s'), burst: text, canary: text, max_failures: text, on_status: text, window: text },
-  ...{ expect_absent: flag, max_deletes: text.describe('a list with more ids is refused') },
-  partial: flag.describe('send the first max_deletes ids of a longer list on purpose, then halt'),
-};
+const partial = flag.describe('send the first max_deletes ids of a longer list on purpose, then halt');
 
 const planQuery = z.strictObject({
   target: z.string().length(16).describe('fingerprint of the target'),
@@ -45,18 +40,18 @@ const planQuery = z.strictObject({
     .regex(/^[\w-][\w. -]{0,99}$/)
     .default('list')
     .describe('of the list, for people'),
-  resource: z.enum(resources).optional(),
-  ...{ column: text, resource_column: text, delimiter: text, limit: text, expect_count: text },
-  ...{ no_header: flag, allow_placeholders: flag, expect_rejected: flag, allow_empty: flag, allow_id_chars: text },
-  ...{ id_pattern: text, allow_invisible: flag, allow_column_names: flag, allow_damaged_numbers: flag },
-  ...rules,
+  ...queryFields(listSettings),
+  partial,
+  piped: flag.describe('a program wrote the list: a last line without its newline is refused, since it may be cut off'),
   approve_by: z.string().min(1).max(100).optional().describe('who has to apply it'),
   reason,
 });
 
 const applyBody = z.strictObject({
   confirm: z.int().min(0).describe('how many ids are to be deleted, as a person typed it'),
-  ...rules,
+  ...queryFields(ruleSettings),
+  partial,
+  expect_unprotected: flag.describe('the person has seen that the list holds none of the ids that the server protects'),
   priority: z.enum(priorities).optional(),
   stop_at: z.iso.datetime().optional(),
   max_duration_seconds: z.int().min(1).max(31_536_000).optional(),
@@ -112,7 +107,7 @@ async function plan(call: Call<z.output<typeof planQuery>>) {
 }
 
 async function planUpload({ deps, query, context, caller }: Call<z.output<typeof planQuery>>) {
-  const { target: fp, name, reason, approve_by: approveBy, partial, ...others } = query;
+  const { target: fp, name, reason, approve_by: approveBy, partial, piped, ...others } = query;
   const target = await knownTargetOf(deps.session, fp);
   const store = storeOf(deps);
   const bytes = Number(context.req.header('content-length') ?? 0);
@@ -121,7 +116,8 @@ async function planUpload({ deps, query, context, caller }: Call<z.output<typeof
     await store.write(context.req.raw.body as Parameters<PlanStore['write']>[0], list);
     const settings = settingsOf(others);
     const at = Date.now();
-    const options = { reason, approveBy, partial: partial === 'true', listFolder: store.pathOf(id) };
+    const isPiped = piped === 'true';
+    const options = { reason, approveBy, partial: partial === 'true', listFolder: store.pathOf(id), isPiped };
     const order: Order = { verb: 'plan', args: [list], options, target, settings };
     const invocation = invocationOf(deps, caller, order);
     const historyOf = (read: List) => readHistory(deps.session.redis, invocation, target, read);
@@ -231,7 +227,8 @@ function shownPlan({ plan, sha256, shown }: Awaited<ReturnType<typeof makePlan>>
 async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.output<typeof applyBody>>) {
   const store = storeOf(deps);
   const kept = await store.find(params.plan!);
-  const { confirm, reason, priority, stop_at: stopAt, max_duration_seconds: maxDuration, ...others } = body;
+  const { confirm, reason, priority, stop_at: stopAt, max_duration_seconds: maxDuration, ...more } = body;
+  const { expect_unprotected: isExpected, ...others } = more;
   refuseOtherConfirm(confirm, Number(kept.shown.confirm));
   const target = await knownTargetOf(deps.session, kept.fp);
   const { file, code } = await sealedFor(deps, caller, kept, others);
@@ -244,6 +241,7 @@ async function apply({ deps, params, body, caller, onRun }: Call<unknown, z.outp
       onRun,
       ...(reason !== '' && { reason }),
       ...(priority && { priority }),
+      ...(isExpected === 'true' && { yes: false }), // somebody was asked, and has seen it
     },
     ...(stopAt && { stopAt: Date.parse(stopAt) }),
     ...(maxDuration && { maxDuration: maxDuration * 1_000 }),

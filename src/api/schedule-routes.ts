@@ -2,26 +2,18 @@ import { z } from 'zod';
 import { namePattern, nameRule } from '../config/list-source.ts';
 import { apiField, settings, settingText } from '../config/settings.ts';
 import { priorities } from '../ledger/run.ts';
-import { resources } from '../model/resource.ts';
-import { missedPolicies, overlapPolicies, type Schedule, scheduledSettings } from '../schedule/schedule.ts';
+import { missedPolicies, overlapPolicies, type Schedule } from '../schedule/schedule.ts';
 import { readSchedule } from '../schedule/schedule-store.ts';
 import { invokeVerb, lastFacts, type Order } from './invoke.ts';
 import { Problem } from './problem.ts';
 import { type Call, type Route, route } from './route.ts';
 import { reason } from './run-routes.ts';
+import { scheduleSettings } from './sent-settings.ts';
+import { bodyFields } from './setting-fields.ts';
 import * as shapes from './shapes.ts';
 import { knownTargetOf } from './targets.ts';
 
 const name = z.string().regex(namePattern, `expected a name of ${nameRule}`);
-const setting = z
-  .string()
-  .min(1)
-  .max(8_000)
-  .nullable()
-  .optional()
-  .describe('as text for its flag; null = as by default');
-const flag = z.boolean().nullable().optional().describe('null = as by default');
-
 const replace = z.boolean().optional().describe('change the schedule of that name: what is not given stays as it is');
 
 const definition = z.strictObject({
@@ -30,18 +22,12 @@ const definition = z.strictObject({
   cron: z.string().min(1).max(1_000).describe('five fields, or six with seconds'),
   tz: z.string().min(1).max(100).optional().describe('UTC by default'),
   from: name.describe('a source by its name in the configuration file of the workers; no command and no URL'),
-  max_deletes: z.int().min(1),
   ...{ overlap: z.enum(overlapPolicies).optional(), missed: z.enum(missedPolicies).optional() },
   ...{ grace_seconds: z.number().min(0).optional(), max_growth: z.number().gt(1).optional() },
   ...{ at_most: z.int().min(0).optional().describe('0 = all'), retry_failed: z.boolean().optional() },
   ...{ priority: z.enum(priorities).optional(), replace },
-  ...{ resource: z.enum(resources).nullable().optional(), resource_column: setting, column: setting, no_header: flag },
-  ...{ format: setting, delimiter: setting, limit: setting, allow_id_chars: setting, allow_placeholders: flag },
-  ...{ id_pattern: setting, allow_invisible: flag, allow_column_names: flag, allow_damaged_numbers: flag },
-  ...{ protect_column: setting, expect_unprotected: flag },
-  ...{ expect_rejected: flag, expect_count: setting, canary: setting, max_failures: setting, on_status: setting },
-  allow_empty: flag,
-  ...{ expect_absent: flag, rate: setting, burst: setting, window: setting, keep: setting },
+  ...bodyFields(scheduleSettings),
+  max_deletes: z.int().min(1),
   reason: reason
     .removeDefault()
     .optional()
@@ -139,7 +125,7 @@ function optionsOf(body: AddCall['body']) {
 /** The settings of a body, as texts for their flags; null = as by default. */
 function settingsOf(body: AddCall['body']): Record<string, string | null | undefined> {
   const values = body as Record<string, string | number | boolean | null | undefined>;
-  const texts = scheduledSettings.map((name) => [name, values[apiField(name)]] as const);
+  const texts = scheduleSettings.map((name) => [name, values[apiField(name)]] as const);
   return Object.fromEntries(texts.map(([name, value]) => [name, value == null ? value : String(value)]));
 }
 

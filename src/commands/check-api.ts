@@ -14,6 +14,7 @@ import { readTargetState } from '../limiter/read-target.ts';
 import { readStops, stopAdvice } from '../limiter/stop.ts';
 import { checkId, idPath } from '../model/check-id.ts';
 import { type Resource, resources } from '../model/resource.ts';
+import { rejectionMend } from '../model/row.ts';
 import { successStatus } from '../model/status.ts';
 import type { Target } from '../model/target.ts';
 import { type Finding, fail } from '../redis/server.ts';
@@ -39,7 +40,10 @@ export async function readProbe({ options, config }: Invocation): Promise<Probe 
     });
   }
   const reject = checkId(id, config);
-  if (reject !== null) throw new ExpungeError('USAGE', `--probe-id: this id is not safe to send (${reject})`);
+  if (reject !== null) {
+    const next = rejectionMend(reject) || null;
+    throw new ExpungeError('USAGE', `--probe-id: this id is not safe to send (${reject})`, { next });
+  }
   await refuseProtected(id, config);
   return { resource, id };
 }

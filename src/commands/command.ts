@@ -111,8 +111,19 @@ export const input = [
   'expectCount',
 ] as const;
 
-/** How the ids of a run that is retried are protected; they themselves are in Redis. */
-export const retryInput = ['limit', 'protect', 'protectColumn', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
+/** How a file of protected ids is read where there is no list. */
+export const protectReading = [
+  'protectColumn',
+  'delimiter',
+  'allowIdChars',
+  'allowPlaceholders',
+  'allowInvisible',
+  'allowColumnNames',
+  'allowDamagedNumbers',
+] as const;
+
+/** Which ids of a run are retried, and which are protected; they themselves are in Redis. */
+export const retryInput = ['limit', 'protect', ...protectReading, 'maxDeletes', 'expectCount'] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
 export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;

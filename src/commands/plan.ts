@@ -161,14 +161,26 @@ export function checkList({ config, options }: ListBounds, { rows, ids, files }:
 /** Throws GUARD if nobody is asked, and none of the protected ids is in the list: their file may be another one, or of another form. */
 export function checkProtection(
   { config, options }: Pick<Invocation, 'config' | 'options'>,
-  facts: Parameters<typeof explainUnmatched>[0],
+  facts: ProtectFacts,
 ): void {
   const isUnasked = options.yes === true && options.dryRun !== true;
-  const reason = isUnasked && !config.expectUnprotected ? explainUnmatched(facts) : null;
+  const reason = isUnasked ? unprotectedReason(config, facts) : null;
   if (reason === null) return;
   const next =
     'check that --protect names the right file, with ids of the same form; if that is right: --expect-unprotected';
   throw new ExpungeError('GUARD', `${reason}; nothing was sent`, { next });
+}
+
+/** What a dry run says of a list that the same command would refuse with --yes; '' = it would not. */
+export function dryRunRefusal(config: Invocation['config'], facts: ProtectFacts): string {
+  const reason = unprotectedReason(config, facts);
+  return reason === null ? '' : `with --yes the run is refused: ${reason}; --expect-unprotected accepts that`;
+}
+
+type ProtectFacts = Parameters<typeof explainUnmatched>[0];
+
+function unprotectedReason({ expectUnprotected }: Invocation['config'], facts: ProtectFacts): string | null {
+  return expectUnprotected ? null : explainUnmatched(facts);
 }
 
 function checkMaxDeletes(ids: number, maxDeletes: number | undefined, isPartial: boolean): void {

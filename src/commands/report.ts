@@ -54,7 +54,9 @@ export async function openJoined({ options, config }: Invocation): Promise<Joine
     throw new ExpungeError('USAGE', `--join adds columns to CSV files, and ${wrong.name} is none`, {
       next: 'the report itself has a line for each row: omit --join',
     });
-  return { files, options: inputOptionsOf(config), limit: config.limit ?? null };
+  // The run has accepted the list, and each of its rows is compared with that of the run.
+  const accepted = { ...inputOptionsOf(config), allowColumnNames: true, allowDamagedNumbers: true };
+  return { files, options: accepted, limit: config.limit ?? null };
 }
 
 /** Without --output the report itself is on stdout, where `--json` would print what was done. */

@@ -15,7 +15,7 @@ import { type Plan, planText } from '../terminal/plan-text.ts';
 import { styleOf } from '../terminal/style.ts';
 import { type Invocation, jsonLines, sending } from './command.ts';
 import { readCredentials } from './credentials.ts';
-import { checkList, checkProtection, noListHistory, planOf } from './plan.ts';
+import { checkList, checkProtection, dryRunRefusal, noListHistory, planOf } from './plan.ts';
 import { progressOn, sayOf } from './session.ts';
 
 /** Reads the list, then plans, confirms, deletes and reports. Repeating the command resumes its run. */
@@ -28,7 +28,10 @@ export async function execute(invocation: Invocation): Promise<number> {
     checkList(invocation, list.spool);
     checkProtection(invocation, list.spool);
     if (list.spool.rows === 0) sayOf(invocation)('The list is empty: 0 rows. --allow-empty accepts that.');
-    if (credentials === null) return showDryRun(invocation, list, planOf(invocation, target, list, noListHistory));
+    if (credentials === null) {
+      const plan = planOf(invocation, target, list, noListHistory);
+      return showDryRun(invocation, list, plan, dryRunRefusal(config, list.spool));
+    }
     const { runList } = await import('./run-list.ts'); // a dry run and a refused list need none of it
     return runList(invocation, { target, credentials, list, retries: null, applied: null });
   });
@@ -44,15 +47,16 @@ export function refuseOfWorkers({ sources }: Invocation): void {
   });
 }
 
-/** Shows the plan and sends nothing; needs neither a token nor Redis. */
+/** Shows the plan and sends nothing; needs neither a token nor Redis. `refusal`: what the run itself would refuse; '' = nothing. */
 export async function showDryRun(
   { stdout, stderr, options, verbosity }: Invocation,
   { spool }: List,
   plan: Plan,
+  refusal = '',
 ): Promise<number> {
-  stderr.write(
-    `${planText(plan, styleOf(stderr), stderr.columns || undefined)}\n${dryRunEnd(plan.ids, verbosity === 'quiet')}\n`,
-  );
+  const lines = [planText(plan, styleOf(stderr), stderr.columns || undefined)];
+  if (refusal !== '') lines.push(`warning: ${refusal}`);
+  stderr.write(`${[...lines, dryRunEnd(plan.ids, verbosity === 'quiet')].join('\n')}\n`);
   const { rows, ids, sha256 } = spool;
   const facts = {
     rows,
@@ -74,7 +78,7 @@ export function dryRunEnd(ids: Plan['ids'], isQuiet = false): string {
 
 /**
  * Reads the list of a command, shows the progress, and calls `body`; the list is removed afterwards. Throws what `withList` throws. One that
- * was sent over HTTP has a folder, `listFolder`, for its file and its rejected rows; nobody is told where that is.
+ * was sent over HTTP has a folder, `listFolder`, for its file and its rejected rows; nobody is told where that is. `isPiped`: it was a pipe there.
  */
 export async function withNamedList<T>(invocation: Invocation, body: (list: List) => Promise<T>): Promise<T> {
   const { args, config, stdin, env, options } = invocation;
@@ -84,7 +88,10 @@ export async function withNamedList<T>(invocation: Invocation, body: (list: List
   const open = async () => {
     refuseSilentTerminal(args, stdin);
     const opened = await openInputs(args, stdin);
-    const files = folder === undefined ? opened : opened.map((file) => ({ ...file, name: basename(file.name) }));
+    const files =
+      folder === undefined
+        ? opened
+        : opened.map((file) => ({ ...file, name: basename(file.name), isPipe: options.isPiped === true }));
     const names = files.map(({ name }) => name).join(', ');
     let rows = 0;
     const onRows = (n: number) => {

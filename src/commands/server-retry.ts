@@ -1,11 +1,11 @@
 import { type ApiClient, withServer } from '../api/client.ts';
-import { settings } from '../config/settings.ts';
+import { type SettingName, settings } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { count, plural } from '../format.ts';
 import type { Run } from '../ledger/run.ts';
 import { isWorthAnotherRun, type Outcome } from '../model/outcome.ts';
 import { isChosen, type Selection, worthRetry } from '../model/selection.ts';
-import { type Invocation, ofRuns, reasonOf, retryInput } from './command.ts';
+import { type Invocation, ofRuns, protectReading, reasonOf, retryInput } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { refuseLive } from './retried-run.ts';
 import { sayNothing, targetOf } from './retry.ts';
@@ -35,8 +35,14 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Throws USAGE for what the API does not take. */
 function refuseUnsent({ options, sources }: Invocation): void {
-  const names = [...retryInput, ...ofRuns].filter((name) => sources[name] !== 'default');
-  const others = [...(options.stopAt ? ['stop-at'] : []), ...(options.maxDuration ? ['max-duration'] : [])];
+  // How a file is read says nothing without the file.
+  const isSaid = (name: SettingName) => sources[name] === 'flag' || !isOfFile(name);
+  const names = [...retryInput, ...ofRuns].filter((name) => sources[name] !== 'default' && isSaid(name));
+  const others = [
+    ...(options.partial ? ['partial'] : []),
+    ...(options.stopAt ? ['stop-at'] : []),
+    ...(options.maxDuration ? ['max-duration'] : []),
+  ];
   const flags = [...names.map((name) => settings[name].flag), ...others].map((flag) => `--${flag}`);
   if (options.dryRun) flags.unshift('--dry-run');
   if (flags.length === 0) return;
@@ -44,6 +50,8 @@ function refuseUnsent({ options, sources }: Invocation): void {
     next: 'omit it here, or do it where Redis can be reached, without --server',
   });
 }
+
+const isOfFile = (name: SettingName) => (protectReading as readonly string[]).includes(name);
 
 type Group = { outcome: Outcome; code: string; count: number };
 

@@ -1,7 +1,8 @@
 import { basename } from 'node:path';
 import { type ApiClient, withServer } from '../api/client.ts';
+import { listSettings, refuseProtectFile } from '../api/sent-settings.ts';
 import { namedTarget } from '../config/check-target.ts';
-import { apiField, type SettingName, settingText } from '../config/settings.ts';
+import { apiField, settingText } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
 import { isoTime } from '../format.ts';
 import { delimiterOf, type Format, formatOf } from '../input/input-options.ts';
@@ -10,7 +11,7 @@ import { sumIds } from '../model/resource.ts';
 import type { Target } from '../model/target.ts';
 import { startProgress } from '../terminal/live-panel.ts';
 import { deletedText, type Plan } from '../terminal/plan-text.ts';
-import { type Invocation, input, ofRuns, reasonOf } from './command.ts';
+import { type Invocation, reasonOf } from './command.ts';
 import { sayDetached } from './finish-run.ts';
 import { showPlan } from './plan.ts';
 import { refuseOfWorkers, execute as runHere } from './run.ts';
@@ -50,12 +51,11 @@ export async function execute(invocation: Invocation): Promise<number> {
 
 /** Throws USAGE for what would not hold where the server reads the list and its workers delete. */
 function refuseUnsent(invocation: Invocation): void {
-  const { config } = invocation;
   refuseForeground(invocation);
-  if (config.protect !== undefined)
-    throw new ExpungeError('USAGE', `--protect ${config.protect}: the server does not have this file`, {
-      next: 'take those ids out of the list first, or do it where Redis can be reached, without --server',
-    });
+  refuseProtectFile(invocation, {
+    who: 'the server does',
+    next: 'take those ids out of the list first, or do it where Redis can be reached, without --server',
+  });
 }
 
 /** Throws USAGE without --detach, and for flags about sending and keeping. */
@@ -110,11 +110,14 @@ async function sendList(invocation: Invocation, api: ApiClient, { target, file, 
     target: target.fp,
     name: nameOf(file),
     partial: options.partial === true ? 'true' : undefined,
+    piped: file.isPipe ? 'true' : undefined,
     reason: reasonOf(options),
   };
   try {
     const upload = { type: types[format], parts: parts() };
     return await api.json<Planned>({ method: 'POST', path: '/plans', query, upload, isLong: true });
+  } catch (error) {
+    throw named(error, `${query.name}.${format === 'lines' ? 'txt' : format}`, file.name);
   } finally {
     progress.stop();
   }
@@ -134,14 +137,18 @@ function nameOf({ name, isStdin }: InputFile): string {
   );
 }
 
-const sentSettings: readonly SettingName[] = [...input, ...ofRuns].filter(
-  (name) => name !== 'format' && name !== 'protect',
-);
+/** The error with the name of the list that the person knows in place of that on the server. */
+function named(error: unknown, there: string, here: string): unknown {
+  if (!(error instanceof ExpungeError)) return error;
+  const { code, message, next } = error;
+  const words = (text: string) => text.replaceAll(there, () => here);
+  return new ExpungeError(code, words(message), { cause: error, next: next && words(next) });
+}
 
 /** How the list is read and deleted, as far as a setting of this command says so; else as the server has it. */
 function settingsOf({ config, sources }: Invocation): Record<string, string> {
   const isLone = config.rate === undefined && sources.burst !== 'flag'; // a burst without a rate says nothing
-  const given = sentSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
+  const given = listSettings.filter((name) => sources[name] !== 'default' && !(name === 'burst' && isLone));
   return Object.fromEntries(given.map((name) => [apiField(name), settingText(name, config[name]) ?? '']));
 }
 
@@ -163,6 +170,7 @@ async function apply({ options }: Invocation, api: ApiClient, { plan, record }: 
   const { stopAt, maxActiveMs } = timeLimits(options);
   const body = {
     ...{ confirm: sumIds(record.ids), reason: reasonOf(options), priority: options.priority },
+    ...(options.yes !== true && { expect_unprotected: 'true' }), // the plan that was confirmed says so
     ...(stopAt > 0 && { stop_at: isoTime(stopAt) }),
     ...(maxActiveMs > 0 && { max_duration_seconds: Math.ceil(maxActiveMs / 1_000) }),
   };

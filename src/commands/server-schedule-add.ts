@@ -1,8 +1,9 @@
 import { withServer } from '../api/client.ts';
+import { refuseProtectFile, scheduleSettings } from '../api/sent-settings.ts';
 import { namedTarget } from '../config/check-target.ts';
 import { apiField, type Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { type Definition, scheduledSettings } from '../schedule/schedule.ts';
+import type { Definition } from '../schedule/schedule.ts';
 import { addedText } from '../terminal/schedule-text.ts';
 import { type Invocation, jsonLines, reasonOf } from './command.ts';
 import { readDefinition } from './schedule-add.ts';
@@ -43,13 +44,10 @@ export async function execute(invocation: Invocation): Promise<number> {
 }
 
 /** Throws USAGE for a file that the server does not have, and a URL that it would call. */
-function refuseUnsent({ options, config }: Invocation): void {
+function refuseUnsent(invocation: Invocation): void {
   const next = 'leave it out, or do it where Redis can be reached, without --server';
-  if (config.protect !== undefined)
-    throw new ExpungeError('USAGE', `--protect ${config.protect}: the workers of the server do not have this file`, {
-      next,
-    });
-  if (options.heartbeat !== undefined)
+  refuseProtectFile(invocation, { who: 'the workers of the server do', next });
+  if (invocation.options.heartbeat !== undefined)
     throw new ExpungeError('USAGE', '--heartbeat: a server takes no URLs for schedules', { next });
 }
 
@@ -57,7 +55,7 @@ function refuseUnsent({ options, config }: Invocation): void {
 function bodyOf({ settings: { burst, ...texts }, ...definition }: Definition, config: Config) {
   const { cron, tz, from, overlap, missed, priority, graceMs, maxGrowth, atMost, retryFailed } = definition;
   const given: Definition['settings'] = { ...texts, ...(config.rate !== undefined && { burst }) }; // a burst alone says nothing
-  const sent = scheduledSettings.filter((name) => name !== 'protect' && name !== 'maxDeletes');
+  const sent = scheduleSettings.filter((name) => name !== 'maxDeletes');
   const values = sent.map((name) => (config[name] === true ? true : (given[name] ?? null)));
   return {
     ...Object.fromEntries(sent.map((name, i) => [apiField(name), values[i]])),

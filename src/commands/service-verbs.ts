@@ -4,7 +4,7 @@ import { resources } from '../model/resource.ts';
 import { throttlingStatus } from '../model/status.ts';
 import { retryAfterForms } from '../sandbox/fault-kinds.ts';
 import { rateHeaderKinds } from '../sandbox/rate-limit.ts';
-import { type Command, json, type OwnOption, reason, sending, store, target, yes } from './command.ts';
+import { type Command, json, type OwnOption, protectReading, reason, sending, store, target, yes } from './command.ts';
 import { shells } from './completion.ts';
 
 // What runs, checks and configures the services around a run: workers, the private Redis, the sandbox and the shell.
@@ -47,7 +47,7 @@ export const worker: Command = {
 export const check: Command = {
   name: 'check',
   summary: 'check settings, token, Redis and API; deletes nothing except what --probe-id names',
-  settings: [...target, 'onStatus', 'resource', 'requestTimeoutMs', ...store],
+  settings: [...target, 'onStatus', 'resource', 'protect', ...protectReading, 'requestTimeoutMs', ...store],
   options: [
     { flags: '--verdicts', help: 'print what each answer of the API would mean, and which halt a run' },
     { flags: '--probe-id <id>', help: 'delete this object of --resource, to test the API' },

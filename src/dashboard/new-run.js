@@ -98,7 +98,7 @@ class NewRun {
     this.#try('Making the run …', async () => {
       const made = await post(
         `/plans/${plan.plan}/apply`,
-        { confirm, reason: String(values.get('reason')) },
+        { confirm, reason: String(values.get('reason')), ...(isUnprotected(plan) && { expect_unprotected: 'true' }) },
         { 'idempotency-key': this.#key },
       );
       this.#go(`/runs/${made.run}`);
@@ -189,6 +189,7 @@ class NewRun {
     return html`<form autocomplete="off" @submit=${(/** @type {SubmitEvent} */ event) => this.#apply(event, plan)}>
       ${fieldOf(typed(n, 'ids to delete'))}
       ${fieldOf({ name: 'reason', label: 'Reason', hint: 'stands in the audit trail' })}
+      ${alarm(isUnprotected(plan) ? `None of the ${count(plan.protected_read ?? 0)} ids that the server protects is in this list. Is it the right one?` : '')}
       ${alarm(this.#problem)}
       <p class="buttons"><button class="danger" ?disabled=${this.#busy !== ''}>Delete ${plural(n, 'ids')}</button>
         <span class="soft">This cannot be undone.</span></p></form>`;
@@ -198,6 +199,11 @@ class NewRun {
 /** What is not as by default, as flags; one that takes no value stands alone. @param {Plan} plan */
 function rulesOf({ changed_rules: rules = {} }) {
   return Object.entries(rules).map(([flag, value]) => (value === 'true' ? flag : `${flag} ${value}`));
+}
+
+/** Whether the server protects ids, and the list holds none of them: who confirms the plan is told. @param {Plan} plan */
+function isUnprotected({ protected_read: read, counts }) {
+  return typeof read === 'number' && !counts.protected;
 }
 
 /** @param {NonNullable<Plan['rejected_samples']>} rows */

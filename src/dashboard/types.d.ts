@@ -171,6 +171,7 @@ export type Plan = {
   rejected: Record<string, number>;
   rejected_samples?: { line: number; id: string; code: string }[];
   samples: string[];
+  protected_read?: number | null;
   changed_rules?: Record<string, string>;
   first: { url: string } | null;
   forecast: { requests: number; seconds: number | null };

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readRun } from '../../../src/ledger/run.ts';
 import { summaryIn } from '../../support/command.ts';
 import { type AtEnd, openHarness } from '../../support/harness.ts';
@@ -49,6 +49,19 @@ describe('a report that is joined', () => {
         '',
       ],
     ]);
+  });
+
+  test.each([
+    ['a name of a column', 'id,n\na-1,1\nview_id,2\n', ['--allow-column-names']],
+    [
+      'rounded numbers',
+      'id,n\n1234567890123450,1\n1234567890123460,2\n9876543210987600,3\n',
+      ['--allow-damaged-numbers'],
+    ],
+  ])('takes a list with %s that its run was told to accept', async (_, text, flags) => {
+    const { joined } = await openJoin(onTestFinished, { 'odd.csv': text }, '--detach', ...flags);
+    const { code, stdout, stderr } = await joined();
+    expect([code, stderr, stdout.split('\n').length]).toEqual([0, expect.anything(), text.split('\n').length]);
   });
 
   test('has the rows that --only chooses, in a file that is no whole report', async ({ onTestFinished }) => {

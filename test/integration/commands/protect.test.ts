@@ -37,6 +37,27 @@ test('a clean protect file protects its ids', async () => {
   expect(harness.sandbox.exists('annotations', ids[1]!)).toBe(false);
 });
 
+test.each([
+  ['123.0', '--allow-damaged-numbers'],
+  ['a\u200bb', '--allow-invisible'],
+  ['view_id', '--allow-column-names'],
+  ['null', '--allow-placeholders'],
+])('a retry and a probe read a file that protects %s with %s', async (id, flag) => {
+  const { harness, list } = await open();
+  await harness.run([list, ...kind, '--detach']);
+  const run = (await harness.onlyRun()).id;
+  await harness.expunge(['cancel', run, '--yes']);
+  const keep = ['--protect', harness.file('keep.txt', `a-0\n${id}\n`)];
+  const probe = ['check', '--resource', 'annotations', '--probe-id', 'a-0', ...keep];
+  for (const [line, accepted] of [
+    [['retry', run, '--dry-run', ...keep], 'to delete'],
+    [probe, 'protects this id'],
+  ] as const) {
+    expect((await harness.expunge(line)).stderr).toMatch(/keep\.txt:[12]: /);
+    expect((await harness.expunge([...line, flag])).stderr).toContain(accepted);
+  }
+});
+
 test('protected ids of which none is in the list are refused with --yes, unless that is expected: exit 4, then 0', async () => {
   const { harness, list } = await open();
   const args = [list, ...kind, '--protect', harness.file('keep.txt', 'other-1\nother-2\n')];
@@ -44,5 +65,10 @@ test('protected ids of which none is in the list are refused with --yes, unless 
   expect(refused.stderr).toContain('none of the 2 protected ids is in the list; nothing was sent');
   expect(refused.stderr).toContain('--expect-unprotected');
   expect([refused.code, harness.sandbox.counts.requests]).toEqual([4, 0]);
+  const dry = await harness.run([...args, '--dry-run']);
+  const words =
+    'warning: with --yes the run is refused: none of the 2 protected ids is in the list; --expect-unprotected';
+  expect([dry.code, dry.stderr]).toEqual([0, expect.stringContaining(words)]);
+  expect((await harness.run([...args, '--dry-run', '--expect-unprotected'])).stderr).not.toContain('is refused');
   expect((await harness.run([...args, '--expect-unprotected'])).code).toBe(0);
 });

@@ -94,7 +94,7 @@ describe('run --detach with --server', () => {
   test('takes a list from a pipe', async () => {
     const { harness, ids, env } = await openWithTarget(3);
     const args = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
-    const done = await harness.expunge(args, { env, input: ids.join('\n') });
+    const done = await harness.expunge(args, { env, input: `${ids.join('\n')}\n` });
     expect(done.code, done.stderr).toBe(0);
     expect((await harness.onlyRun()).ids).toBe(3);
   });
@@ -184,9 +184,9 @@ describe('run --detach with --server', () => {
     const told = stripVTControlCharacters(edited.stderr).replace(/\s+/g, ' ');
     expect(told).toContain(`Overlaps run ${run} of old.csv has 30 ids left (running); the lists differ`);
     expect(told).toContain(`, beside run ${run}`);
-    for (const input of ids.slice(0, 2)) {
+    for (const id of ids.slice(0, 2)) {
       const piped = ['run', '-', '--resource', 'annotations', '--detach', '--yes'];
-      const done = await harness.expunge(piped, { env, input });
+      const done = await harness.expunge(piped, { env, input: `${id}\n` });
       expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining('Overlaps')]);
     }
     expect(await harness.runs()).toHaveLength(4);

@@ -1,0 +1,33 @@
+import { input, ofRuns } from '../commands/command.ts';
+import { type Config, type SettingName, settings } from '../config/settings.ts';
+import { ExpungeError } from '../errors.ts';
+import { scheduledSettings } from '../schedule/schedule.ts';
+
+// Which settings a command with --server sends, and which the API takes: the two have to be the same.
+
+const ofFiles = ['protect', 'protectColumn'] as const;
+
+type OfFile = (typeof ofFiles)[number];
+
+function withoutFiles<N extends SettingName>(names: readonly N[]): Exclude<N, OfFile>[] {
+  return names.filter((name): name is Exclude<N, OfFile> => !(ofFiles as readonly string[]).includes(name));
+}
+
+/** Of a list: how it is read and its ids are deleted. Its content type says its format. */
+export const listSettings = withoutFiles([...input, ...ofRuns]).filter((name) => name !== 'format');
+
+/** What an order to delete a list can still change of it. */
+export const ruleSettings = [...ofRuns, 'maxDeletes'] as const;
+
+/** Of a schedule. */
+export const scheduleSettings = withoutFiles(scheduledSettings);
+
+/** Throws USAGE for a file of protected ids: it is on this machine, and `who` reads the list. */
+export function refuseProtectFile(
+  { config, sources }: { config: Config; sources: Readonly<Record<OfFile, string>> },
+  { who, next }: { who: string; next: string },
+): void {
+  const name = ofFiles.find((file) => (file === 'protect' ? config.protect !== undefined : sources[file] === 'flag'));
+  if (name === undefined) return;
+  throw new ExpungeError('USAGE', `--${settings[name].flag} ${config[name]}: ${who} not have this file`, { next });
+}
