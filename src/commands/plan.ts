@@ -183,7 +183,7 @@ function checkExpectedCount(ids: number, expected: string | undefined): void {
   const reason = expected === undefined ? null : unexpectedCount(expected, ids);
   if (reason === null) return;
   throw new ExpungeError('GUARD', `${reason}; nothing was sent`, {
-    next: 'check the list, and that the export behind it is whole; if it is right, change --expect-count',
+    next: `check the list, and that the export behind it is whole; if it is right: --expect-count ${ids}`,
   });
 }
 

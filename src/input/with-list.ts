@@ -6,6 +6,7 @@ import { csvCell, neutralised, type RejectCode, type Row, rejectionMend, rejecti
 import { visible } from '../model/visible.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
+import { adviceToTrim } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
 import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -95,12 +96,7 @@ async function readList(folder: string, { files, options, protectFile, limit, on
 function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
   const code = mostlyRejectedAs(spool);
   if (code === null || rejectsFile === null) return;
-  const examples: string[] = [];
-  for (const row of readSpool(spool)) {
-    if (row.reject === code) examples.push(row.id);
-    if (examples.length === 3) break;
-  }
-  throw mostlyRejected(spool, code, examples, rejectsFile);
+  throw mostlyRejected(spool, code, () => readRejected(spool, [code]), rejectsFile);
 }
 
 /** A heading or a count may slip into a list of plain lines; with more of such text it is something else. */
@@ -111,12 +107,30 @@ const foreignCodes: readonly string[] = ['inner_white_space', 'outer_punctuation
 function refuseForeignText(spool: Spool): void {
   const foreign = foreignCodes.reduce((sum, code) => sum + (spool.rejectedByCode[code] ?? 0), 0);
   if (foreign <= maxForeignRows) return;
-  for (const { file, line, id, reject } of readSpool(spool)) {
-    if (reject === null || !foreignCodes.includes(reject)) continue;
+  for (const { file, line, id, reject } of readRejected(spool, foreignCodes)) {
     const message = `${shown(id)} is not an id, and neither are ${count(foreign - 1)} other rows: ${rejectionReason(reject)}; nothing was sent`;
-    const next = `${rejectionMend(reject)}\nto continue with the other rows: --expect-rejected`;
+    const next = `${rejectionMend(reject, idsOf(readRejected(spool, [reject])))}\nto continue with the other rows: --expect-rejected`;
     throw inputError(spool.files[file]!, line, message, next);
   }
+}
+
+type Rejected = Pick<Row, 'file' | 'line' | 'id'> & { reject: RejectCode };
+
+/** The rows that were rejected with one of these codes, in input order. */
+function* readRejected(spool: Spool, codes: readonly string[]): Generator<Rejected> {
+  for (const { file, line, id, reject } of readSpool(spool)) {
+    if (reject !== null && codes.includes(reject)) yield { file, line, id, reject };
+  }
+}
+
+function firstOf<T>(values: Iterable<T>, most: number): T[] {
+  const first: T[] = [];
+  for (const value of values) if (first.push(value) === most) break;
+  return first;
+}
+
+function* idsOf(rows: Iterable<Pick<Row, 'id'>>): Generator<string> {
+  for (const { id } of rows) yield id;
 }
 
 async function* countRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
@@ -137,22 +151,30 @@ async function writeRejectsFile(spool: Spool, folder: string): Promise<string | 
 /** A list with fewer bad rows is accepted. */
 const leastRows = 10;
 
-type Facts = Pick<Spool, 'rows' | 'rejectedByCode'>;
+type Facts = Pick<Spool, 'files' | 'rows' | 'rejectedByCode'>;
 
 /** The code for which more than half of a list was rejected, or null. */
-export function mostlyRejectedAs({ rows, rejectedByCode }: Facts): RejectCode | null {
+export function mostlyRejectedAs({ rows, rejectedByCode }: Pick<Facts, 'rows' | 'rejectedByCode'>): RejectCode | null {
   const found = Object.entries(rejectedByCode).find(([, bad]) => bad >= leastRows && 2 * bad > rows);
   return found === undefined ? null : (found[0] as RejectCode);
 }
 
 /**
- * The error for such a list: most likely the wrong column or file was read, and then its other rows are wrong, too. `examples` are a few
- * of its bad ids.
+ * The error for such a list: most likely the wrong column or file was read, and then its other rows are wrong, too. `rejected` are its bad
+ * rows.
  */
-export function mostlyRejected(list: Facts, code: RejectCode, examples: string[], rejectsFile: string): ExpungeError {
+export function mostlyRejected(
+  list: Facts,
+  code: RejectCode,
+  rejected: () => Iterable<Pick<Row, 'file' | 'id'>>,
+  rejectsFile: string,
+): ExpungeError {
+  const examples = firstOf(rejected(), 3);
   const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
-  const like = examples.map(shown).join(', ');
-  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, rejectionMend(code)];
+  const like = examples.map(({ id }) => shown(id)).join(', ');
+  const name = list.files[examples[0]!.file]!;
+  const mends = [rejectionMend(code, idsOf(rejected())), ...(code === 'outer_white_space' ? [adviceToTrim(name)] : [])];
+  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, ...mends];
   return new ExpungeError('USAGE', `${bad}, like ${like}; nothing was sent`, {
     next: [...next, 'to continue with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
   });
