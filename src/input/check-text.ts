@@ -13,7 +13,7 @@ const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
  * (replaced by U+FFFD they would be another id), and for a last line without the newline that it needs.
  */
 export async function* checkText(
-  file: Pick<InputFile, 'name' | 'isPipe'> & { needsNewline?: boolean },
+  file: Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & { needsNewline?: boolean; isLined?: boolean },
   chunks: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 4);
@@ -34,8 +34,9 @@ export async function* checkText(
     if (whole.length > 0) yield whole;
   }
   if (held.length > 0) throw notUtf8(file.name, line);
-  if (file.needsNewline && last !== lf && last !== cr)
-    throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
+  if (last === lf || last === cr) return;
+  if (file.isLined) file.onOpenEnd?.();
+  if (file.needsNewline) throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
 }
 
 /** How many of the bytes belong to complete characters, by their lead bytes. */

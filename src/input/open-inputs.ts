@@ -12,6 +12,8 @@ export type InputFile = {
   isStdin: boolean;
   isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
   isUnattended?: true; // nobody sees its last id in a plan before it is deleted, or relies on it
+  /** Called behind the last line if it has no newline. */
+  onOpenEnd?(): void;
   open(): AsyncIterable<Buffer>; // the raw bytes; throws USAGE if the file changes while it is read
 };
 

@@ -14,8 +14,11 @@ import { type ProtectFile, readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from './spool.ts';
 
-/** A list that was read completely, and the file of its rejected rows, if there are any. */
-export type List = { spool: Spool; rejectsFile: string | null };
+/**
+ * A list that was read completely, and the file of its rejected rows, if there are any. `openEnd`: the id in the last line of a single file, if
+ * that line has no newline.
+ */
+export type List = { spool: Spool; rejectsFile: string | null; openEnd: string | null };
 
 /** The files of a list, and how they are read. */
 type ReadOptions = {
@@ -43,14 +46,14 @@ export async function withList<T>(
 ): Promise<T> {
   return withSpoolFolder(stateDir, async (folder) => {
     const reading = await open();
-    const spool = await readList(folder, reading);
+    const { spool, openEnd } = await readList(folder, reading);
     const { rejectsFolder = join(stateDir, 'rejects') } = reading;
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, rejectsFolder));
     if (!reading.expectRejected) {
       refuseMostlyRejected(spool, rejectsFile);
       refuseForeignText(spool);
     }
-    return body({ spool, rejectsFile });
+    return body({ spool, rejectsFile, openEnd });
   });
 }
 
@@ -87,10 +90,21 @@ async function makeSpool(stateDir: string): Promise<string> {
   return createSpoolFolder(stateDir);
 }
 
-async function readList(folder: string, { files, options, protectFile, limit, onRows }: ReadOptions): Promise<Spool> {
-  const batches = countRows(readRows(files, options), onRows);
+type Reading = Pick<List, 'spool' | 'openEnd'>;
+
+async function readList(folder: string, { files, options, protectFile, limit, onRows }: ReadOptions): Promise<Reading> {
+  let [isOpen, last] = [false, null as Row | null];
+  const onOpenEnd = () => {
+    isOpen = true;
+  };
+  const noted = files.map((file) => Object.assign({ onOpenEnd }, file));
+  const batches = countRows(readRows(noted, options), (rows) => {
+    last = rows.at(-1) ?? last;
+    onRows(rows.length);
+  });
   const protectedIds = protectFile === null ? null : readProtected(protectFile, options);
-  return spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
+  const spool = await spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
+  return { spool, openEnd: isOpen && files.length === 1 ? (last?.id ?? null) : null };
 }
 
 function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
@@ -133,9 +147,9 @@ function* idsOf(rows: Iterable<Pick<Row, 'id'>>): Generator<string> {
   for (const { id } of rows) yield id;
 }
 
-async function* countRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
+async function* countRows(batches: AsyncIterable<Row[]>, onRows: (rows: Row[]) => void): AsyncGenerator<Row[]> {
   for await (const rows of batches) {
-    onRows(rows.length);
+    onRows(rows);
     yield rows;
   }
 }
