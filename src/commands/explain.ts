@@ -2,6 +2,7 @@ import { namedTarget } from '../config/check-target.ts';
 import { oneOf } from '../config/parse-setting.ts';
 import { ExpungeError, exitCodes, messageOf } from '../errors.ts';
 import { count, isoTime, plural } from '../format.ts';
+import { shown } from '../input/input-error.ts';
 import { type FoundRow, type FoundRows, findId, type Wanted } from '../ledger/find-id.ts';
 import { runsOfTarget } from '../ledger/list-runs.ts';
 import { type Run, readRun } from '../ledger/run.ts';
@@ -60,7 +61,7 @@ async function explain(invocation: Invocation, { redis }: Session, wanted: Wante
 
 /** USAGE: what was looked for, and where. */
 export function noRunHas({ target, wanted, searched }: Pick<Search, 'target' | 'wanted' | 'searched'>): ExpungeError {
-  const what = `${wanted.resource} ${plainLine(JSON.stringify(wanted.id))}`;
+  const what = `${wanted.resource} ${shown(wanted.id)}`;
   const where = `${targetName(target)} (${plural(searched.runs, 'runs')} searched)`;
   return new ExpungeError('USAGE', `no run has ${what} on ${where}`, {
     next: 'compare id, resource, --base-url and --account; expunge runs lists the runs that Redis still has',

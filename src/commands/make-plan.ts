@@ -19,11 +19,14 @@ export async function execute(invocation: Invocation): Promise<number> {
   const output = outputOf(invocation);
   const { plan, sha256, shown } = await makePlan(invocation, output);
   stderr.write(`${planText(shown, styleOf(stderr), stderr.columns || undefined)}\n`);
-  tell(invocation, output, plan, sha256);
+  tell(invocation, output, { plan, sha256, shown });
   return 0;
 }
 
 type Parts = { origin?: PlanOrigin; historyOf?: (list: List) => Promise<ListHistory> };
+
+/** A sealed plan, its hash, and what is shown of it. */
+type Made = { plan: SealedPlan; sha256: string; shown: Plan };
 
 /**
  * Seals the list of a command in a file, and returns the plan, its hash, and what is shown of it. `origin`: of the plan that it replaces;
@@ -33,7 +36,7 @@ export async function makePlan(
   invocation: Invocation,
   output: string,
   { origin = originOf(invocation), historyOf = async () => noListHistory }: Parts = {},
-): Promise<{ plan: SealedPlan; sha256: string; shown: Plan }> {
+): Promise<Made> {
   const { config, env } = invocation;
   const target = readTarget(config, env);
   refuseLoneBurst(invocation, null);
@@ -86,11 +89,17 @@ export function isSamePerson(a: string, b: string): boolean {
   return login(a) === login(b);
 }
 
-function tell(invocation: Invocation, file: string, plan: SealedPlan, sha256: string): void {
+function tell(invocation: Invocation, file: string, { plan, sha256, shown }: Made): void {
   const code = planCode(sha256);
   sayOn(invocation.stderr)(`Nothing was sent. The plan is in ${file}, its code is ${code}`);
   const who = plan.approve_by === null ? '' : ` (by ${plan.approve_by})`;
   sayOf(invocation)(`  Carry it out${who}: expunge apply ${quoteForShell(file)}`);
   const { v: _, type: __, ...facts } = plan;
-  jsonLines(invocation.stdout, invocation.options.json)('sealed_plan', { file, code, plan_sha256: sha256, ...facts });
+  jsonLines(invocation.stdout, invocation.options.json)('sealed_plan', {
+    file,
+    code,
+    plan_sha256: sha256,
+    ends_without_newline: shown.endsWithoutNewline,
+    ...facts,
+  });
 }

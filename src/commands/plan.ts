@@ -45,9 +45,10 @@ export const noListHistory: ListHistory = {
 /** The plan of a run of the list, which is shown before anything is sent. Reads nothing but the list, and what this machine has. */
 export function planOf(invocation: Invocation, target: Target, list: List, known: ListHistory): Plan {
   const { config, env, options } = invocation;
-  const { spool, rejectsFile } = list;
+  const { spool, rejectsFile, openEnd } = list;
   const { first } = spool;
   const { retries, learned, stop, existing, isJoined, last, overlapping } = known;
+  const lastId = retries === null && spool.files.length === 1 ? (spool.last?.id ?? null) : null;
   return {
     files: spool.files,
     retries: retries && retriesOf(retries, existing),
@@ -65,6 +66,8 @@ export function planOf(invocation: Invocation, target: Target, list: List, known
     account: target.account,
     tokenSource: tokenSource(config, env),
     firstUrl: first === null ? null : target.baseUrl + idPath(first.resource, first.id),
+    lastId,
+    endsWithoutNewline: openEnd !== null && openEnd === lastId,
     canary: existing === null ? (config.canary ?? []) : rungsLeft(existing),
     maxDeletes: config.maxDeletes ?? existing?.maxDeletes ?? null,
     maxFailures: config.maxFailures || (existing?.maxFailures ?? ''),
@@ -195,7 +198,7 @@ function checkExpectedCount(ids: number, expected: string | undefined): void {
   const reason = expected === undefined ? null : unexpectedCount(expected, ids);
   if (reason === null) return;
   throw new ExpungeError('GUARD', `${reason}; nothing was sent`, {
-    next: 'check the list, and that the export behind it is whole; if it is right, change --expect-count',
+    next: `check the list, and that the export behind it is whole; if it is right: --expect-count ${ids}`,
   });
 }
 

@@ -41,7 +41,7 @@ async function retry(invocation: Invocation, session: EarlySession): Promise<num
     if (spool.rows === 0) return sayNothing(invocation, run, only);
     checkList(invocation, spool);
     refuseOtherCount(run, chosen, options.expectChosen as number | undefined);
-    const list = { spool, rejectsFile: null };
+    const list = { spool, rejectsFile: null, openEnd: null };
     const retries = { run, chosen };
     if (!options.dryRun) return runIn(session, invocation, { target, credentials, list, retries, applied: null });
     const plan = planOf(inherit(invocation, retries), target, list, { ...noListHistory, retries });

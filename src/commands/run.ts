@@ -65,6 +65,8 @@ export async function showDryRun(
     protected_read: spool.protectedList?.ids ?? null,
     sha256,
     first_url: plan.firstUrl,
+    last_id: plan.lastId,
+    ends_without_newline: plan.endsWithoutNewline,
   };
   jsonLines(stdout, options.json)('plan', { dry_run: true, base_url: plan.baseUrl, ...facts });
   return 0;

@@ -1,4 +1,5 @@
-import { inputError } from './input-error.ts';
+import { adviceToSplit } from './convert-advice.ts';
+import { inputError, shown } from './input-error.ts';
 import { maxRecordSize } from './read-lines.ts';
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
@@ -26,7 +27,7 @@ export class ArraySplitter {
     let start = 0;
     for (let at = 0; at < text.length; at++) {
       if (this.#place !== 'within') {
-        this.#passOutside(text[at]!);
+        this.#passOutside(text, at);
         start = at + 1;
       } else if (this.#isEnd(text.charCodeAt(at))) {
         const element = this.#element + text.slice(start, at);
@@ -47,11 +48,18 @@ export class ArraySplitter {
   }
 
   /** A character before or after the array: white space, or the bracket that opens it. */
-  #passOutside(character: string): void {
+  #passOutside(text: string, at: number): void {
+    const character = text[at]!;
     if (' \t\r\n'.includes(character)) return;
     if (this.#place === 'behind' && character !== '[')
-      throw inputError(this.#name, null, 'something other than a JSON array follows the JSON array', oneArray);
-    if (character === '{') throw inputError(this.#name, null, 'expected a JSON array, got an object', ofObject);
+      throw inputError(
+        this.#name,
+        null,
+        'something other than a JSON array follows the JSON array',
+        adviceToSplit(this.#name, valuesOrElements),
+      );
+    if (character === '{')
+      throw inputError(this.#name, null, 'expected a JSON array, got an object', ofObject(this.#name, text.slice(at)));
     if (character !== '[') throw inputError(this.#name, null, 'expected a JSON array, got something else', ofElse);
     this.#place = 'within';
     this.#count = 0;
@@ -83,11 +91,34 @@ export class ArraySplitter {
   #hold(text: string): void {
     this.#element += text;
     if (this.#element.length <= maxRecordSize) return;
-    throw inputError(this.#name, null, `element ${this.#count + 1} of the array is longer than 1 MiB`);
+    throw inputError(this.#name, null, `element ${this.#count + 1} of the array is longer than 1 MiB`, again);
   }
 }
 
 const again = 'export or transfer it again: it may be cut off';
-const oneArray = 'for one JSON value per line use --format ndjson';
-const ofObject = `for an array within the object: jq -c '.NAME[]' FILE > ids.ndjson; if each line is an object with an id of its own: --format ndjson`;
-const ofElse = 'check what the file holds, and name its format with --format';
+const valuesOrElements = 'if type == "array" then .[] else . end';
+
+/** `text`: what there is of the object. An array in it, which is most often the list, is named if there is one only. */
+function ofObject(name: string, text: string): string {
+  const [array, ...others] = arraysIn(text);
+  const ndjson = 'if each line is an object with an id of its own: --format ndjson';
+  if (array === undefined) return ndjson;
+  const which = others.length === 0 ? '' : ` (or the one of ${others.map(shown).join(', ')})`;
+  const key = /^[A-Za-z_]\w*$/.test(array) ? array : `[${JSON.stringify(array)}]`;
+  return `for the array ${shown(array)} in the object${which}:\n${adviceToSplit(name, `.${key}[]`)}\n${ndjson}`;
+}
+
+/** The names of the arrays in the object; of a larger one than this piece of it the first. None where each line is an object. */
+function arraysIn(text: string): string[] {
+  if (/^\{.*\}\s*\n\s*\{/.test(text)) return [];
+  try {
+    const entries = Object.entries(JSON.parse(text) as Record<string, unknown>);
+    return entries.filter(([, value]) => Array.isArray(value)).map(([key]) => key);
+  } catch {
+    const first = /"([^"\\]+)"\s*:\s*\[/.exec(text)?.[1];
+    return first === undefined ? [] : [first];
+  }
+}
+
+const ofElse =
+  'name what the file holds: --format csv, --format lines (an id a line) or --format ndjson (an object or string a line)';

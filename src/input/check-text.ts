@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { quotePath } from '../model/shell-word.ts';
-import { adviceToDecode } from './convert-advice.ts';
+import { adviceToDecode, adviceToEndLine } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -14,7 +13,7 @@ const utf8Mark = Buffer.of(0xef, 0xbb, 0xbf);
  * (replaced by U+FFFD they would be another id), and for a last line without the newline that it needs.
  */
 export async function* checkText(
-  file: Pick<InputFile, 'name' | 'isPipe'> & { needsNewline?: boolean },
+  file: Pick<InputFile, 'name' | 'isPipe' | 'onOpenEnd'> & { needsNewline?: boolean; isLined?: boolean },
   chunks: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const { head, all } = await peek(chunks, 4);
@@ -35,8 +34,9 @@ export async function* checkText(
     if (whole.length > 0) yield whole;
   }
   if (held.length > 0) throw notUtf8(file.name, line);
-  if (file.needsNewline && last !== lf && last !== cr)
-    throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
+  if (last === lf || last === cr) return;
+  if (file.isLined) file.onOpenEnd?.();
+  if (file.needsNewline) throw file.isPipe ? cutOff(file.name, line) : openEnd(file.name, line);
 }
 
 /** How many of the bytes belong to complete characters, by their lead bytes. */
@@ -100,8 +100,7 @@ function notUtf8(name: string, line: number): Error {
 /** `split -b` and a copy that is cut off leave such a file; what is left of an id can name another object. */
 function openEnd(name: string, line: number): Error {
   const message = 'the last line has no newline, so its id may be cut off; nothing was sent';
-  const next = `look at it: tail -n 1 ${quotePath(name)}; if it is whole, end the line: echo >> ${quotePath(name)}`;
-  return inputError(name, line, message, next);
+  return inputError(name, line, message, adviceToEndLine(name));
 }
 
 function cutOff(name: string, line: number): Error {

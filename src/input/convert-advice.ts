@@ -1,4 +1,4 @@
-import { quotePath } from '../model/shell-word.ts';
+import { quoteForShell, quotePath } from '../model/shell-word.ts';
 
 /** The ending that each program removes when it unpacks a file. */
 const endings = { gzip: '.gz', zstd: '.zst', bzip2: '.bz2', xz: '.xz' } as const;
@@ -15,15 +15,46 @@ export function adviceToUnpack(name: string, tool: Unpacker): string {
   return thenWith(`${tool} -dc < ${quotePath(name)} > ${quotePath(other)}`, other);
 }
 
-/** Advice to convert a list, which may be packed, to UTF-8. */
+/** Advice to convert a list to UTF-8. */
 export function adviceToDecode(name: string, encoding: string): string {
-  const filter = `iconv -f ${encoding} -t UTF-8`;
+  return adviceToFilter(name, `iconv -f ${encoding} -t UTF-8`, (unpacked) => withWord(unpacked, 'utf-8'));
+}
+
+/** Advice to write the JSON values of a list one per line, by a filter of jq. */
+export function adviceToSplit(name: string, filter: string): string {
+  const toNdjson = (unpacked: string) => `${unpacked.replace(/\.[^./]+$/, '')}.lines.ndjson`;
+  return adviceToFilter(name, `jq -c ${quoteForShell(filter)}`, toNdjson);
+}
+
+/** Advice to remove the white space around the cells and lines of a list. */
+export function adviceToTrim(name: string): string {
+  return adviceToFilter(name, "sed 's/ *, */,/g; s/^ *//; s/ *$//'", (unpacked) => withWord(unpacked, 'trimmed'));
+}
+
+/** Advice to look at the last line of a list, and to end it. */
+export function adviceToEndLine(name: string): string {
+  if (!isFile(name)) return 'look at it where it comes from, and end the last line if it is whole';
+  const [path, { packing, unpacked }] = [quotePath(name), packingOf(name)];
+  if (packing === undefined) return `look at it: tail -n 1 ${path}; if it is whole, end the line: echo >> ${path}`;
+  const command = `(${packing} -dc ${path}; echo) > ${quotePath(unpacked)}`;
+  return thenWith(
+    `look at it: ${packing} -dc ${path} | tail -n 1; if it is whole, end the line:\n${command}`,
+    unpacked,
+  );
+}
+
+/** Advice to pass a list, which may be packed, through a program that also takes the name of a file. `rename`: the name of the new list. */
+function adviceToFilter(name: string, filter: string, rename: (unpacked: string) => string): string {
   if (!isFile(name)) return atItsSource(filter);
-  const packing = (['gzip', 'zstd'] as const).find((tool) => name.endsWith(endings[tool]));
-  const unpacked = packing === undefined ? name : name.slice(0, -endings[packing].length);
-  const other = withWord(unpacked, 'utf-8');
+  const { packing, unpacked } = packingOf(name);
+  const other = rename(unpacked);
   const read = packing === undefined ? `${filter} ${quotePath(name)}` : `${packing} -dc ${quotePath(name)} | ${filter}`;
   return thenWith(`${read} > ${quotePath(other)}`, other);
+}
+
+function packingOf(name: string): { packing: Unpacker | undefined; unpacked: string } {
+  const packing = (['gzip', 'zstd'] as const).find((tool) => name.endsWith(endings[tool]));
+  return { packing, unpacked: packing === undefined ? name : name.slice(0, -endings[packing].length) };
 }
 
 /** Advice to unpack an archive, by a command without the name of the archive. */

@@ -1,5 +1,7 @@
 import { isDigit } from '../model/check-id.ts';
 import { resources, singularOf } from '../model/resource.ts';
+import { quoteForShell } from '../model/shell-word.ts';
+import { adviceToSplit } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
 
 /** A list, as far as its headers matter. `firstRow`: whether its first row may be a header that nobody expected. */
@@ -59,12 +61,17 @@ export class HeaderCheck {
     const { name, column, allowColumnNames } = this.#rules;
     const first = typeof cells === 'string' ? cells : (cells[0] ?? id);
     if (looksLikeJson.test(first)) {
-      throw inputError(name, line, 'the first row looks like JSON, not like an id', jsonNext);
+      throw inputError(
+        name,
+        line,
+        'the first row looks like JSON, not like an id',
+        jsonAdvice(name, typeof cells === 'string' ? cells : cells.join()),
+      );
     }
     if (allowColumnNames) return;
     const found = columnNameIn(cellsOf(cells), (cell) => isSame(cell, column) || isColumnName(cell));
     if (found === undefined) return;
-    throw inputError(name, line, `the first row holds ${shown(found)}, the name of a column`, headerNext(found));
+    throw inputError(name, line, `the first row holds ${shown(found)}, the name of a column`, headerNext(found, cells));
   }
 }
 
@@ -83,19 +90,31 @@ const words = resources.flatMap((resource) => [singularOf(resource), resource]);
 const ownId = new RegExp(`^(${words.join('|')})[ _.-]?(?:id|uuid|guid)s?$`, 'i');
 
 const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
-const jsonNext = 'for an array use --format json, for one object per line --format ndjson';
+
+function jsonAdvice(name: string, text: string): string {
+  if (text.trimStart().startsWith('[')) return 'for a JSON array use --format json';
+  return text.trimEnd().endsWith('}') ? 'for one object per line use --format ndjson' : adviceToSplit(name, '.');
+}
+
 const joinedNext =
   'keep each export in a file of its own and run them one by one; if it is an id of this API: --allow-column-names';
 
-function headerNext(column: string): string {
-  const name = /^[\w.-]+$/.test(column) ? column : 'NAME';
-  return `for a list with a header use --format csv --column ${name}, without --no-header; if it is an id of this API: --allow-column-names`;
+/** `cells`: those of the header, or its line. */
+function headerNext(column: string, cells: readonly string[] | string): string {
+  const separator = typeof cells === 'string' ? /[,;\t|]/.exec(cells)?.[0] : undefined;
+  const delimiter = separator === undefined || separator === ',' ? '' : ` --delimiter ${typedDelimiter(separator)}`;
+  return `for a list with a header use --format csv --column ${quoteForShell(column.trim())}${delimiter}, without --no-header; if it is an id of this API: --allow-column-names`;
 }
 
 /** The cell that names a column, if the row is a header: its first cell does, or another one and no cell has a digit. */
 function columnNameIn(cells: readonly string[], isName: (cell: string) => boolean): string | undefined {
   const found = cells.find(isName);
   return found === cells[0] || !cells.some((cell) => /\d/.test(cell)) ? found : undefined;
+}
+
+/** A delimiter as it is typed in a shell. */
+export function typedDelimiter(delimiter: string): string {
+  return delimiter === '\t' ? 'tab' : quoteForShell(delimiter);
 }
 
 function cellsOf(cells: readonly string[] | string): readonly string[] {

@@ -8,7 +8,7 @@ export function inputError(
   message: string,
   next: string | null = null,
 ): ExpungeError {
-  const place = line === null ? name : `${name}:${line}`;
+  const place = line === null ? visible(name) : `${visible(name)}:${line}`;
   return new ExpungeError('USAGE', `${place}: ${message}`, { next });
 }
 

@@ -74,7 +74,8 @@ export function formatOf(file: Pick<InputFile, 'name' | 'isStdin'>, asked: Forma
   );
 }
 
-const formatAdvice = 'add --format csv, ndjson (an object or string a line), json (an array) or lines (an id a line)';
+const formatAdvice =
+  'add --format csv, --format lines (an id a line), --format ndjson (an object or string a line) or --format json (an array)';
 
 /** The format by the extension of a file name, if it is known. */
 export function formatByName(name: string): Format | undefined {
@@ -95,13 +96,18 @@ function extensionOf(name: string): string {
 export function checkOptions(files: InputFile[], options: InputOptions): void {
   const { resource, resourceColumn, noHeader, column } = options;
   if (!resource === !resourceColumn) {
-    throw new ExpungeError('USAGE', 'expected exactly one of --resource and --resource-column');
+    throw new ExpungeError('USAGE', 'expected exactly one of --resource and --resource-column', {
+      next: resource
+        ? 'omit one of them'
+        : `add --resource ${resources.join(' or --resource ')}, or name the column that says so with --resource-column`,
+    });
   }
   const used = files.map((file) => formatOf(file, options.format));
   if (resourceColumn && noHeader) {
     throw new ExpungeError(
       'USAGE',
       '--resource-column needs a header to name a column of; --no-header says there is none',
+      { next: `omit --no-header; or replace --resource-column by --resource ${resources.join(' or --resource ')}` },
     );
   }
   const hasCells = used.length === 0 || used.includes('csv'); // the files of a schedule are not known yet
@@ -113,7 +119,9 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
     );
   }
   if (resourceColumn && used.includes('lines')) {
-    throw new ExpungeError('USAGE', 'plain lines have no columns: use --resource, or --format csv');
+    throw new ExpungeError('USAGE', 'plain lines have no columns, which --resource-column needs', {
+      next: `replace it by --resource ${resources.join(' or --resource ')}; or, for a table: --format csv`,
+    });
   }
 }
 
@@ -137,12 +145,14 @@ export type FileFacts = { file: Position['file']; name: string; format: Format }
 export function rowMaker(facts: FileFacts, options: InputOptions, header: readonly string[] = []): RowMaker {
   const { file, name, format } = facts;
   const numbers = new RoundedNumbers();
+  const kindColumn = header.map((cell) => cell.trim()).find((cell) => /^resource$/i.test(cell)) ?? 'resource';
+  const said: Kinds = { ...options, kindColumn };
   const firstRow = format === 'lines' || (format === 'csv' && options.noHeader);
   const { allowColumnNames } = options;
   const headers = new HeaderCheck({ name, column: columnOf(options), allowColumnNames, firstRow }, header);
   return {
     row(line, id, kind, cells = id) {
-      const resource = resourceFor(kind, line, name, options);
+      const resource = resourceFor(kind, line, name, said);
       if (headers.isRepeated(line, id, cells)) {
         return { file, line, resource, id, reject: 'repeated_header' };
       }
@@ -161,20 +171,29 @@ function resourceFor(
   kind: unknown,
   line: number,
   name: string,
-  { resource, columnFlag }: InputOptions,
+  { resource, columnFlag, kindColumn }: Kinds,
 ): Resource | null {
   if (resource === null) return asResource(kind);
-  if (typeof kind === 'string' && columnFlag === '--column') refuseOtherKind(kind, resource, line, name);
+  if (typeof kind === 'string' && columnFlag === '--column')
+    refuseOtherKind(kind, resource, kindColumn, { line, name });
   return resource;
 }
 
+/** `kindColumn`: the column named `resource`, as the header writes it. */
+type Kinds = Pick<InputOptions, 'resource' | 'columnFlag'> & { kindColumn: string };
+
 /** A list that says of itself what its ids are is not overruled without a word. */
-function refuseOtherKind(kind: string, resource: Resource, line: number, name: string): void {
+function refuseOtherKind(
+  kind: string,
+  resource: Resource,
+  column: string,
+  { line, name }: { line: number; name: string },
+): void {
   const word = kind.trim().toLowerCase();
   const said = resources.find((known) => word === known || word === singularOf(known));
   if (said === undefined || said === resource) return;
-  const message = `the column "resource" says ${shown(kind)}, but --resource is ${resource}; nothing was sent`;
-  const next = '--resource-column resource in place of --resource reads the resource of each row';
+  const message = `the column ${shown(column)} says ${shown(kind)}, but --resource is ${resource}; nothing was sent`;
+  const next = `--resource-column ${column} in place of --resource reads the resource of each row`;
   const words = word === said ? next : `${next}; its values have to be ${resourcesText('or')}`;
   throw inputError(name, line, message, words);
 }

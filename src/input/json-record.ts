@@ -1,7 +1,7 @@
 import type { Row } from '../model/row.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { isNamedLike } from './header.ts';
-import { inputError } from './input-error.ts';
+import { inputError, shown } from './input-error.ts';
 import { columnOf, defaultColumn, type InputOptions, type RowMaker } from './input-options.ts';
 
 /** Which fields of an object hold its id and its resource. */
@@ -44,7 +44,7 @@ function refuseRival(name: string, line: number, record: Record<string, unknown>
 
 /** The error for a list in which `id` and another column could hold the ids. */
 export function ambiguous(name: string, line: number, rival: string, { columnFlag }: Fields): Error {
-  const message = `both "${defaultColumn}" and "${rival}" could hold the ids; nothing was sent`;
+  const message = `both "${defaultColumn}" and ${shown(rival)} could hold the ids; nothing was sent`;
   const next = `name the right one: ${columnFlag} ${quoteForShell(rival)} or ${columnFlag} ${defaultColumn}`;
   return inputError(name, line, message, next);
 }

@@ -1,6 +1,7 @@
 import { constants, createReadStream, type Stats } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { stdinName } from '../model/row.ts';
+import { quotePath } from '../model/shell-word.ts';
 import { explainFileError, isFileError } from '../system-errors.ts';
 import { decompress } from './decompress.ts';
 import { inputError } from './input-error.ts';
@@ -11,6 +12,8 @@ export type InputFile = {
   isStdin: boolean;
   isPipe: boolean; // stdin or a named pipe, whose writer can die unnoticed within a line
   isUnattended?: true; // nobody sees its last id in a plan before it is deleted, or relies on it
+  /** Called behind the last line if it has no newline. */
+  onOpenEnd?(): void;
   open(): AsyncIterable<Buffer>; // the raw bytes; throws USAGE if the file changes while it is read
 };
 
@@ -19,7 +22,8 @@ export type InputFile = {
  * Throws USAGE for one that is missing, unreadable, a folder, of a format that is no list, or stdin named twice.
  */
 export async function openInputs(paths: string[], stdin: AsyncIterable<Buffer> = nothing()): Promise<InputFile[]> {
-  if (paths.filter((path) => path === '-').length > 1) throw inputError('-', null, 'stdin can be read only once');
+  if (paths.filter((path) => path === '-').length > 1)
+    throw inputError('-', null, 'stdin can be read only once', 'name - once');
   return Promise.all(paths.map((path) => (path === '-' ? fromStdin(stdin) : fromFile(path))));
 }
 
@@ -38,7 +42,7 @@ async function fromFile(path: string): Promise<InputFile> {
 
 /** A shell expands the pattern to the names of the files. */
 function filesIn(path: string): string {
-  return `name the files in it: ${path.replace(/\/+$/, '')}/*.csv`;
+  return `name the files in it: ${quotePath(path.replace(/\/+$/, ''))}/*.csv`;
 }
 
 async function statReadable(path: string): Promise<Stats> {

@@ -1,8 +1,9 @@
 import { type CsvError, type Info, Parser } from 'csv-parse';
 import type { Row } from '../model/row.ts';
+import { quoteForShell } from '../model/shell-word.ts';
 import { suggest } from '../model/suggest.ts';
 import { peek, resume } from './decompress.ts';
-import { findRival } from './header.ts';
+import { findRival, typedDelimiter } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnOf, type FileFacts, type InputOptions, type RowMaker, rowMaker } from './input-options.ts';
 import { ambiguous } from './json-record.ts';
@@ -163,12 +164,10 @@ function explain(name: string, line: number, error: Error, hint: string | null):
 function delimiterHint(head: Buffer, delimiter: string): string | null {
   const [firstLine = ''] = head.toString().split(/[\r\n]/, 1);
   const unquoted = firstLine.replace(/"(?:[^"]|"")*"/g, '');
-  const other = unquoted.includes(delimiter)
-    ? undefined
-    : delimiters.find(([character]) => unquoted.includes(character));
-  return other === undefined
-    ? null
-    : `the first line looks as if ${other[1]} separated the columns: try --delimiter ${other[1]}`;
+  const other = unquoted.includes(delimiter) ? undefined : delimiters.find((character) => unquoted.includes(character));
+  if (other === undefined) return null;
+  const typed = typedDelimiter(other);
+  return `the first line looks as if ${typed} separated the columns: try --delimiter ${typed}`;
 }
 
 function ragged(name: string, line: number, expected: number, got: number): Error {
@@ -176,7 +175,7 @@ function ragged(name: string, line: number, expected: number, got: number): Erro
 }
 
 const raggedNext =
-  'a cell that holds the delimiter must be quoted; if something else separates the columns, add --delimiter';
+  "a cell that holds the delimiter must be quoted; if something else separates the columns, name it, as in --delimiter ';'";
 
 /** The indexes of the columns to read, and the number of cells in each row. */
 type Columns = { id: number; resource: number; cells: number };
@@ -215,21 +214,17 @@ function columnAdvice(header: string[], column: string): string {
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
   }
-  return 'name the column with --column, or add --no-header if the first line holds an id already';
+  const likely = findRival(header, null) ?? header.find((name) => /id$/i.test(name)) ?? header[0]!;
+  return `name the column of the ids, as in --column ${quoteForShell(likely)}; or add --no-header if the first line holds an id already`;
 }
 
 function fittingDelimiter(header: string[], column: string): string | undefined {
   if (header.length > 1) return undefined;
-  return delimiters.find(([character]) => header[0]?.split(character).includes(column))?.[1];
+  const found = delimiters.find((character) => header[0]?.split(character).includes(column));
+  return found === undefined ? undefined : typedDelimiter(found);
 }
 
-/** Common delimiters, and how they are typed in a shell. */
-const delimiters = [
-  [';', "';'"],
-  ['\t', 'tab'],
-  [',', ','],
-  ['|', "'|'"],
-] as const;
+const delimiters = [';', '\t', ',', '|'];
 
 /**
  * Counts the lines of a CSV. The parser's own count takes a CRLF inside quotes for two lines, and gives the last line of a record;

@@ -1,6 +1,7 @@
 import { messageOf } from '../errors.ts';
 import type { Row } from '../model/row.ts';
 import { ArraySplitter } from './array-splitter.ts';
+import { adviceToSplit } from './convert-advice.ts';
 import { inputError } from './input-error.ts';
 import type { RowMaker } from './input-options.ts';
 import { type Fields, rowOfRecord } from './json-record.ts';
@@ -21,7 +22,7 @@ export async function* readNdjson(
       const line = first + index;
       if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
       isFirst = false;
-      const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`));
+      const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`, adviceFor(name, text)));
       rows.push(rowOfRecord({ name, line, text }, value, fields, make));
     }
     yield rows;
@@ -44,7 +45,9 @@ export async function* readJsonArray(
     const rows: Row[] = [];
     for (const element of elements.split(chunk.toString())) {
       n += 1;
-      const value = parse(element, (why) => inputError(name, null, `element ${n} of the array: ${expected}: ${why}`));
+      const value = parse(element, (why) =>
+        inputError(name, null, `element ${n} of the array: ${expected}: ${why}`, again),
+      );
       rows.push(rowOfRecord({ name, line: n, text: element.trim() }, value, fields, make));
     }
     yield rows;
@@ -53,6 +56,14 @@ export async function* readJsonArray(
 }
 
 const expected = 'expected one JSON object or string, got something else';
+const again = 'export or transfer it again: it may be cut off or damaged';
+
+/** An object over several lines, as programs print it for people, or text that is no JSON at all. */
+function adviceFor(name: string, line: string): string {
+  if (/^\s*\{\s*$/.test(line)) return adviceToSplit(name, '.');
+  return /^\s*["{]/.test(line) ? again : 'for ids without quotes use --format lines, for a table --format csv';
+}
+
 const gotArray = 'expected one JSON object or string a line, got an array';
 
 function parse(text: string, toError: (why: string) => Error): unknown {

@@ -24,11 +24,18 @@ export async function* splitLines(name: string, chunks: AsyncIterable<Buffer>): 
   for await (const chunk of chunks) {
     const texts = split(rest + chunk.toString());
     rest = texts.pop()!;
-    if (rest.length > maxRecordSize) throw inputError(name, first + texts.length, 'a line longer than 1 MiB');
+    if (rest.length > maxRecordSize) throw tooLong(name, first + texts.length, rest);
     yield { first, texts };
     first += texts.length;
   }
   if (rest !== '') yield { first, texts: [rest.replace(/\r$/, '')] };
+}
+
+function tooLong(name: string, line: number, text: string): Error {
+  const next = text.trimStart().startsWith('[')
+    ? 'for a JSON array use --format json'
+    : 'check that this is a list: an id has at most 1 KiB';
+  return inputError(name, line, 'a line longer than 1 MiB', next);
 }
 
 /** The lines of a text. The last one is the line that has not ended. A CR at the end stays with it: its LF may follow. */

@@ -1,7 +1,7 @@
 import type { Config } from '../config/settings.ts';
 import { count } from '../format.ts';
 import { anyResource } from '../model/resource.ts';
-import { rejectionReason } from '../model/row.ts';
+import { allowFlag, rejectionReason } from '../model/row.ts';
 import { inputError, shown } from './input-error.ts';
 import { formatByName, type InputOptions } from './input-options.ts';
 import { openInputs } from './open-inputs.ts';
@@ -22,7 +22,8 @@ export function protectFileOf(given: Pick<Config, 'protect' | 'protectColumn'>):
  * file without ids.
  */
 export async function* readProtected({ path, column }: ProtectFile, options: InputOptions): AsyncGenerator<string[]> {
-  if (path === '-') throw inputError(path, null, 'protected ids come from a file, stdin is for the list');
+  if (path === '-')
+    throw inputError(path, null, 'protected ids come from a file, stdin is for the list', 'write them to a file first');
   const [file] = await openInputs([path]);
   const format = formatByName(path) ?? 'lines';
   const reading: InputOptions = {
@@ -53,11 +54,11 @@ const severalIds = 'it holds a comma, a semicolon or a bar, which separates ids'
 
 function unusable(path: string, line: number, id: string, reason: string): Error {
   const message = `${shown(id)} would protect no id: ${reason}; nothing was sent`;
-  return inputError(path, line, message, fixLine);
+  return inputError(path, line, message, `${fixLine}: ${allowFlag([id])}`);
 }
 
 const fixLine =
-  'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters: --allow-id-chars';
+  'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters';
 const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
 /** Why a list looks as if its protected ids were not meant for it; null if some are in it, or there are none. */

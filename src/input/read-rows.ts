@@ -32,7 +32,7 @@ export async function* readRows(files: InputFile[], options: InputOptions): Asyn
 function readFile(file: InputFile, index: number, options: InputOptions, isAlone: boolean): AsyncGenerator<Row[]> {
   const format = formatOf(file, options.format);
   const text = checkText(
-    { ...file, needsNewline: needsNewline(file, format, isAlone) },
+    { ...file, isLined: format !== 'json', needsNewline: needsNewline(file, format, isAlone) },
     decompress(file.name, file.open()),
   );
   const facts = { file: index, name: file.name, format };

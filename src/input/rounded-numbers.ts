@@ -8,34 +8,57 @@ const minDigits = 16;
 const minSurprise = 3 * Math.LN10 - 1e-9;
 
 /**
- * Counts the long numeric ids of a file that look rounded: those that end in 0, and those of 18 digits and more that are multiples of 16, as
- * all numbers are that went through a double.
+ * Counts the long numeric ids of a file that look rounded: those that end in 0, and those of 18 digits and more that a double holds. Ids can be
+ * so without damage: snowflake ids of a system that makes one per millisecond are multiples of 4,096, so all are even and doubles hold them.
  */
 export class RoundedNumbers {
-  readonly #zeros = { chance: 1 / 10, long: 0, rounded: 0 };
-  readonly #doubles = { chance: 1 / 16, long: 0, rounded: 0 };
+  #long = 0;
+  #zeros = 0;
+  #odd = 0; // do not end in an even digit
+  readonly #doubles = { long: 0, rounded: 0, odd: 0 }; // odd: multiples of the distance between doubles, and not of its double
   #first: { line: number; id: string } | null = null;
 
   add(line: number, id: string): void {
     if (id.length < minDigits || !isDigit(id, 0) || !digits.test(id)) return;
-    this.#zeros.long += 1;
-    if (id.endsWith('0')) {
-      this.#zeros.rounded += 1;
+    this.#long += 1;
+    const last = id.charCodeAt(id.length - 1) - 48;
+    this.#odd += last & 1;
+    if (last === 0) {
+      this.#zeros += 1;
       this.#first ??= { line, id };
     }
-    if (id.length < 18) return;
-    this.#doubles.long += 1;
-    if (Number(id.slice(-4)) % 16 !== 0) return;
-    this.#doubles.rounded += 1;
-    this.#first ??= { line, id };
+    if (id.length >= 18 && this.#isDouble(id)) this.#first ??= { line, id };
   }
 
   /** Throws USAGE if far more ids look rounded than chance explains. Call it at the end of the file. */
   refuse(name: string): void {
-    if (this.#first === null || ![this.#zeros, this.#doubles].some(isSurprising)) return;
+    if (this.#first === null || !(this.#endInZero() || this.#wentThroughDoubles())) return;
     const { line, id } = this.#first;
     const message = `the long numbers in this list look rounded, like ${shown(id)}: a program kept only their first digits; nothing was sent`;
     throw inputError(name, line, message, roundedNext);
+  }
+  /** Where all other ids are even, one of five ends in 0 by chance. */
+  #endInZero(): boolean {
+    const areOthersEven = this.#zeros < this.#long && this.#odd === 0;
+    return isSurprising({ chance: areOthersEven ? 1 / 5 : 1 / 10, long: this.#long, rounded: this.#zeros });
+  }
+
+  /** Of numbers that doubles have changed, half are odd multiples of the distance; of ids that are even by design, almost none. */
+  #wentThroughDoubles(): boolean {
+    const { long, rounded, odd } = this.#doubles;
+    return 4 * odd >= rounded && isSurprising({ chance: 1 / 16, long, rounded });
+  }
+
+  /** Counts a number of 18 digits or more, which is at least 2^56, so that doubles are 16 or more apart. Returns whether one holds it. */
+  #isDouble(id: string): boolean {
+    this.#doubles.long += 1;
+    if (Number(id.slice(-4)) % 16 !== 0) return false; // most ids cost no more than this
+    const number = BigInt(id);
+    const distance = 1n << BigInt(Math.max(4, number.toString(2).length - 53));
+    if (number % distance !== 0n) return false;
+    this.#doubles.rounded += 1;
+    if (number % (2n * distance) !== 0n) this.#doubles.odd += 1;
+    return true;
   }
 }
 

@@ -6,6 +6,7 @@ import { csvCell, neutralised, type RejectCode, type Row, rejectionMend, rejecti
 import { visible } from '../model/visible.ts';
 import { describeFileError, systemCode } from '../system-errors.ts';
 import { readSpool } from './chunk-ids.ts';
+import { adviceToTrim } from './convert-advice.ts';
 import { inputError, shown } from './input-error.ts';
 import type { InputOptions } from './input-options.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -13,8 +14,11 @@ import { type ProtectFile, readProtected } from './read-protected.ts';
 import { readRows } from './read-rows.ts';
 import { createSpoolFolder, removeSpool, removeStaleSpools, type Spool, spoolRows } from './spool.ts';
 
-/** A list that was read completely, and the file of its rejected rows, if there are any. */
-export type List = { spool: Spool; rejectsFile: string | null };
+/**
+ * A list that was read completely, and the file of its rejected rows, if there are any. `openEnd`: the id in the last line of a single file, if
+ * that line has no newline.
+ */
+export type List = { spool: Spool; rejectsFile: string | null; openEnd: string | null };
 
 /** The files of a list, and how they are read. */
 type ReadOptions = {
@@ -42,14 +46,14 @@ export async function withList<T>(
 ): Promise<T> {
   return withSpoolFolder(stateDir, async (folder) => {
     const reading = await open();
-    const spool = await readList(folder, reading);
+    const { spool, openEnd } = await readList(folder, reading);
     const { rejectsFolder = join(stateDir, 'rejects') } = reading;
     const rejectsFile = await inStateDir(stateDir, () => writeRejectsFile(spool, rejectsFolder));
     if (!reading.expectRejected) {
       refuseMostlyRejected(spool, rejectsFile);
       refuseForeignText(spool);
     }
-    return body({ spool, rejectsFile });
+    return body({ spool, rejectsFile, openEnd });
   });
 }
 
@@ -86,21 +90,27 @@ async function makeSpool(stateDir: string): Promise<string> {
   return createSpoolFolder(stateDir);
 }
 
-async function readList(folder: string, { files, options, protectFile, limit, onRows }: ReadOptions): Promise<Spool> {
-  const batches = countRows(readRows(files, options), onRows);
+type Reading = Pick<List, 'spool' | 'openEnd'>;
+
+async function readList(folder: string, { files, options, protectFile, limit, onRows }: ReadOptions): Promise<Reading> {
+  let [isOpen, last] = [false, null as Row | null];
+  const onOpenEnd = () => {
+    isOpen = true;
+  };
+  const noted = files.map((file) => Object.assign({ onOpenEnd }, file));
+  const batches = countRows(readRows(noted, options), (rows) => {
+    last = rows.at(-1) ?? last;
+    onRows(rows.length);
+  });
   const protectedIds = protectFile === null ? null : readProtected(protectFile, options);
-  return spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
+  const spool = await spoolRows(batches, folder, { files: files.map(({ name }) => name), protectedIds, limit });
+  return { spool, openEnd: isOpen && files.length === 1 ? (last?.id ?? null) : null };
 }
 
 function refuseMostlyRejected(spool: Spool, rejectsFile: string | null): void {
   const code = mostlyRejectedAs(spool);
   if (code === null || rejectsFile === null) return;
-  const examples: string[] = [];
-  for (const row of readSpool(spool)) {
-    if (row.reject === code) examples.push(row.id);
-    if (examples.length === 3) break;
-  }
-  throw mostlyRejected(spool, code, examples, rejectsFile);
+  throw mostlyRejected(spool, code, () => readRejected(spool, [code]), rejectsFile);
 }
 
 /** A heading or a count may slip into a list of plain lines; with more of such text it is something else. */
@@ -111,17 +121,35 @@ const foreignCodes: readonly string[] = ['inner_white_space', 'outer_punctuation
 function refuseForeignText(spool: Spool): void {
   const foreign = foreignCodes.reduce((sum, code) => sum + (spool.rejectedByCode[code] ?? 0), 0);
   if (foreign <= maxForeignRows) return;
-  for (const { file, line, id, reject } of readSpool(spool)) {
-    if (reject === null || !foreignCodes.includes(reject)) continue;
+  for (const { file, line, id, reject } of readRejected(spool, foreignCodes)) {
     const message = `${shown(id)} is not an id, and neither are ${count(foreign - 1)} other rows: ${rejectionReason(reject)}; nothing was sent`;
-    const next = `${rejectionMend(reject)}\nto continue with the other rows: --expect-rejected`;
+    const next = `${rejectionMend(reject, idsOf(readRejected(spool, [reject])))}\nto continue with the other rows: --expect-rejected`;
     throw inputError(spool.files[file]!, line, message, next);
   }
 }
 
-async function* countRows(batches: AsyncIterable<Row[]>, onRows: (n: number) => void): AsyncGenerator<Row[]> {
+type Rejected = Pick<Row, 'file' | 'line' | 'id'> & { reject: RejectCode };
+
+/** The rows that were rejected with one of these codes, in input order. */
+function* readRejected(spool: Spool, codes: readonly string[]): Generator<Rejected> {
+  for (const { file, line, id, reject } of readSpool(spool)) {
+    if (reject !== null && codes.includes(reject)) yield { file, line, id, reject };
+  }
+}
+
+function firstOf<T>(values: Iterable<T>, most: number): T[] {
+  const first: T[] = [];
+  for (const value of values) if (first.push(value) === most) break;
+  return first;
+}
+
+function* idsOf(rows: Iterable<Pick<Row, 'id'>>): Generator<string> {
+  for (const { id } of rows) yield id;
+}
+
+async function* countRows(batches: AsyncIterable<Row[]>, onRows: (rows: Row[]) => void): AsyncGenerator<Row[]> {
   for await (const rows of batches) {
-    onRows(rows.length);
+    onRows(rows);
     yield rows;
   }
 }
@@ -137,22 +165,30 @@ async function writeRejectsFile(spool: Spool, folder: string): Promise<string | 
 /** A list with fewer bad rows is accepted. */
 const leastRows = 10;
 
-type Facts = Pick<Spool, 'rows' | 'rejectedByCode'>;
+type Facts = Pick<Spool, 'files' | 'rows' | 'rejectedByCode'>;
 
 /** The code for which more than half of a list was rejected, or null. */
-export function mostlyRejectedAs({ rows, rejectedByCode }: Facts): RejectCode | null {
+export function mostlyRejectedAs({ rows, rejectedByCode }: Pick<Facts, 'rows' | 'rejectedByCode'>): RejectCode | null {
   const found = Object.entries(rejectedByCode).find(([, bad]) => bad >= leastRows && 2 * bad > rows);
   return found === undefined ? null : (found[0] as RejectCode);
 }
 
 /**
- * The error for such a list: most likely the wrong column or file was read, and then its other rows are wrong, too. `examples` are a few
- * of its bad ids.
+ * The error for such a list: most likely the wrong column or file was read, and then its other rows are wrong, too. `rejected` are its bad
+ * rows.
  */
-export function mostlyRejected(list: Facts, code: RejectCode, examples: string[], rejectsFile: string): ExpungeError {
+export function mostlyRejected(
+  list: Facts,
+  code: RejectCode,
+  rejected: () => Iterable<Pick<Row, 'file' | 'id'>>,
+  rejectsFile: string,
+): ExpungeError {
+  const examples = firstOf(rejected(), 3);
   const bad = `${count(list.rejectedByCode[code]!)} of ${count(list.rows)} rows are rejected as ${code}`;
-  const like = examples.map(shown).join(', ');
-  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, rejectionMend(code)];
+  const like = examples.map(({ id }) => shown(id)).join(', ');
+  const name = list.files[examples[0]!.file]!;
+  const mends = [rejectionMend(code, idsOf(rejected())), ...(code === 'outer_white_space' ? [adviceToTrim(name)] : [])];
+  const next = [`check the file and --column; all rejected rows are in ${rejectsFile}`, ...mends];
   return new ExpungeError('USAGE', `${bad}, like ${like}; nothing was sent`, {
     next: [...next, 'to continue with the other rows: --expect-rejected'].filter(Boolean).join('\n'),
   });

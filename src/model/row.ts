@@ -1,5 +1,6 @@
 import type { ReadOutcome } from './outcome.ts';
 import { type Resource, resourcesText } from './resource.ts';
+import { quoteForShell } from './shell-word.ts';
 
 /** The name of a list read from stdin. */
 export const stdinName = '(stdin)';
@@ -18,11 +19,11 @@ const rejections = {
   control_character: { reason: 'the id holds a control character, such as a tab', mend: '' },
   unsafe_character: {
     reason: 'the id holds one of / \\ % ? # ; which proxies can take for a part of the path',
-    mend: 'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
+    mend: 'if ids of this API hold such characters: --allow-id-chars',
   },
   outer_white_space: {
     reason: 'the id begins or ends with white space or an invisible character',
-    mend: "remove the white space, for example: sed 's/ *, */,/g; s/^ *//; s/ *$//' FILE; if ids of this API hold spaces: --allow-id-chars ' '",
+    mend: 'if ids of this API hold spaces: --allow-id-chars',
   },
   too_long: { reason: 'the id is longer than 1 KiB', mend: '' },
   spreadsheet_number: {
@@ -55,7 +56,7 @@ const rejections = {
   },
   inner_white_space: {
     reason: 'the line holds white space: it is a sentence, a row of a table, or several ids',
-    mend: "export one id per line, or a CSV; if ids of this API hold spaces: --allow-id-chars ' '",
+    mend: 'export one id per line, or a CSV; if ids of this API hold spaces: --allow-id-chars',
   },
   outer_punctuation: {
     reason: 'the line begins or ends with a quote, a comma or a bar, which is not part of an id',
@@ -75,9 +76,16 @@ export function rejectionReason(code: RejectCode): string {
   return rejections[code].reason;
 }
 
-/** What lets rows with this code pass, or mends them; '' if nothing does. */
-export function rejectionMend(code: RejectCode): string {
-  return rejections[code].mend;
+/** What lets rows with this code pass, or mends them; '' if nothing does. `ids`: of the rows. */
+export function rejectionMend(code: RejectCode, ids: Iterable<string>): string {
+  return rejections[code].mend.replace(/--allow-id-chars$/, () => allowFlag(ids));
+}
+
+/** The flag that allows the unusual characters of these ids. */
+export function allowFlag(ids: Iterable<string>): string {
+  const found = new Set<string>();
+  for (const id of ids) for (const character of id.match(/[/\\%?#;"'`,|<> ]/g) ?? []) found.add(character);
+  return found.size === 0 ? '--allow-id-chars' : `--allow-id-chars ${quoteForShell([...found].join(''))}`;
 }
 
 /** One row of the input: either an id that can be sent, or the reason why it cannot. */

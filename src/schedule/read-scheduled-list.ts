@@ -15,7 +15,7 @@ import { type Schedule, settingsOf } from './schedule.ts';
 import type { ScheduleDeps } from './schedule-store.ts';
 
 /** A list from a source, the files to archive, and why there is nothing to do; '' if there is. */
-export type ScheduledList = Omit<List, 'rejectsFile'> & Omit<OpenSource, 'files'>;
+export type ScheduledList = Pick<List, 'spool'> & Omit<OpenSource, 'files'>;
 
 /**
  * Reads the whole list of a schedule, calls `body` with it, and removes it. Throws USAGE if the source does not give a complete list, or the

@@ -10,6 +10,7 @@ import {
   outcomeText,
   sumOutcomes,
 } from '../model/outcome.ts';
+import { visible } from '../model/visible.ts';
 import { plainLine, plainStyle, type Style } from './style.ts';
 
 /** How a command that deletes or detaches a run ended. */
@@ -143,7 +144,7 @@ function groupLine({ code, count: n, samples }: FailureGroup, width: number): st
 
 /** An id; one with white space around it in quotes, or nobody would see it. */
 function sampleText(id: string): string {
-  return id === id.trim() ? plainLine(id) : `"${plainLine(id)}"`;
+  return id === id.trim() ? visible(id) : `"${visible(id)}"`;
 }
 
 function exampleLines({ examples }: Ending): string[] {

@@ -7,6 +7,7 @@ import { leastMs, paceOf, type Rate, rateText } from '../model/rate.ts';
 import { type Resource, resources, sumIds } from '../model/resource.ts';
 import { quoteForShell } from '../model/shell-word.ts';
 import { always } from '../model/time-window.ts';
+import { visible } from '../model/visible.ts';
 import { hanging } from './render-markdown.ts';
 import { commandFor } from './stop-text.ts';
 import { clip, plainLine, plainStyle, type Style } from './style.ts';
@@ -28,6 +29,8 @@ export type Plan = {
   account: string;
   tokenSource: string | null; // null: there is none yet
   firstUrl: string | null; // null when there is nothing to send
+  lastId: string | null; // the last one to be sent of a single file; null otherwise
+  endsWithoutNewline: boolean; // the line of that id has no newline, so the id may be cut off
   rate: Rate | null;
   rateBefore: Rate | null; // of the run that would be resumed; null where it had none
   learned: LearnedStart | null; // null also for a dry run
@@ -122,7 +125,7 @@ function protectLines({ protectedRead, settled: { protected: matched } }: Plan, 
 
 /** The first names of files. */
 export function filesText(names: readonly string[]): string {
-  const shown = names.slice(0, 3).map(plainLine).join(', ');
+  const shown = names.slice(0, 3).map(visible).join(', ');
   return names.length > 3 ? `${shown} and ${plural(names.length - 3, 'other files')}` : shown;
 }
 
@@ -130,14 +133,13 @@ function rejectLines({ settled, rejected, rejectsFile }: Plan): Line[] {
   if (settled.rejected === 0) return [];
   const byCode = Object.entries(rejected).sort(([, a], [, b]) => b - a);
   const codes = byCode.map(([code, n]) => `${code} ${count(n)}`).join(', ');
-  return [['Rejected', `${codes}${rejectsFile ? ` · all in ${plainLine(rejectsFile)}` : ''}`]];
+  return [['Rejected', `${codes}${rejectsFile ? ` · all in ${visible(rejectsFile)}` : ''}`]];
 }
 
 function limitLines({ limited }: Plan, style: Style): Line[] {
   if (limited === null) return [];
-  return [
-    ['Limit', style.yellow(`only the first ${plural(limited, 'rows')} ${limited === 1 ? 'is' : 'are'} in this run`)],
-  ];
+  const words = `only the first ${plural(limited, 'rows')} ${limited === 1 ? 'is' : 'are'} in this run`;
+  return [['Limit', style.yellow(words)]];
 }
 
 function targetLines(plan: Plan, style: Style): Line[] {
@@ -149,6 +151,7 @@ function targetLines(plan: Plan, style: Style): Line[] {
     ...pathLines(plan, style),
     ...(plan.samples.length === 0 ? [] : [['Ids', samples(plan)] as Line]),
     ...(plan.firstUrl === null ? [] : [['First', `DELETE ${plan.firstUrl}`] as Line]),
+    ...lastLines(plan, style),
     ...brakeLines(plan),
     ...(plan.onStatus === '' ? [] : [['On status', plan.onStatus.replaceAll(',', ', ')] as Line]),
     ...(plan.expectAbsent ? [['Expects', 'ids that are gone already'] as Line] : []),
@@ -159,19 +162,21 @@ function targetLines(plan: Plan, style: Style): Line[] {
   ];
 }
 
+function lastLines({ lastId, endsWithoutNewline }: Plan, style: Style): Line[] {
+  if (lastId === null) return [];
+  const id = clip(visible(lastId), longestSample);
+  if (!endsWithoutNewline) return [['Last id', id]];
+  const words = 'the last line has no newline: if the file was cut off, this is not the whole id';
+  return [['Last id', style.yellow(`${id}; ${words}`)]];
+}
+
 function brakeLines({ canary, maxFailures, maxDeletes, ids }: Plan): Line[] {
   const rungs = canary.map((ids) => count(ids)).join(', ');
+  const part = 'ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on';
   const goesOn = maxFailures === '' ? 'none of them failed' : `no more than ${maxFailures} of them failed`;
   return [
     ...(canary.length === 0 ? [] : [['Canary', `after ${rungs} ids it goes on only if ${goesOn}`] as Line]),
-    ...(maxDeletes === null || maxDeletes >= sumIds(ids)
-      ? []
-      : [
-          [
-            'At most',
-            `${count(maxDeletes)} ids are sent, the first of the list, and the run halts; a higher --max-deletes goes on`,
-          ] as Line,
-        ]),
+    ...(maxDeletes !== null && maxDeletes < sumIds(ids) ? [['At most', `${count(maxDeletes)} ${part}`] as Line] : []),
     ...(maxFailures === ''
       ? []
       : [['Halts', `when more than ${maxFailures} of the ids failed or are unknown`] as Line]),
@@ -201,8 +206,8 @@ function pathLines({ baseUrl }: Plan, style: Style): Line[] {
 const appendedPath = new RegExp(`/v\\d+(?:/(?:${resources.join('|')})(?:/.*)?)?$`, 'i');
 
 function samples({ samples, column }: Plan): string {
-  const ids = samples.map((id) => plainLine(clip(id, longestSample))).join(', ');
-  return column === null ? ids : `${ids} (column ${plainLine(column)})`;
+  const ids = samples.map((id) => clip(visible(id), longestSample)).join(', ');
+  return column === null ? ids : `${ids} (column ${visible(column)})`;
 }
 
 const longestSample = 40;

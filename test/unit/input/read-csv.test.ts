@@ -41,7 +41,7 @@ test.each([
   ['semicolons.csv', {}, "try --delimiter ';'"],
   ['tabs.tsv', { delimiter: ';' }, 'try --delimiter tab'],
   ['report-for-spreadsheets.csv', {}, 'id_safe holds ids changed for spreadsheets'],
-  ['proto-column.csv', { column: 'name' }, 'name the column with --column'],
+  ['proto-column.csv', { column: 'name' }, 'as in --column id; or'],
 ])('says what to do when %s lacks the column', async (name, changes, next) => {
   await expect(fixture(name, changes)).rejects.toMatchObject({ next: expect.stringContaining(next) });
 });

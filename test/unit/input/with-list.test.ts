@@ -17,9 +17,12 @@ describe('check rejected', () => {
 
   test('says how many, which, where they are, and how to go on', () => {
     const error = mostlyRejected(
-      { rows: 2_000, rejectedByCode: { unsafe_character: 1_999 } },
+      { files: ['ids.csv'], rows: 2_000, rejectedByCode: { unsafe_character: 1_999 } },
       'unsafe_character',
-      ['a/1', 'a"/2'],
+      () => [
+        { file: 0, id: 'a/1' },
+        { file: 0, id: 'a"/2' },
+      ],
       'r.csv',
     );
     expect(error).toMatchObject({
@@ -27,7 +30,7 @@ describe('check rejected', () => {
       message: '1,999 of 2,000 rows are rejected as unsafe_character, like "a/1", "a\\"/2"; nothing was sent',
       next: [
         'check the file and --column; all rejected rows are in r.csv',
-        'for the rows of a CSV use --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
+        `if ids of this API hold such characters: --allow-id-chars '/"'`,
         'to continue with the other rows: --expect-rejected',
       ].join('\n'),
     });

@@ -23,6 +23,8 @@ const plan: Plan = {
   account: '',
   tokenSource: 'EXPUNGE_TOKEN',
   firstUrl: 'https://api.example.com/x/v2/annotations/a-1',
+  lastId: 'a-249981',
+  endsWithoutNewline: false,
   rate: [{ count: 400, perMs: 1_000 }],
   rateBefore: null,
   learned: null,
@@ -76,8 +78,24 @@ describe('planText', () => {
       '  Target    https://api.example.com/x, token from EXPUNGE_TOKEN',
       '  Ids       a-1, a-2, a-3 (column id)',
       '  First     DELETE https://api.example.com/x/v2/annotations/a-1',
+      '  Last id   a-249981',
       '  Pace      at most 400/s: about 10 min 25 s, longer if the API is slower',
     ]);
+  });
+
+  it('says that the last id may be cut off', () => {
+    expect(planText({ ...plan, endsWithoutNewline: true })).toContain(
+      '  Last id   a-249981; the last line has no newline: if the file was cut off, this is not the whole id\n',
+    );
+    expect(planText({ ...plan, lastId: null })).not.toContain('Last id');
+  });
+
+  it('shows the invisible characters of ids, columns and files', () => {
+    const odd = { samples: ['a\u200bb', 'a\u00a0b'], lastId: 'c\u202ed', column: 'id\ufeff', files: ['x\u200b.csv'] };
+    const text = planText({ ...plan, ...odd });
+    expect(text).toContain('  Ids       a\\u{200b}b, a\\u{00a0}b (column id\\u{feff})\n');
+    expect(text).toContain('  Last id   c\\u{202e}d\n');
+    expect(text).toContain('  Input     x\\u{200b}.csv\n');
   });
 
   it('says of which run it retries what, and that other runs did so before', () => {
