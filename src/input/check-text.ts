@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { quotePath } from '../model/shell-word.ts';
-import { adviceToDecode } from './convert-advice.ts';
+import { adviceToDecode, isFile } from './convert-advice.ts';
 import { peek } from './decompress.ts';
 import { inputError } from './input-error.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -100,6 +100,8 @@ function notUtf8(name: string, line: number): Error {
 /** `split -b` and a copy that is cut off leave such a file; what is left of an id can name another object. */
 function openEnd(name: string, line: number): Error {
   const message = 'the last line has no newline, so its id may be cut off; nothing was sent';
+  if (!isFile(name))
+    return inputError(name, line, message, 'see why it ends there, and let what writes it end the last line');
   const next = `look at it: tail -n 1 ${quotePath(name)}; if it is whole, end the line: echo >> ${quotePath(name)}`;
   return inputError(name, line, message, next);
 }

@@ -1,13 +1,15 @@
 import { compileIdPattern } from '../config/id-pattern.ts';
 import type { Config } from '../config/settings.ts';
 import { ExpungeError } from '../errors.ts';
-import { checkId, checkLine, type IdRules, kinds, kindsIn } from '../model/check-id.ts';
-import { type Resource, resources, resourcesText, singularOf } from '../model/resource.ts';
+import { checkId, checkLine, checkSeparators, type IdRules, kinds, kindsIn } from '../model/check-id.ts';
+import { type Resource, resources } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
 import { HeaderCheck } from './header.ts';
-import { inputError, shown } from './input-error.ts';
+import { inputError } from './input-error.ts';
+import { KindColumn, meantResource } from './kind-column.ts';
 import type { InputFile } from './open-inputs.ts';
 import { RoundedNumbers } from './rounded-numbers.ts';
+import { RowNumbers } from './row-numbers.ts';
 
 export type Format = 'csv' | 'ndjson' | 'json' | 'lines';
 
@@ -120,10 +122,10 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
 /** Makes the rows of one file, with the resource of each and whether its id can be sent. */
 export type RowMaker = {
   /**
-   * A row with an id. `kind`: the value of the resource column, or with --resource that of a column named `resource`, if there is one.
+   * A row with an id. `kind`: the value of the resource column, or with --resource that of `kindColumn`, one of the `kindColumns`.
    * `cells`: those of the row of a table, or the text of a line.
    */
-  row(line: number, id: string, kind: unknown, cells?: readonly string[] | string): Row;
+  row(line: number, id: string, kind: unknown, cells?: readonly string[] | string, kindColumn?: string): Row;
   /** A row that the format makes unusable. */
   rejected(line: number, id: string, reject: RejectCode): Row;
   /** Call it behind the last row. Throws USAGE if the ids as a whole look damaged. */
@@ -138,56 +140,44 @@ export function rowMaker(facts: FileFacts, options: InputOptions, header: readon
   const { file, name, format } = facts;
   const numbers = new RoundedNumbers();
   const firstRow = format === 'lines' || (format === 'csv' && options.noHeader);
-  const { allowColumnNames } = options;
+  const { allowColumnNames, resource: asked } = options;
+  const said = asked === null || options.columnFlag !== '--column' ? null : new KindColumn(name, asked);
+  const rowNumbers = options.allowPlaceholders ? null : new RowNumbers(name);
   const headers = new HeaderCheck({ name, column: columnOf(options), allowColumnNames, firstRow }, header);
   return {
-    row(line, id, kind, cells = id) {
+    row(line, id, kind, cells = id, kindColumn = undefined) {
       const found = kindsIn(id);
-      const resource = resourceFor(kind, line, name, options);
+      const resource = options.resource ?? asResource(kind);
+      if (kindColumn !== undefined && typeof kind === 'string') said?.check(kindColumn, kind, line);
       if (headers.isRepeated(line, id, cells, found)) {
         return { file, line, resource, id, reject: 'repeated_header' };
       }
       numbers.add(line, id, found);
-      const reject = resource === null ? 'unknown_resource' : rejectOf(id, found, format, options);
+      rowNumbers?.add(line, id);
+      const reject = resource === null ? rejectOfKind(kind) : rejectOf(id, found, format, options);
       return { file, line, resource, id, reject };
     },
     rejected: (line, id, reject) => ({ file, line, resource: options.resource, id, reject }),
     end: () => {
       if (!options.allowDamagedNumbers) numbers.refuse(name);
+      rowNumbers?.end();
     },
   };
-}
-
-function resourceFor(
-  kind: unknown,
-  line: number,
-  name: string,
-  { resource, columnFlag }: InputOptions,
-): Resource | null {
-  if (resource === null) return asResource(kind);
-  if (typeof kind === 'string' && columnFlag === '--column') refuseOtherKind(kind, resource, line, name);
-  return resource;
-}
-
-/** A list that says of itself what its ids are is not overruled without a word. */
-function refuseOtherKind(kind: string, resource: Resource, line: number, name: string): void {
-  const word = kind.trim().toLowerCase();
-  const said = resources.find((known) => word === known || word === singularOf(known));
-  if (said === undefined || said === resource) return;
-  const message = `the column "resource" says ${shown(kind)}, but --resource is ${resource}; nothing was sent`;
-  const next = '--resource-column resource in place of --resource reads the resource of each row';
-  const words = word === said ? next : `${next}; its values have to be ${resourcesText('or')}`;
-  throw inputError(name, line, message, words);
 }
 
 function rejectOf(id: string, found: number, format: Format, options: InputOptions): RejectCode | null {
   const reject = checkId(id, options, found);
   if (reject !== null) return reject;
-  if (format === 'lines' && found >= kinds.other) {
-    const foreign = checkLine(id, options.allowIdChars);
+  if (found >= kinds.other) {
+    const foreign =
+      format === 'lines' ? checkLine(id, options.allowIdChars) : checkSeparators(id, ',', options.allowIdChars);
     if (foreign !== null) return foreign;
   }
   return options.idPattern === null || options.idPattern.test(id) ? null : 'pattern_mismatch';
+}
+
+function rejectOfKind(kind: unknown): RejectCode {
+  return meantResource(kind) === null ? 'unknown_resource' : 'misspelt_resource';
 }
 
 function asResource(kind: unknown): Resource | null {

@@ -6,6 +6,7 @@ import { findRival } from './header.ts';
 import { inputError, shown } from './input-error.ts';
 import { columnOf, type FileFacts, type InputOptions, type RowMaker, rowMaker } from './input-options.ts';
 import { ambiguous } from './json-record.ts';
+import { kindColumns } from './kind-column.ts';
 import { type PlainEnd, type TakeRecord, takePlain } from './plain-csv.ts';
 import { maxRecordSize } from './read-lines.ts';
 
@@ -101,7 +102,7 @@ function recordReader(facts: FileFacts, options: InputOptions) {
   const read = (cells: string[], line: number): Row | null => {
     if (columns === null) {
       columns = options.noHeader
-        ? { id: 0, resource: -1, cells: cells.length }
+        ? { id: 0, resource: -1, resourceName: undefined, cells: cells.length }
         : findColumns(name, line, cells, options);
       if (!options.noHeader) {
         make = rowMaker(facts, options, cells);
@@ -109,7 +110,7 @@ function recordReader(facts: FileFacts, options: InputOptions) {
       }
     }
     if (cells.length !== columns.cells) throw ragged(name, line, columns.cells, cells.length);
-    return make.row(line, cells[columns.id]!, cells[columns.resource], cells);
+    return make.row(line, cells[columns.id]!, cells[columns.resource], cells, columns.resourceName);
   };
   return { read, end: () => make.end() };
 }
@@ -179,7 +180,7 @@ const raggedNext =
   'a cell that holds the delimiter must be quoted; if something else separates the columns, add --delimiter';
 
 /** The indexes of the columns to read, and the number of cells in each row. */
-type Columns = { id: number; resource: number; cells: number };
+type Columns = { id: number; resource: number; resourceName: string | undefined; cells: number };
 
 /**
  * Finds the columns in a header, whose cells may have white space around them. Throws USAGE for a column that is missing, for repeated names,
@@ -199,8 +200,9 @@ function findColumns(name: string, line: number, cells: string[], options: Input
   const id = find(columnOf(options));
   const rival = options.column === null ? findRival(header, resource) : undefined;
   if (rival !== undefined) throw ambiguous(name, line, rival, options);
-  const kind = resourceColumn === null ? header.findIndex((cell) => /^resource$/i.test(cell)) : find(resourceColumn);
-  return { id, resource: kind === id && resourceColumn === null ? -1 : kind, cells: cells.length };
+  const resourceName = resourceColumn ?? kindColumns.find((known) => header.includes(known) && known !== header[id]);
+  const kind = resourceName === undefined ? -1 : find(resourceName);
+  return { id, resource: kind, resourceName, cells: cells.length };
 }
 
 function missing(name: string, line: number, header: string[], column: string): Error {

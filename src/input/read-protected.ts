@@ -39,17 +39,12 @@ export async function* readProtected({ path, column }: ProtectFile, options: Inp
     const ids = rows.filter((row) => row.reject !== 'repeated_header');
     for (const { line, id, reject } of ids) {
       if (reject !== null) throw unusable(path, line, id, rejectionReason(reject));
-      const between = format === 'lines' ? separator.exec(id)?.[0] : undefined;
-      if (between !== undefined && !options.allowIdChars.includes(between)) throw unusable(path, line, id, severalIds);
     }
     read += ids.length;
     yield ids.map((row) => row.id);
   }
   if (read === 0) throw inputError(path, null, 'expected at least one id to protect, got none', checkFile);
 }
-
-const separator = /[,;|]/;
-const severalIds = 'it holds a comma, a semicolon or a bar, which separates ids';
 
 function unusable(path: string, line: number, id: string, reason: string): Error {
   const message = `${shown(id)} would protect no id: ${reason}; nothing was sent`;

@@ -142,5 +142,13 @@ export function checkLine(line: string, allowed: string): RejectCode | null {
   const isAllowed = (character: string | undefined) => character === undefined || allowed.includes(character);
   const ends = [/^["'`|<]/.exec(line)?.[0], /["'`,|>]$/.exec(line)?.[0]];
   if (!ends.every(isAllowed)) return 'outer_punctuation';
-  return isAllowed(/(?<=\S)[\s\p{Z}](?=.*\S)/u.exec(line)?.[0]) ? null : 'inner_white_space';
+  if (!isAllowed(/(?<=\S)[\s\p{Z}](?=.*\S)/u.exec(line)?.[0])) return 'inner_white_space';
+  return checkSeparators(line, ',|', allowed);
+}
+
+/** Whether an id holds one of the separators, and so may be several ids: some APIs delete all of `/annotations/7,8`. */
+export function checkSeparators(id: string, separators: string, allowed: string): RejectCode | null {
+  for (const separator of separators)
+    if (id.includes(separator) && !allowed.includes(separator)) return 'several_values';
+  return null;
 }
