@@ -112,7 +112,15 @@ export const input = [
 ] as const;
 
 /** How the ids of a run that is retried are protected; they themselves are in Redis. */
-export const retryInput = ['limit', 'protect', 'protectColumn', 'allowIdChars', 'maxDeletes', 'expectCount'] as const;
+export const retryInput = [
+  'limit',
+  'protect',
+  'protectColumn',
+  'expectUnprotected',
+  'allowIdChars',
+  'maxDeletes',
+  'expectCount',
+] as const;
 
 /** What may halt a run, how fast it is, and what its answers mean. */
 export const ofRuns = ['canary', 'maxFailures', 'onStatus', 'expectAbsent', 'rate', 'burst', 'window'] as const;

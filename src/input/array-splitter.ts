@@ -89,5 +89,5 @@ export class ArraySplitter {
 
 const again = 'export or transfer it again: it may be cut off';
 const oneArray = 'for one JSON value per line use --format ndjson';
-const ofObject = `for an array within the object: jq -c '.NAME[]' FILE > ids.ndjson; if each line is an object with an id of its own: --format ndjson`;
+const ofObject = `for an array within the object: jq -c '.NAME[]' FILE > ids.ndjson; for objects with an id of their own, one after another: jq -c . FILE > ids.ndjson`;
 const ofElse = 'check what the file holds, and name its format with --format';

@@ -41,6 +41,8 @@ export class HeaderCheck {
     if (!isReordered && !this.#rules.firstRow && id === this.#rules.column) return true;
     const name = isReordered ? row[0] : this.#nameIn(row);
     if (name === undefined) return false;
+    if (isTable(cells))
+      throw inputError(this.#rules.name, line, `${isColumn(name)} of a printed table; nothing was sent`, tableNext);
     const message = `the row holds ${shown(name)}, the name of a column, like the header of another list that was joined to this one`;
     throw inputError(this.#rules.name, line, `${message}; nothing was sent`, joinedNext);
   }
@@ -64,6 +66,7 @@ export class HeaderCheck {
     if (allowColumnNames) return;
     const found = columnNameIn(cellsOf(cells), (cell) => isSame(cell, column) || isColumnName(cell));
     if (found === undefined) return;
+    if (isTable(cells)) throw inputError(name, line, `${isColumn(found)} of a printed table`, tableNext);
     throw inputError(name, line, `the first row holds ${shown(found)}, the name of a column`, headerNext(found));
   }
 }
@@ -86,6 +89,18 @@ const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
 const jsonNext = 'for an array use --format json, for one object per line --format ndjson';
 const joinedNext =
   'keep each export in a file of its own and run them one by one; if it is an id of this API: --allow-column-names';
+
+const tableNext =
+  'export ids without names, borders and counts (psql -At, mysql -BN, sqlite3 -list), or as CSV; if it is an id of this API: --allow-column-names';
+
+function isColumn(name: string): string {
+  return `the row holds ${shown(name.trim())}, the name of a column`;
+}
+
+/** Whether a line of text is laid out for people: with white space around or between its cells, or bars before them. */
+function isTable(cells: readonly string[] | string): boolean {
+  return typeof cells === 'string' && /^[ |\u2502]|\s\||\S {2,}\S/.test(cells);
+}
 
 function headerNext(column: string): string {
   const name = /^[\w.-]+$/.test(column) ? column : 'NAME';

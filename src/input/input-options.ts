@@ -4,7 +4,7 @@ import { ExpungeError } from '../errors.ts';
 import { checkId, checkLine, checkSeparators, type IdRules, kinds, kindsIn } from '../model/check-id.ts';
 import { type Resource, resources } from '../model/resource.ts';
 import type { Position, RejectCode, Row } from '../model/row.ts';
-import { HeaderCheck } from './header.ts';
+import { HeaderCheck, isNamedLike } from './header.ts';
 import { inputError } from './input-error.ts';
 import { KindColumn, meantResource } from './kind-column.ts';
 import type { InputFile } from './open-inputs.ts';
@@ -98,6 +98,16 @@ export function checkOptions(files: InputFile[], options: InputOptions): void {
   const { resource, resourceColumn, noHeader, column } = options;
   if (!resource === !resourceColumn) {
     throw new ExpungeError('USAGE', 'expected exactly one of --resource and --resource-column');
+  }
+  const other = resources.find((kind) => kind !== resource && column !== null && isNamedLike(column, kind));
+  if (resource !== null && other !== undefined && !options.allowColumnNames && options.columnFlag === '--column') {
+    throw new ExpungeError(
+      'USAGE',
+      `--column ${column} names ids of ${other}, and --resource is ${resource}; nothing was sent`,
+      {
+        next: `--resource ${other}, or another --column; if that column holds ids of ${resource}: --allow-column-names`,
+      },
+    );
   }
   const used = files.map((file) => formatOf(file, options.format));
   if (resourceColumn && noHeader) {

@@ -214,11 +214,17 @@ function missing(name: string, line: number, header: string[], column: string): 
 function columnAdvice(header: string[], column: string): string {
   const delimiter = fittingDelimiter(header, column);
   if (delimiter) return `try --delimiter ${delimiter}`;
+  if (preamble.test(header[0]!)) {
+    return 'the first line is no header: remove it, for example with: tail -n +2 FILE';
+  }
   if (column === 'id' && header.includes('id_safe')) {
     return 'id_safe holds ids changed for spreadsheets: use a report made without --spreadsheet-safe';
   }
   return 'name the column with --column, or add --no-header if the first line holds an id already';
 }
+
+/** What programs write above a header: the type of an object (PowerShell), the delimiter (Excel), a remark or a warning. */
+const preamble = /^(?:#|sep=|--|\w+: \[Warning\]|Waiting on |SET$|BEGIN$)/i;
 
 function fittingDelimiter(header: string[], column: string): string | undefined {
   if (header.length > 1) return undefined;

@@ -21,7 +21,7 @@ export async function* readNdjson(
       const line = first + index;
       if (isFirst && text.trimStart().startsWith('[')) throw inputError(name, line, gotArray, 'use --format json');
       isFirst = false;
-      const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`));
+      const value = parse(text, (why) => inputError(name, line, `${expected}: ${why}`, onePerLine(text)));
       rows.push(rowOfRecord({ name, line, text }, value, fields, make));
     }
     yield rows;
@@ -54,6 +54,11 @@ export async function* readJsonArray(
 
 const expected = 'expected one JSON object or string, got something else';
 const gotArray = 'expected one JSON object or string a line, got an array';
+
+/** A line that opens an object and does not end it is what programs write for people. */
+function onePerLine(text: string): string | null {
+  return /^\s*\{\s*$/.test(text) ? 'an object has to be on one line: jq -c . FILE > ids.ndjson' : null;
+}
 
 function parse(text: string, toError: (why: string) => Error): unknown {
   try {

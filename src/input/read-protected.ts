@@ -55,10 +55,16 @@ const fixLine =
   'write one id per line and nothing else, or name the file .csv if it has a header, with --protect-column NAME; if ids hold such characters: --allow-id-chars';
 const checkFile = 'see why the file is empty, or omit --protect if nothing is to be protected';
 
-/** Why a list looks as if its protected ids were not meant for it; null if some are in it, or there are none. */
-export function explainUnmatched({ protectedList, protected: matched, rows }: ProtectFacts): string | null {
+/** Why a list looks as if its protected ids were not meant for it, or are written another way; null if not, or if there are none. */
+export function explainUnmatched({ protectedList, protected: matched, rows, nearMiss }: ProtectFacts): string | null {
+  if (nearMiss !== null) return explainNearMiss(nearMiss);
   if (protectedList === null || matched > 0 || rows === 0) return null;
   return `none of the ${count(protectedList.ids)} protected ids is in the list`;
 }
 
-type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'rows'>;
+/** `found`: the `nearMiss` of a spool. */
+export function explainNearMiss(found: string): string {
+  return `${found}, so it protects nothing`;
+}
+
+type ProtectFacts = Pick<Spool, 'protectedList' | 'protected' | 'rows' | 'nearMiss'>;

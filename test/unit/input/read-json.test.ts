@@ -159,7 +159,7 @@ test.each([
 
 test('suggests no format in which JSON would be taken for ids', async () => {
   await expect(collect([inputOf('x.json', '{"items":["a1"]}')])).rejects.toMatchObject({
-    next: expect.stringMatching(/jq.*--format ndjson/),
+    next: expect.stringMatching(/jq -c .*ids\.ndjson.*jq -c \. FILE > ids\.ndjson/),
   });
   await expect(collect([inputOf('x.jsonl', '["a1","a2"]')])).rejects.toMatchObject({
     message: expect.stringContaining('x.jsonl:1: expected one JSON object or string a line, got an array'),

@@ -103,3 +103,58 @@ test('a resource that is nearly the right word is rejected with the right one', 
     null,
   ]);
 });
+
+test.each(['utf16le', 'utf-16be'])(
+  'text in %s without a byte order mark is named, with its command',
+  async (encoding) => {
+    const bytes = Buffer.from('id\r\n1201\r\n', 'utf16le');
+    const file = inputOf('x.csv', encoding === 'utf16le' ? bytes : bytes.swap16());
+    await expect(collect([file])).rejects.toMatchObject({
+      message: expect.stringMatching(/x\.csv: expected UTF-8, got UTF-16[LB]E/),
+      next: expect.stringMatching(/iconv -f UTF-16[LB]E -t UTF-8/),
+    });
+  },
+);
+
+test('objects over several lines are refused with the command that puts each on one, by either format', async () => {
+  const text = '{\n  "id": "a1"\n}\n{\n  "id": "a2"\n}\n';
+  for (const name of ['x.ndjson', 'x.json'])
+    await expect(read(name, text)).rejects.toMatchObject({
+      next: expect.stringContaining('jq -c . FILE > ids.ndjson'),
+    });
+});
+
+test.each([
+  '  id  \n------\n 1201\n(1 row)\n',
+  '+------+\n| id   |\n+------+\n| 1201 |\n',
+  '     id\n0  1201\n',
+  'id | name\n--- | ---\n1201 | x\n',
+])('a printed table is refused as one: %j', async (text) => {
+  await expect(read('x.txt', text)).rejects.toMatchObject({
+    message: expect.stringContaining('the row holds "id'),
+    next: expect.stringContaining('psql -At'),
+  });
+});
+
+test('plain lines with the header of a CSV are still sent to --format csv', async () => {
+  await expect(read('x.txt', 'id,name\n1201,x\n')).rejects.toMatchObject({
+    next: expect.stringContaining('--format csv --column id'),
+  });
+});
+
+test.each(['#TYPE System.Object\r\n"id"\r\n"1201"\r\n', 'sep=;\r\nid;name\r\n1201;x\r\n'])(
+  'a line above the header is named as what it is: %j',
+  async (text) => {
+    await expect(read('x.csv', text)).rejects.toMatchObject({ next: expect.stringContaining('tail -n +2') });
+  },
+);
+
+test('a column of views is not read as annotations, unless that is meant', async () => {
+  const text = 'view_id\n1201\n';
+  await expect(read('x.csv', text, { column: 'view_id' })).rejects.toMatchObject({
+    message: expect.stringContaining('--column view_id names ids of views, and --resource is annotations'),
+    next: expect.stringMatching(/--resource views.*--allow-column-names/),
+  });
+  expect(brief(await read('x.csv', text, { column: 'view_id', resource: 'views' }))).toEqual(['1201']);
+  expect(brief(await read('x.csv', text, { column: 'view_id', allowColumnNames: true }))).toEqual(['1201']);
+});
