@@ -19,6 +19,7 @@ export async function* readCsv(
   let rows: Row[] = [];
   const { read, end } = recordReader(facts, options);
   const take = (cells: string[], line: number) => {
+    if (isBlank(cells)) return;
     const row = read(cells, line);
     if (row !== null) rows.push(row);
   };
@@ -41,12 +42,18 @@ export async function* readCsvRecords(
   let records: CsvRecord[] = [];
   const { read } = recordReader(facts, options);
   const take = (cells: string[], line: number, raw: string) => {
+    if (isBlank(cells)) return;
     records.push({ cells, text: withoutLineEnds(raw), row: read(cells, line), hasCarriageReturn: raw.endsWith('\r') });
   };
   for await (const _ of parse(facts.name, chunks, options.delimiter, take, true)) {
     yield records;
     records = [];
   }
+}
+
+/** Whether all of several cells are empty, as in the rows that a spreadsheet leaves below a table: such a row is a blank line. */
+function isBlank(cells: readonly string[]): boolean {
+  return cells[0] === '' && cells.length > 1 && cells.every((cell) => cell === '');
 }
 
 /** A record without the line ends around it; those of its cells are within quotes. */

@@ -158,3 +158,8 @@ test('a column of views is not read as annotations, unless that is meant', async
   expect(brief(await read('x.csv', text, { column: 'view_id', resource: 'views' }))).toEqual(['1201']);
   expect(brief(await read('x.csv', text, { column: 'view_id', allowColumnNames: true }))).toEqual(['1201']);
 });
+
+test('rows of empty cells, as spreadsheets leave them, are blank lines; a row with any text is not', async () => {
+  expect(brief(await read('x.csv', ',\r\nid,name\r\na1,x\r\n,\r\n,y\r\n,\r\n'))).toEqual(['a1', 'empty_id']);
+  expect(brief(await read('x.csv', 'id\n""\na1\n'))).toEqual(['empty_id', 'a1']);
+});
