@@ -35,6 +35,7 @@ export class HeaderCheck {
   isRepeated(line: number, id: string, cells: readonly string[] | string, found: number): boolean {
     if (this.#isFirst) this.#refuseFirst(line, id, cells);
     if ((found & kinds.digit) !== 0 && this.#lengths[id.length] !== true) return false;
+    if (conflict.test(id)) throw inputError(this.#rules.name, line, conflictFound, conflictNext);
     if (this.#rules.allowColumnNames) return false;
     const row = cellsOf(cells);
     const isReordered = this.#sorted !== '' && normalized(row) === this.#sorted && !this.#isHeader(row);
@@ -89,6 +90,11 @@ const looksLikeJson = /^\s*(?:\{\s*(?:"|$)|\[\s*(?:["{[]|$))/;
 const jsonNext = 'for an array use --format json, for one object per line --format ndjson';
 const joinedNext =
   'keep each export in a file of its own and run them one by one; if it is an id of this API: --allow-column-names';
+
+/** What git leaves above and below the two versions of lines that it could not merge: ids of both are in the file. */
+const conflict = /^(?:<{7}|>{7}|\|{7}) \S/;
+const conflictFound = 'the row marks a merge conflict, so ids of two versions of the list are in it; nothing was sent';
+const conflictNext = 'resolve the conflict and remove its marks';
 
 const tableNext =
   'export ids without names, borders and counts (psql -At, mysql -BN, sqlite3 -list), or as CSV; if it is an id of this API: --allow-column-names';

@@ -180,7 +180,7 @@ function rejectOf(id: string, found: number, format: Format, options: InputOptio
   if (reject !== null) return reject;
   if (found >= kinds.other) {
     const foreign =
-      format === 'lines' ? checkLine(id, options.allowIdChars) : checkSeparators(id, ',', options.allowIdChars);
+      format === 'lines' ? checkLine(id, options.allowIdChars) : checkSeparators(id, ',*', options.allowIdChars);
     if (foreign !== null) return foreign;
   }
   return options.idPattern === null || options.idPattern.test(id) ? null : 'pattern_mismatch';

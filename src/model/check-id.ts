@@ -34,7 +34,7 @@ export function kindsIn(id: string): number {
 
 /** What an id may hold although it usually means that something went wrong. */
 export type IdRules = {
-  /** Those of / \ % ? # ; " ' ` , | < > and the space that ids may hold. */
+  /** Those of / \ % ? # ; " ' ` , * | < > and the space that ids may hold. */
   allowIdChars: string;
   allowPlaceholders: boolean;
   allowInvisible: boolean;
@@ -143,10 +143,10 @@ export function checkLine(line: string, allowed: string): RejectCode | null {
   const ends = [/^["'`|<]/.exec(line)?.[0], /["'`,|>]$/.exec(line)?.[0]];
   if (!ends.every(isAllowed)) return 'outer_punctuation';
   if (!isAllowed(/(?<=\S)[\s\p{Z}](?=.*\S)/u.exec(line)?.[0])) return 'inner_white_space';
-  return checkSeparators(line, ',|', allowed);
+  return checkSeparators(line, ',*|', allowed);
 }
 
-/** Whether an id holds one of the separators, and so may be several ids: some APIs delete all of `/annotations/7,8`. */
+/** Whether an id holds one of these characters, and so may be several ids: some APIs delete all of `7,8`, or of `12*`. */
 export function checkSeparators(id: string, separators: string, allowed: string): RejectCode | null {
   for (const separator of separators)
     if (id.includes(separator) && !allowed.includes(separator)) return 'several_values';

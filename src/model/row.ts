@@ -67,7 +67,7 @@ const rejections = {
   },
   pattern_mismatch: { reason: 'the id does not match --id-pattern', mend: 'check --id-pattern and --column' },
   several_values: {
-    reason: 'the id holds a comma, or its line a bar: it may be several ids, or a row of a table',
+    reason: 'the id holds a comma or a star, or its line a bar: it may be several ids, or a row of a table',
     mend: 'export one id per line, or read a table with --format csv and --delimiter; if ids of this API hold such characters: --allow-id-chars',
   },
   misspelt_resource: {

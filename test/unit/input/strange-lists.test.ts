@@ -51,13 +51,15 @@ test.each([
   ['x.txt', '1201,1202\n', '1201,1202'],
   ['x.txt', '1201|x\n', '1201|x'],
   ['x.csv', 'id\n"1201,1202"\n', '1201,1202'],
+  ['x.csv', 'id\n120*\n', '120*'],
+  ['x.txt', '120*\n', '120*'],
   ['x.ndjson', '{"id":"1201,1202"}\n', '1201,1202'],
   ['x.json', '["1201,1202"]', '1201,1202'],
 ])(
   'an id that may be several is rejected, unless ids may hold a comma or a bar: %s with %j',
   async (name, text, id) => {
     expect(brief(await read(name, text))).toEqual([`${id} several_values`]);
-    expect(brief(await read(name, text, { allowIdChars: ',|' }))).toEqual([id]);
+    expect(brief(await read(name, text, { allowIdChars: ',|*' }))).toEqual([id]);
   },
 );
 
@@ -162,4 +164,9 @@ test('a column of views is not read as annotations, unless that is meant', async
 test('rows of empty cells, as spreadsheets leave them, are blank lines; a row with any text is not', async () => {
   expect(brief(await read('x.csv', ',\r\nid,name\r\na1,x\r\n,\r\n,y\r\n,\r\n'))).toEqual(['a1', 'empty_id']);
   expect(brief(await read('x.csv', 'id\n""\na1\n'))).toEqual(['empty_id', 'a1']);
+});
+
+test.each(['x.txt', 'x.csv'])('a merge conflict refuses %s: ids of both versions are in it', async (name) => {
+  const text = 'id\n1201\n<<<<<<< HEAD\n1202\n=======\n1203\n>>>>>>> other\n';
+  await expect(read(name, name === 'x.csv' ? text : text.slice(3))).rejects.toThrow('the row marks a merge conflict');
 });
